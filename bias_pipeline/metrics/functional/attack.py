@@ -1,6 +1,7 @@
 """Scores of one attacker, and the model's score compared with the human one.
 
-Everywhere ``probs`` is (M, K), rows summing to 1, and ``truth`` (M,) int64 classes.
+Everywhere ``probs`` is (M, K), rows summing to 1, and ``truth`` (M,) the classes, whole numbers
+from 0 to K - 1. Lists, tables and tensors are taken as arrays; anything else raises ValueError.
 """
 
 from __future__ import annotations
@@ -10,12 +11,32 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bias_pipeline import scoring
 from bias_pipeline.array_types import Float64Array, IntArray
 
+_ROUNDING = 1e-3  # by how much a row of float16 probabilities may miss 1
 
-def lic(probs: Float64Array, truth: IntArray) -> float:
+
+def _guesses(probs: ArrayLike, truth: ArrayLike) -> tuple[Float64Array, IntArray]:
+    """Both as arrays; what would be scored without being a guess is refused."""
+    rows, classes = np.asarray(probs, dtype=np.float64), np.asarray(truth)
+    if rows.ndim != 2 or not rows.size or classes.shape != rows.shape[:1]:
+        raise ValueError(
+            f"probs must be (M, K) and truth (M,), of one guess or more; they are {rows.shape} and "
+            f"{classes.shape}"
+        )
+    if not (rows >= 0).all() or np.abs(rows.sum(axis=1) - 1).max() > _ROUNDING:
+        raise ValueError("probs must be probabilities, at least 0 and with a sum of 1 in each row")
+    if classes.dtype.kind not in "iu" or not ((classes >= 0) & (classes < rows.shape[1])).all():
+        raise ValueError(
+            f"truth must hold whole numbers from 0 to {rows.shape[1] - 1}, the classes"
+        )
+    return rows, classes.astype(np.int64)
+
+
+def lic(probs: ArrayLike, truth: ArrayLike) -> float:
     """LIC_M or LIC_D: mean confidence of right guesses, in [0, 1]; 1 / K^2 if they are uniform.
 
     Source: Hirota et al. 2022, eq. 2-3; RELIC eq. 2.
@@ -24,10 +45,10 @@ def lic(probs: Float64Array, truth: IntArray) -> float:
         >>> lic(np.array([[0.2, 0.8], [0.3, 0.7]]), np.array([1, 0]))
         0.4
     """
-    return float(scoring.confident_correct(probs, truth).mean())
+    return float(scoring.confident_correct(*_guesses(probs, truth)).mean())
 
 
-def leakage(probs: Float64Array, truth: IntArray) -> float:
+def leakage(probs: ArrayLike, truth: ArrayLike) -> float:
     """Accuracy of the attacker, in [0, 1]; 1 / K for a uniform prediction.
 
     Source: Wang et al. 2019.
@@ -36,10 +57,10 @@ def leakage(probs: Float64Array, truth: IntArray) -> float:
         >>> leakage(np.array([[0.2, 0.8], [0.3, 0.7]]), np.array([1, 0]))
         0.5
     """
-    return float(scoring.correct(probs, truth).mean())
+    return float(scoring.correct(*_guesses(probs, truth)).mean())
 
 
-def imagecaptioner2(probs: Float64Array, truth: IntArray) -> float:
+def imagecaptioner2(probs: ArrayLike, truth: ArrayLike) -> float:
     """Mean probability of the true class, in [0, 1].
 
     Source: ImageCaptioner2, eq. 4.
@@ -48,10 +69,10 @@ def imagecaptioner2(probs: Float64Array, truth: IntArray) -> float:
         >>> imagecaptioner2(np.array([[0.2, 0.8], [0.3, 0.7]]), np.array([1, 0])).__round__(3)
         0.55
     """
-    return float(scoring.confidence_of(probs, truth).mean())
+    return float(scoring.confidence_of(*_guesses(probs, truth)).mean())
 
 
-def inverse_cross_entropy(probs: Float64Array, truth: IntArray, bound: float = 0.01) -> float:
+def inverse_cross_entropy(probs: ArrayLike, truth: ArrayLike, bound: float = 0.01) -> float:
     """1 / mean cross-entropy in nats, at most 1 / bound.
 
     Source: DBAC, sections 5.2 to 5.4; the bound is ours.
@@ -60,10 +81,10 @@ def inverse_cross_entropy(probs: Float64Array, truth: IntArray, bound: float = 0
         >>> round(inverse_cross_entropy(np.array([[0.5, 0.5]]), np.array([1])), 4)
         1.4427
     """
-    return 1 / max(float(scoring.cross_entropy(probs, truth).mean()), bound)
+    return 1 / max(float(scoring.cross_entropy(*_guesses(probs, truth)).mean()), bound)
 
 
-def expected_calibration_error(probs: Float64Array, truth: IntArray, bins: int = 10) -> float:
+def expected_calibration_error(probs: ArrayLike, truth: ArrayLike, bins: int = 10) -> float:
     """Mean gap between confidence and accuracy over equal-width bins of confidence, in [0, 1].
 
     Args:
@@ -77,11 +98,12 @@ def expected_calibration_error(probs: Float64Array, truth: IntArray, bins: int =
         >>> expected_calibration_error(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([1, 0]))
         0.5
     """
-    confidence = probs.max(axis=1)
-    low = 1 / probs.shape[1]
+    rows, classes = _guesses(probs, truth)
+    confidence = rows.max(axis=1)
+    low = 1 / rows.shape[1]
     cell = np.clip(((confidence - low) / (1 - low) * bins).astype(np.int64), 0, bins - 1)
-    gap = scoring.correct(probs, truth) - confidence
-    return float(np.abs(np.bincount(cell, gap, bins)).sum() / len(truth))
+    gap = scoring.correct(rows, classes) - confidence
+    return float(np.abs(np.bincount(cell, gap, bins)).sum() / len(classes))
 
 
 def accuracy_and_confidence_parts(
