@@ -27,7 +27,12 @@ from bias_pipeline.config.targets import check_value
 from bias_pipeline.datasets.memory import caption_file, label_file, object_file
 from bias_pipeline.datasets.rating_tables import read_label_errors
 from bias_pipeline.declared import NotNegative, Positive, Share
-from bias_pipeline.errors import BiasPipelineError, NotApplicableError, UsageError
+from bias_pipeline.errors import (
+    BiasPipelineError,
+    NotApplicableError,
+    TooFewImagesError,
+    UsageError,
+)
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.paths import safe_name
 from bias_pipeline.report.page import finished_runs, write_page
@@ -168,7 +173,8 @@ def compare(
         settings: see :func:`score`.
 
     Returns:
-        The decisions; ``str()`` gives them in sentences, ``frame()`` as a table.
+        The decisions; ``str()`` gives them in sentences, ``frame()`` as a table. A metric that does
+        not apply to a captioner is in ``skipped``, with the reason.
 
     Raises:
         BiasPipelineError: in one sentence, if nothing can be compared.
@@ -188,8 +194,8 @@ def compare(
     metrics = [metric] if isinstance(metric, str) else metric
     both = dict(zip(names, (a, b), strict=True))
     with _desk(both, labels, human, objects, out, settings) as desk:
-        results = [desk.run(name, metric=metric_name) for metric_name in metrics for name in names]
-    return compared(results, margin=margin, limits=limits)
+        results, skipped = desk.compared(metrics)
+    return compared(results, margin=margin, limits=limits, skipped=skipped)
 
 
 def load(folder: str | Path = "outputs") -> Results:
@@ -291,6 +297,20 @@ class _InMemoryRunner:
                     chosen = {**_nested(settings), "metric": metric, "seeds": plan.seeds}
                     results.append(self.run(captioner, **self._of(attribute), **chosen))
         return results, 0
+
+    def compared(self, metrics: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
+        """The results of both captioners, and why a metric does not apply to one."""
+        results: list[Result] = []
+        skipped: dict[str, str] = {}
+        for metric in metrics:
+            try:
+                for captioner in self.files:
+                    results.append(self.run(captioner, metric=metric))
+            except TooFewImagesError:
+                raise  # a setting is to blame
+            except NotApplicableError as error:
+                skipped[f"metric={metric} captioner={captioner}"] = str(error)
+        return results, skipped
 
     def noisy(self, attribute: str) -> bool:
         """Whether it is asked how far scores move if labels err more often."""

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import bias_pipeline as bp
-from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline import api
+from bias_pipeline.errors import NotApplicableError, ResourceError, TooFewImagesError, UsageError
 
 IDS = [7, 8, 9, 10]
 CAPTIONS = ["a man rides", "a woman rides", "a man sits", "a man eats"]
@@ -181,3 +182,26 @@ def test_an_undefined_number_is_called_so():
 def test_a_comparison_shows_its_sentences():
     comparison = bp.compare(CAPTIONS, CAPTIONS, LABELS, metric="gender_error")
     assert repr(comparison) == "\n".join(one.sentence() for one in comparison.decisions)
+
+
+@pytest.mark.parametrize("metric", [["cooccurrence", "gender_error"], ["gender_error", "dpa"]])
+def test_a_metric_that_does_not_apply_is_skipped_and_the_other_compared(metric):
+    comparison = bp.compare(CAPTIONS, CAPTIONS[::-1], LABELS, metric=metric)
+    assert [one.metric for one in comparison.decisions] == ["gender_error"]
+    (cell,) = comparison.skipped
+    assert cell in {"metric=cooccurrence captioner=a", "metric=dpa captioner=a"}
+    assert f"skipped: {cell}: {comparison.skipped[cell]}" in repr(comparison)
+
+
+def test_a_comparison_without_a_metric_that_applies_is_refused():
+    with pytest.raises(NotApplicableError, match=r"\(metric=cooccurrence captioner=a: no object"):
+        bp.compare(CAPTIONS, CAPTIONS[::-1], LABELS, metric="cooccurrence")
+
+
+def test_a_setting_that_asks_for_too_many_images_is_refused(monkeypatch):
+    def run(self, captioner, metric):
+        raise TooFewImagesError("metric.k=1000: only 4 images are retrieved from")
+
+    monkeypatch.setattr(api._InMemoryRunner, "run", run)
+    with pytest.raises(TooFewImagesError, match=r"metric\.k=1000"):
+        bp.compare(CAPTIONS, CAPTIONS, LABELS)

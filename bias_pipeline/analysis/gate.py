@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis import conclusion_checks
@@ -22,7 +22,7 @@ from bias_pipeline.analysis.compare import (
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.analysis.power import detectable
-from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.results.store import Result, Row
@@ -323,6 +323,8 @@ class Comparison:
     leaderboards: Sequence[Leaderboard]  # of headlines
     decisions: Sequence[Decision]  # who is fairer under each, or why there is no decision
     namesakes: Sequence[str] = ()  # a sentence on each name that two captioners shared
+    # Metric and captioner, as `metric=lic captioner=new`, to why the metric does not apply to it
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def decided(self) -> list[Decision]:
@@ -340,8 +342,9 @@ class Comparison:
         return [decision for decision in self.decided if decision.outcome == "undecided"]
 
     def __repr__(self) -> str:
-        """One sentence for each decision."""
-        return "\n".join(decision.sentence() for decision in self.decisions)
+        """One sentence for each decision and for each metric that does not apply."""
+        skipped = [f"skipped: {cell}: {reason}" for cell, reason in self.skipped.items()]
+        return "\n".join([*(decision.sentence() for decision in self.decisions), *skipped])
 
     def lines(self) -> list[dict[str, object]]:
         """The decisions as plain data."""
@@ -355,7 +358,11 @@ class Comparison:
 
 
 def compared(
-    results: Sequence[Result], *, margin: float | None = None, limits: Limits = LIMITS
+    results: Sequence[Result],
+    *,
+    margin: float | None = None,
+    limits: Limits = LIMITS,
+    skipped: Mapping[str, str] | None = None,
 ) -> Comparison:
     """Compare results, those of the first captioner first.
 
@@ -363,21 +370,27 @@ def compared(
         results: with their draws.
         margin: by how much the first may be worse, in the metric's unit.
         limits: when captioners cannot be compared.
+        skipped: metric and captioner to why the metric does not apply to it.
 
     Raises:
         DataError: if no two of them can be compared.
     """
+    skipped = skipped or {}
     apart, namesakes = resolve_name_collisions(results)
     apart = with_settings(apart)
     draws = {result.run_id: result.draws for result in apart}
     tables = rank_captioners(apart, draws)
+    if skipped and not any(others for _, *others in alike(apart)):
+        reasons = "; ".join(": ".join(filter(None, one)) for one in skipped.items())
+        raise NotApplicableError(f"no metric can be compared ({reasons}); choose another metric")
     if not tables:
         raise DataError(
             "no two of these results have a score and differ only in the captioner"
             f"{_differences(apart)}; compare cells of one metric, attribute and configuration, and "
             "where the score needs human captions (dataset.captions=...) give them"
         )
-    return Comparison(tables, decisions(apart, draws, margin=margin, limits=limits), namesakes)
+    made = decisions(apart, draws, margin=margin, limits=limits)
+    return Comparison(tables, made, namesakes, skipped)
 
 
 def _differences(results: Sequence[Result]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -68,19 +68,19 @@ def compare_command(words: Sequence[str]) -> int:
     check_places(options.json, options.junit)
     earlier = baseline.read(options.baseline) if options.baseline else []
     folders = [_folder(name) for name in names]
-    results = _stored(folders) if all(folders) else _computed(names, rest)
+    results, skipped = (_stored(folders), {}) if all(folders) else _computed(names, rest)
     first = [r for r in results if r.rows[0].captioner == results[0].rows[0].captioner]
     if earlier:
         results += baseline.compare_to_baseline(first, earlier)
     limits = Limits(coverage=options.least_coverage, speech=options.alike)
-    comparison = compared(results, margin=options.margin, limits=limits)
+    comparison = compared(results, margin=options.margin, limits=limits, skipped=skipped)
     for sentence in comparison.namesakes:
         print_out(sentence)
     print_leaderboards(comparison.leaderboards, comparison.decisions)
     if options.json:
         write_file(options.json, baseline.stored(first, decisions=comparison.lines()))
     if options.junit:
-        write_file(options.junit, junit(comparison.decisions))
+        write_file(options.junit, junit(comparison))
     return _gate(comparison) if options.fail_if_worse else 0
 
 
@@ -175,8 +175,8 @@ def _stored(folders: Sequence[Path | None]) -> list[Result]:
     return results
 
 
-def _computed(names: Sequence[str], rest: Sequence[str]) -> list[Result]:
-    """Read all captioners first, so that a mistake costs no run."""
+def _computed(names: Sequence[str], rest: Sequence[str]) -> tuple[list[Result], Mapping[str, str]]:
+    """The results, and why cells were skipped; reads all captioners before anything runs."""
     from bias_pipeline.sweeps import launch
 
     _check(names, rest)
@@ -185,7 +185,7 @@ def _computed(names: Sequence[str], rest: Sequence[str]) -> list[Result]:
     if finished.exit_code:
         raise DataError("not every captioner could be scored; see above")
     print_out()
-    return _beside(names[0], finished)
+    return _beside(names[0], finished), finished.skipped
 
 
 def _beside(first: str, finished: SweepOutcome) -> list[Result]:
@@ -196,8 +196,6 @@ def _beside(first: str, finished: SweepOutcome) -> list[Result]:
     ]
     results = list(zip(captioners, cells, finished.with_draws(), strict=True))
     of_first = [cell for captioner, cell, _ in results if captioner == first]
-    if not of_first:
-        raise DataError(f"no metric applies to {first}, for the reasons above; choose another")
     ordered = sorted(results, key=lambda scored: scored[0] != first)
     return [result for _, cell, result in ordered if cell in of_first]
 

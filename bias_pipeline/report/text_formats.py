@@ -5,16 +5,16 @@ Text from data stays text.
 LaTeX's output needs the package booktabs and a LaTeX of 2020 or later, whose input is UTF-8 and
 whose base has the text companion signs. Names in scripts that pdfLaTeX's fonts lack (Chinese,
 emoji) need LuaLaTeX or XeLaTeX and a font that has them; they are written as they are. In JUnit
-XML, for CI, lost is a failure and undecided is skipped. A model card has the hub's YAML in front,
-the ``model-index``: a result for each number, with its interval among its settings, as the hub has
-no field for one.
+XML, for CI, lost is a failure; undecided, or a metric that does not apply, is skipped. A model card
+has the hub's YAML in front, the ``model-index``: a result for each number, with its interval among
+its settings, as the hub has no field for one.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 import yaml
 
 from bias_pipeline import __version__
-from bias_pipeline.analysis.gate import Decision
+from bias_pipeline.analysis.gate import Comparison
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.catalogue import info_of
@@ -207,24 +207,25 @@ _KINDS = {"worse": "failure", "undecided": "skipped", "passed": "system-out"}
 _NOTHING = "nothing could be decided, so nothing has passed"
 
 
-def junit(decisions: Sequence[Decision]) -> bytes:
-    """One test case for each decision; an error if nothing was decided.
+def junit(comparison: Comparison) -> bytes:
+    """One test case for each decision and each skipped metric; an error if nothing was decided.
 
     Args:
-        decisions: of the first captioner against others.
+        comparison: of the first captioner with others.
 
     Example:
-        >>> print(junit([]).decode().splitlines()[1][:67])
+        >>> print(junit(Comparison([], [])).decode().splitlines()[1][:67])
         <testsuite name="bias_pipeline compare" tests="1" failures="0" skip
     """
+    decisions, passed_over = comparison.decisions, comparison.skipped
     kinds = [_KINDS[decision.outcome] for decision in decisions]
     undecided = kinds.count("skipped") == len(decisions)
     suite = ElementTree.Element(
         "testsuite",
         name="bias_pipeline compare",
-        tests=str(len(decisions) + undecided),
+        tests=str(len(decisions) + len(passed_over) + undecided),
         failures=str(kinds.count("failure")),
-        skipped=str(kinds.count("skipped")),
+        skipped=str(kinds.count("skipped") + len(passed_over)),
         errors=str(int(undecided)),
     )
     for decision, kind in zip(decisions, kinds, strict=True):
@@ -232,6 +233,8 @@ def junit(decisions: Sequence[Decision]) -> bytes:
         name = f"{subject}: {decision.first} against {decision.other}"
         case = _case(suite, f"bias_pipeline.{decision.attribute}", name)
         _add_outcome(case, kind, decision.sentence())
+    for cell, reason in passed_over.items():
+        _add_outcome(_case(suite, "bias_pipeline", cell), "skipped", reason)
     if undecided:
         _add_outcome(_case(suite, "bias_pipeline", "gate"), "error", _NOTHING)
     ElementTree.indent(suite)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ class SweepOutcome:
     results: Sequence[Result] = ()  # of the cells that succeeded, in the order of the sweep
     exit_code: int = 0  # of the command
     swept: Sequence[Mapping[str, str]] = ()  # of each result, in what its job differs from others
+    skipped: Mapping[str, str] = field(default_factory=dict)  # the same of a cell, to the reason
 
     def with_draws(self) -> list[Result]:
         """The results with their headlines under every resampling, which comparisons need."""
@@ -82,7 +83,7 @@ def conclude(
         if outcome.get("not_applicable") and (outcome["exit_code"] in skips or (of_all and results))
     ]
     for outcome in skipped:
-        print_out(f"skipped: {_labelled(outcome)}{outcome['error']}")
+        print_out(f"skipped: {_labelled(outcome)}")
     _print_work(results, outcomes)
     if results:
         plural = "" if len(outcomes) == 1 else "s"
@@ -91,7 +92,8 @@ def conclude(
         summary = f"{len(outcomes)} cell{plural} in {seconds:.1f} s{by}; results in {outputs}"
         warn(summary)
     code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
-    return SweepOutcome(outputs, results, code, [swept for _, swept in finished])
+    reasons = {_label(outcome): str(outcome["error"]) for outcome in skipped}
+    return SweepOutcome(outputs, results, code, [swept for _, swept in finished], reasons)
 
 
 def _print_finished(
@@ -187,14 +189,18 @@ def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
 
 
 def _labelled(outcome: Mapping[str, Any]) -> str:
-    """The settings in which a job differs from the others of its sweep, as a prefix."""
-    label = " ".join(f"{key}={value}" for key, value in outcome["swept"].items())
-    return f"{label}: " if label else ""
+    """Why a job failed, after its label."""
+    return ": ".join(filter(None, (_label(outcome), str(outcome["error"]))))
+
+
+def _label(outcome: Mapping[str, Any]) -> str:
+    """The settings in which a job differs from the others of its sweep; empty if in none."""
+    return " ".join(f"{key}={value}" for key, value in outcome["swept"].items())
 
 
 def _exit_code(failed: Sequence[Mapping[str, Any]], n_jobs: int, multirun: bool) -> int:
     for outcome in failed:
-        warn(f"error: {_labelled(outcome)}{outcome['error']}")
+        warn(f"error: {_labelled(outcome)}")
     if not failed:
         return 0
     if not multirun:

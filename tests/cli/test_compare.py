@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -146,6 +147,17 @@ def test_a_metric_that_does_not_apply_to_one_is_named_and_the_rest_compared(ok, 
     assert "gender_error (by named): faithful_results is fairer than stereotyper_res" in output
 
 
+def test_a_metric_that_does_not_apply_is_skipped_in_the_junit_file(ok, files, words, tmp_path):
+    captioners = [str(files / name / "results.json") for name in ("faithful", "few", "stereotyper")]
+    ok("compare", *captioners, *words, *LEAKS_AND_ERRS, "--junit", str(tmp_path / "x.xml"))
+    suite = ElementTree.parse(tmp_path / "x.xml").getroot()
+    case = next(one for one in suite if str(one.get("name")).startswith("metric=lic captioner="))
+    reasons = [str(one.get("message")) for one in case.iter("skipped")]
+    assert ["attackers need two groups" in one for one in reasons] == [True]
+    n_skipped = sum(1 for _ in suite.iter("skipped"))
+    assert (suite.get("tests"), suite.get("skipped")) == (str(len(suite)), str(n_skipped))
+
+
 def test_a_metric_that_does_not_apply_to_the_first_decides_nothing(ok, files, words):
     captioners = [str(files / name / "results.json") for name in ("few", "faithful", "stereotyper")]
     output = ok("compare", *captioners, *words, *LEAKS_AND_ERRS)
@@ -156,7 +168,8 @@ def test_a_metric_that_does_not_apply_to_the_first_decides_nothing(ok, files, wo
 @pytest.mark.parametrize("names", [("few", "faithful"), ("faithful", "few")])
 def test_where_no_metric_applies_to_both_nothing_is_compared(ends, files, words, names):
     captioners = [str(files / name / "results.json") for name in names]
-    ends(3, "compare", *captioners, *words, *LIC, LEAKS_AND_ERRS[1])
+    text = ends(3, "compare", *captioners, *words, *LIC, LEAKS_AND_ERRS[1])
+    assert re.search(r"error: no metric can be compared \(captioner=.*few.*: attackers need", text)
 
 
 def test_a_metric_without_its_model_is_not_passed_over(ends, files, words):

@@ -63,6 +63,12 @@ def test_gate(bias_gate):
     assert code == 0, text
 
 
+def test_a_metric_that_does_not_apply_does_not_end_the_others(tmp_path):
+    several = FILE.replace('"gender_error"', '["cooccurrence", "gender_error"]')
+    code, text = outcomes(tmp_path, "wrong", "right", text=several)
+    assert (code, "new is less fair than old" in text) == (1, True), text
+
+
 @pytest.mark.slow
 def test_a_captioner_that_is_fairer_passes(tmp_path):
     code, text = outcomes(tmp_path, "right", "wrong", "-m", "bias_gate")
