@@ -126,6 +126,12 @@ def audit(
     Raises:
         BiasPipelineError: in one sentence, if data or settings are wrong.
     """
+    for name in ("metric", "seeds"):
+        if name in settings:
+            raise UsageError(
+                f"audit: setting {name!r} is not taken, since the time (minutes=...) decides what "
+                f"runs, with two seeds; score(...) takes {name}=..."
+            )
     check_value(minutes, Positive | None, "minutes")
     check_value(least_coverage, Share, "least_coverage")
     check_value(negligible, Share, "negligible")

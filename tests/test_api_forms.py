@@ -69,8 +69,9 @@ def test_a_nullable_series_may_lack_values():
         {1: "dog", 2: "cake"},
         {1: np.array(["dog"]), 2: {"cake"}},
         [{"image_id": 1, "category": "dog"}, {"image_id": 2, "category": "cake"}],
+        pd.DataFrame({"image_id": [1, 2], "category": [["dog"], ["cake"]]}),
     ],
-    ids=["one each", "arrays and sets", "rows"],
+    ids=["one each", "arrays and sets", "rows", "a table of lists"],
 )
 def test_objects_have_one_meaning_in_every_form(objects):
     data = ({1: "a man, a dog", 2: "a woman, a dog"}, {1: "male", 2: "female"})
@@ -147,6 +148,30 @@ def test_a_setting_of_another_kind_is_refused(settings, message):
 def test_options_of_a_comparison_are_those_of_the_command(options, message):
     with pytest.raises(UsageError, match=message):
         bp.compare(CAPTIONS, CAPTIONS, LABELS, metric="gender_error", **options)
+
+
+TABLE = pd.DataFrame({"image_id": IDS, "caption": HUMAN})
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        TABLE,
+        TABLE.assign(caption=TABLE.caption.map(np.array)),
+        TABLE.set_index("image_id"),
+        TABLE.assign(other=[[1, 2]] * len(TABLE)),
+    ],
+    ids=["lists", "arrays", "the index is the id", "a second column of lists"],
+)
+def test_a_cell_of_a_table_may_hold_several_captions(table):
+    expected = bp.score("gender_error", BY_ID, LABEL_BY_ID, HUMAN_BY_ID).manifest["corpus"]
+    assert bp.score("gender_error", BY_ID, LABEL_BY_ID, table).manifest["corpus"] == expected
+
+
+@pytest.mark.parametrize("setting", [{"seeds": 3}, {"metric": "lic"}], ids=str)
+def test_an_audit_does_not_ignore_what_it_decides_itself(setting):
+    with pytest.raises(UsageError, match="is not taken, since the time"):
+        bp.audit(CAPTIONS, LABELS, **setting)
 
 
 @pytest.mark.parametrize("minutes", [0, -1, "1"])

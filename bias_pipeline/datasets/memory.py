@@ -108,7 +108,13 @@ def _file(
             )
         return Path(data)
     if _is_frame(data):
-        return _write_frame(data, stem.with_name(f"{stem.name}.csv"), key)
+        frame = _with_ids(data, key)
+        columns = [column for _, column in frame.items() if column.dtype.kind == "O"]
+        if not any(_is_several(cell) for column in columns for cell in column):
+            path = stem.with_name(f"{stem.name}.csv")
+            frame.to_csv(path, index=False)
+            return path
+        data = frame.to_dict("records")  # a cell of CSV cannot hold several texts
     path = stem.with_name(f"{stem.name}.jsonl")
     rows = (
         row for identifier, item in _pairs(data, stem.name) for row in rows_of(identifier, item)
@@ -121,8 +127,8 @@ def _json(row: Row, name: str) -> str:
     """A row as JSON, NumPy's numbers as Python's."""
 
     def plain(value: object) -> object:
-        if isinstance(value, np.generic):
-            return value.item()
+        if isinstance(value, np.generic | np.ndarray):
+            return value.tolist()
         image = next(iter(row.values()))
         raise UsageError(
             f"{name}, image {image!r}: {value!r} is not a text, a number or a list of them"
@@ -154,7 +160,9 @@ def _caption_rows(key: object, captions: object) -> Iterator[Row]:
 def _object_rows(key: object, categories: object) -> Iterator[Row]:
     """None: it is not known which objects are in the image."""
     if isinstance(categories, Mapping):
-        yield _row("image_id", key, categories, "")
+        row = _row("image_id", key, categories, "")
+        for category in [*_several(row.get("category", ""))] or [""]:
+            yield {**row, "category": category}
     elif not _is_absent(categories):
         for category in sorted({*_several(categories)}, key=str) or [""]:
             yield {"image_id": key, "category": category}
@@ -179,7 +187,7 @@ def _row(name: str, key: object, values: Mapping[str, object], absent: object) -
 
 def _several(item: object) -> Iterable[Any]:
     """The captions, or the objects, of one image: one or several."""
-    if isinstance(item, str | bytes | Mapping) or not isinstance(item, Iterable):
+    if not _is_several(item):
         return [item]
     return sorted(item, key=str) if isinstance(item, AbstractSet) else item
 
@@ -216,6 +224,10 @@ def _by_image(labels: Labels) -> object:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
+def _is_several(item: object) -> TypeGuard[Iterable[Any]]:
+    return isinstance(item, Iterable) and not isinstance(item, str | bytes | Mapping)
+
+
 def _is_absent(value: object) -> bool:
     """Whether it is None, NaN, or pandas' NA or NaT; who has these has imported pandas."""
     if isinstance(value, float | np.floating):
@@ -234,11 +246,9 @@ def _is_frame(data: object) -> TypeGuard[DataFrame]:
     return hasattr(data, "to_csv") and hasattr(data, "columns")
 
 
-def _write_frame(frame: DataFrame, path: Path, key: str) -> Path:
+def _with_ids(frame: DataFrame, key: str) -> DataFrame:
+    """The table with a column of ids, its index if it has none."""
     column = next((name for name in _IDS if name in frame.columns), None)
     if column is None:
-        frame = frame.rename_axis(key).reset_index()
-    elif key == "image_id":
-        frame = frame.rename(columns={column: key})
-    frame.to_csv(path, index=False)
-    return path
+        return frame.rename_axis(key).reset_index()
+    return frame.rename(columns={column: key}) if key == "image_id" else frame
