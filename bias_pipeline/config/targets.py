@@ -112,11 +112,13 @@ sets, encoders and the like that bias_pipeline defines are
 
 
 def _refuse_absent_class(target: object) -> None:
-    """Refuse a class that an included package lacks, with those that its module has."""
+    """Refuse a class that its module, ours or an included one, lacks; name those it has."""
     named = _CLASS.fullmatch(target) if isinstance(target, str) else None
-    if named is None or named[1] not in included():
+    if named is None or named[1] not in (PACKAGE, *included()):
         return
     module, _, name = named[0].rpartition(".")
+    if module not in sys.modules:
+        return
     content = vars(sys.modules[module])
     if name not in content:
         known = [one for one in content if _CLASS.fullmatch(f"{module}.{one}")]

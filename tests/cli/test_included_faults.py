@@ -88,6 +88,14 @@ def test_a_class_that_the_module_lacks_is_named_with_those_it_has(ends, mine):
     assert "mine.silence has no class 'Silent'; did you mean 'Silence'?" in printed
 
 
+def test_a_class_that_a_module_of_ours_lacks_is_named_too(ends, tmp_path):
+    path = tmp_path / "cfg" / "masking" / "dogs.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("_target_: bias_pipeline.text.mask.MaskWord\nwords: [dog]\ntoken: <dog>\n")
+    printed = " ".join(ends(2, "--config-dir", "cfg", "masking=dogs", *CELL[1:]).split())
+    assert "bias_pipeline.text.mask has no class 'MaskWord'; did you mean 'MaskWords'?" in printed
+
+
 @pytest.mark.parametrize("option", ["--include", "--config-dir"])
 def test_a_file_that_is_not_read_is_named(ok, mine, option):
     path = mine / "conf" / "metric" / "gender_error.yaml"
