@@ -19,7 +19,8 @@ from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import DataError
-from bias_pipeline.results.store import COLUMNS, Result, ResultStore, Row
+from bias_pipeline.results.rows import COLUMNS, Result, Row
+from bias_pipeline.results.store import ResultStore
 from bias_pipeline.web.browsing import BrowsePages
 from bias_pipeline.web.captions_behind import CaptionsBehind, Library
 from bias_pipeline.web.run_folder import RunFolder

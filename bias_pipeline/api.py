@@ -36,8 +36,9 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.paths import safe_name
 from bias_pipeline.report.page import finished_runs, write_page
+from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps.audit import Audit, Plan, attribute_names, audited
 from bias_pipeline.sweeps.job import load_or_run
 
@@ -78,7 +79,7 @@ def score(
             of the metric (``sides=["model"]``).
 
     Returns:
-        The result; :meth:`~bias_pipeline.results.store.Result.frame` is its table.
+        The result; :meth:`~bias_pipeline.results.rows.Result.frame` is its table.
 
     Raises:
         BiasPipelineError: in one sentence, if data or settings are wrong.

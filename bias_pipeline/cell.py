@@ -17,11 +17,10 @@ from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.corpus.regrouping import LabelNoise, without_small_groups
 from bias_pipeline.corpus.split import Split, seeds_in
 from bias_pipeline.io.progress import bar
-from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
+from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score, check_score
 from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.metrics.repeated_scores import mean_score, with_label_noise
-from bias_pipeline.metrics.score_checks import check_score
-from bias_pipeline.results.store import Result, Row
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, Estimate, against, spanned
 from bias_pipeline.text.caption_statistics import captioned, speeches
 from bias_pipeline.text.scored_text import declined_images

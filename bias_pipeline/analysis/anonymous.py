@@ -32,7 +32,7 @@ from bias_pipeline.metrics.attack.attack_runner import labelled
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.attack.imagecaptioner2 import ImageCaptioner2
 from bias_pipeline.metrics.value_names import HEADLINES, MODEL
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.compare import Correlation, of_pearson, pearson
 from bias_pipeline.stats.raters import krippendorff
 from bias_pipeline.stats.shares import NORMAL_95, effective_trials, wilson

@@ -15,8 +15,8 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import values_of, with_settings
-from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 
 Stored = Mapping[str, Mapping[str, Draws]]

@@ -23,9 +23,8 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.results.identity import deciding
-from bias_pipeline.results.manifests import checked
+from bias_pipeline.results.rows import Result, checked, plain_values, result_of
 from bias_pipeline.results.settings import deciding_seeds
-from bias_pipeline.results.store import Result, plain_values, result_of
 from bias_pipeline.stats.bootstrap import Draws
 
 SCHEMA = 1

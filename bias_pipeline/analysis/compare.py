@@ -17,8 +17,8 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.identity import deciding
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import deciding_seeds, label
-from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bias_pipeline.corpus.corpus import BLANK_WARNING
 from bias_pipeline.metrics.base import EvidenceRule
 from bias_pipeline.metrics.value_names import sibling_name
-from bias_pipeline.results.store import Result, Row
+from bias_pipeline.results.rows import Result, Row
 
 COVERAGE = 0.5
 NO_RULE = "it changes when captions say more or less, even without bias"

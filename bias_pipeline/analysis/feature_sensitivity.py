@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from bias_pipeline.io.files import read_csv
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.compare import paired_difference
 
 WHOLE = "whole"

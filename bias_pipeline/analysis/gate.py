@@ -24,8 +24,8 @@ from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.analysis.power import detectable
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import label, with_settings
-from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.io.paths import safe_name
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 
 SWEPT = "BIAS_PIPELINE_SWEPT"  # the variable with the names of a sweep's files, for its jobs
 _DIGITS = 8  # of a digest, if two differ in nothing else

@@ -10,8 +10,8 @@ import numpy as np
 from bias_pipeline.analysis.compare import alike, higher_is_better, ranked
 from bias_pipeline.array_types import BoolArray, Float64Array
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import label
-from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 
 Stored = Mapping[str, Mapping[str, Draws]]

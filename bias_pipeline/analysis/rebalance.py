@@ -25,7 +25,7 @@ from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName, object_of
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.text.mentions import task_mentions
 
 METRIC = "cooccurrence"

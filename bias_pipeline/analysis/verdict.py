@@ -14,8 +14,8 @@ from bias_pipeline.analysis import conclusion_checks
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, EvidenceRule
 from bias_pipeline.metrics.value_names import direction_of, sibling_name
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import label
-from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.compare import holm, p_of_interval
 
 JUDGED = ("leakage", "misgendering", "assuming", "tasks")  # the others are only shown

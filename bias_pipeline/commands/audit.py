@@ -32,7 +32,7 @@ from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.page import write_page
 from bias_pipeline.report.smallest_bias import unseen
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.sweeps.audit import (
     FIRST,
     Plan,

@@ -28,7 +28,8 @@ from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit, model_card
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import ResultStore
 
 if TYPE_CHECKING:
     from bias_pipeline.report.page import Report

@@ -32,7 +32,7 @@ from bias_pipeline.text.tokenize import tokenize_word
 from bias_pipeline.vision.photos import find_photos, read_photo
 
 if TYPE_CHECKING:
-    from bias_pipeline.results.store import Result
+    from bias_pipeline.results.rows import Result
     from bias_pipeline.web.captions_behind import CaptionsBehind
     from bias_pipeline.web.study import RatingQuestion
 

@@ -12,7 +12,7 @@ from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.loggers.loggers import ResultLogger, history_of, summary_of
 from bias_pipeline.loggers.push import unanswered
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:

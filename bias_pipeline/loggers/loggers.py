@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar
 from bias_pipeline.declared import Configurable, Seconds, Text
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.terminal import redacted_data
-from bias_pipeline.results.store import COLUMNS, Result, Row, rows_csv
+from bias_pipeline.results.rows import COLUMNS, Result, Row, rows_csv
 
 log = logging.getLogger(__name__)
 

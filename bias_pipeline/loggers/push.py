@@ -18,7 +18,8 @@ from bias_pipeline.io.progress import track
 from bias_pipeline.loggers import loggers
 from bias_pipeline.loggers.loggers import WandbLogger
 from bias_pipeline.report.page import finished_results
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import ResultStore
 
 log = logging.getLogger(__name__)
 

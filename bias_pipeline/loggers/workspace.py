@@ -23,7 +23,7 @@ from bias_pipeline.loggers.loggers import run_apart
 from bias_pipeline.loggers.push import reachable_server
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import DIRECTIONS
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 
 if TYPE_CHECKING:
     from wandb_workspaces.workspaces import Workspace

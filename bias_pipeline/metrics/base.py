@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from numbers import Real
 from typing import ClassVar, Self
 
 from bias_pipeline.array_types import BoolArray
@@ -15,9 +16,13 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Configurable
+from bias_pipeline.errors import UsageError
 from bias_pipeline.metrics.references import Reference
 from bias_pipeline.metrics.value_names import HEADLINES as HEADLINES
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+
+_OF_PART = ("n_images", "coverage", "neutral_rate")
+_BESIDE = ("draws",)  # of an estimate, no number
 
 # What metrics ask of a captioner, in the order in which an audit answers.
 QUESTIONS: Mapping[str, str] = {
@@ -300,3 +305,32 @@ class Metric(Configurable, ABC):
         Raises:
             DataError: if the corpus cannot be scored.
         """
+
+
+def check_score(score: object, metric: Metric) -> None:
+    """Refuse a score of another type, without parts, or whose numbers are no numbers.
+
+    Raises:
+        UsageError: naming the metric, its class, the part and the value.
+    """
+    where = f"metric {metric.info.name!r} ({type(metric).__module__}.{type(metric).__name__})"
+    if not isinstance(score, Score):
+        raise UsageError(f"{where}: compute returns {score!r}; it must return a Score")
+    if not score.parts:
+        raise UsageError(f"{where}: its score has no part; what is undefined is a part that is NaN")
+    for name, part in score.parts.items():
+        for what, value in _numbers(part):
+            if not isinstance(value, Real):
+                raise UsageError(
+                    f"{where}: part {name!r} has {what}={value!r}, which is no number; give a "
+                    "float, NaN where it is undefined"
+                )
+
+
+def _numbers(part: Part) -> Iterator[tuple[str, object]]:
+    estimate = part.estimate
+    for column in fields(estimate):
+        if column.name not in _BESIDE:
+            yield column.name, getattr(estimate, column.name)
+    for name in _OF_PART:
+        yield name, getattr(part, name)

@@ -19,8 +19,9 @@ from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.examples import Grid, grid_of
 from bias_pipeline.report.figures import Colours, FigureBar, Plot, Points, bars
 from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
+from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import with_settings
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.store import ResultStore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,8 @@ from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.figures import Colours, Plot, Points
 from bias_pipeline.report.report_tables import Cell, Sheet
 from bias_pipeline.report.word_attribution import revealing
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import ResultStore
 from bias_pipeline.text.matched import EXAMPLES
 from bias_pipeline.vision.photos import SIDE, read_thumbnail
 

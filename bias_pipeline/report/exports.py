@@ -23,8 +23,8 @@ from bias_pipeline.report.page import Report
 from bias_pipeline.report.report_tables import Cell, Runs, Section, Sheet, SheetNumber, cell_text
 from bias_pipeline.report.sections import BOLD
 from bias_pipeline.report.text_formats import escape_markdown, latex, markdown_report
+from bias_pipeline.results.rows import COLUMNS, rows_csv
 from bias_pipeline.results.settings import further_columns
-from bias_pipeline.results.store import COLUMNS, rows_csv
 
 Table = Mapping[str, Sequence[Any]]
 

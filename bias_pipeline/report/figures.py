@@ -18,7 +18,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.io.terminal import printable
-from bias_pipeline.results.store import Row
+from bias_pipeline.results.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -37,8 +37,9 @@ from bias_pipeline.report.sections import (
 from bias_pipeline.report.sensitivity import steadiness
 from bias_pipeline.report.summary import Summary, summaries
 from bias_pipeline.report.word_attribution import section, word_files
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import with_settings
-from bias_pipeline.results.store import RESULT, Result, ResultStore, Row
+from bias_pipeline.results.store import RESULT, ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 
 if TYPE_CHECKING:

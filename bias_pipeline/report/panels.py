@@ -16,7 +16,7 @@ from bias_pipeline.report.examples import ABSENT, NOTHING, Behind
 from bias_pipeline.report.report_tables import Sheet, SheetNumber
 from bias_pipeline.report.tables import arrow, neutral_of, percent, pointing, reading
 from bias_pipeline.report.verdict_sentences import PANELS, finding_name, panel_of, rank
-from bias_pipeline.results.store import Result, Row
+from bias_pipeline.results.rows import Result, Row
 
 MOST_LINES = 12  # of captioners in a panel; of more the first and the last are shown
 _ROOM = 0.06  # beside the outermost ends, as a share of the axis

@@ -15,8 +15,8 @@ from typing import Any
 from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.figures import Plot
 from bias_pipeline.report.tables import number, percent
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import NAMED
-from bias_pipeline.results.store import Result, Row
 
 STRONG = 0.3
 STRONGEST = 0.9

@@ -34,8 +34,8 @@ from bias_pipeline.report.tables import (
     pointing,
     reading,
 )
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import ANNOTATOR, label
-from bias_pipeline.results.store import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 
 MOST_PARTS = 40

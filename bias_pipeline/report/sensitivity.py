@@ -26,8 +26,8 @@ from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.repeated_scores import NOISE
 from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
 from bias_pipeline.report.tables import headline_name, number, percent
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import label
-from bias_pipeline.results.store import Result, Row
 
 MOST_PAIRS = 15
 _NAMED = 4  # headlines that the sentence names

@@ -29,7 +29,7 @@ from bias_pipeline.report.verdict_sentences import (
     join_sentences,
     one_direction,
 )
-from bias_pipeline.results.store import Result, Row
+from bias_pipeline.results.rows import Result, Row
 
 
 @dataclass(frozen=True)

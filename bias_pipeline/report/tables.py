@@ -15,8 +15,8 @@ from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import fits_in_width, print_out, print_table, print_text, printable
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.results.rows import Result, Row, rows_csv
 from bias_pipeline.results.settings import CHOICES, further_columns, seeds_text
-from bias_pipeline.results.store import Result, Row, rows_csv
 
 if TYPE_CHECKING:
     from bias_pipeline.analysis.compare import Leaderboard

@@ -35,7 +35,7 @@ from bias_pipeline.report.report_tables import (
     cell_text,
     without_places,
 )
-from bias_pipeline.results.store import Row
+from bias_pipeline.results.rows import Row
 
 if TYPE_CHECKING:
     from bias_pipeline.report.page import Report

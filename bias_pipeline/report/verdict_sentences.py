@@ -13,7 +13,7 @@ from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.metrics.base import QUESTIONS
 from bias_pipeline.metrics.value_names import A_TO_T, T_TO_A
 from bias_pipeline.report.tables import headline_name, interval, number, p_cell, percent
-from bias_pipeline.results.store import Row
+from bias_pipeline.results.rows import Row
 
 # The panels of the first screen's figure; "tasks" has two, by how it is measured.
 PANELS: Mapping[str, str] = {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from bias_pipeline.corpus.split import seeds_of
 from bias_pipeline.declared import TARGET
 from bias_pipeline.results.identity import deciding
-from bias_pipeline.results.store import COLUMNS, Result
+from bias_pipeline.results.rows import COLUMNS, Result
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -41,7 +41,7 @@ class Results(tuple[Result, ...]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """A sentence for each, see :class:`bias_pipeline.results.sentences.Sentence`."""
+        """A sentence for each, see :class:`bias_pipeline.results.rows.Result`."""
         return "\n".join(map(str, self)) or "no results"
 
     def frame(self) -> DataFrame:

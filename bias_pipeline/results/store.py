@@ -1,4 +1,4 @@
-"""Results: their rows, and the folders that store them."""
+"""The folders that store results."""
 
 from __future__ import annotations
 
@@ -12,20 +12,16 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.digests import read_unchanged, sealed, sha256_of, unsealed
-from bias_pipeline.io.files import csv_text, read_csv, table_csv
+from bias_pipeline.io.files import read_csv, table_csv
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.io.terminal import redacted_data
-from bias_pipeline.results.manifests import check_draws, check_manifest, checked
 from bias_pipeline.results.parquet import (
     DRAWS,
     EXCLUSIVE,
@@ -34,12 +30,16 @@ from bias_pipeline.results.parquet import (
     write_draws,
     write_predictions,
 )
+from bias_pipeline.results.rows import (
+    Result,
+    Row,
+    check_draws,
+    plain_values,
+    result_of,
+    rows_csv,
+)
 from bias_pipeline.results.run_lock import STALE_S, claimed, is_claimed
-from bias_pipeline.results.sentences import Sentence
 from bias_pipeline.stats.bootstrap import Draws
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 log = logging.getLogger(__name__)
 
@@ -50,74 +50,6 @@ UNFINISHED = ".tmp"  # the ending of a folder that is being written
 
 _WHAT = "a finished result: {schema, rows, manifest}"
 _MAX_DEPTH = 50
-
-
-@dataclass(frozen=True)
-class Row:
-    """One number with its interval and its origin; the columns of every table.
-
-    ``value``, ``seed_std`` and the interval are fractions where ``unit`` is ``fraction``; only
-    printing multiplies by 100. An absent number is NaN (null in JSON), never zero. A column that a
-    metric does not use is empty.
-    """
-
-    run_id: str
-    metric: str
-    metric_version: int
-    part: str
-    attribute: str
-    dataset: str
-    captioner: str
-    encoder: str
-    head: str
-    masking: str
-    alignment: str
-    scoring: str
-    value: float
-    unit: str
-    seed_std: float
-    ci_low: float
-    ci_high: float
-    p_value: float
-    n_images: int
-    n_seeds: int
-    coverage: float
-    neutral_rate: float
-    seeds: tuple[int, ...]
-
-
-COLUMNS = tuple(column.name for column in fields(Row))
-
-
-@dataclass(frozen=True, repr=False)
-class Result(Sentence):
-    """The rows of one cell, its manifest and the attackers' predictions.
-
-    Attributes:
-        run_id: its name.
-        rows: its numbers.
-        manifest: how the numbers were computed, as plain data.
-        predictions: of the attackers.
-        ids: image ids that the rows of predictions refer to.
-        tables: further tables by name.
-        draws: part to its values under every resampling, for comparisons.
-        settings: in which it differs from others, see :mod:`bias_pipeline.results.settings`.
-    """
-
-    run_id: str
-    rows: Sequence[Row]
-    manifest: Mapping[str, object]
-    predictions: Sequence[Predictions] = ()
-    ids: Sequence[str] = ()
-    tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
-    draws: Mapping[str, Draws] = field(default_factory=dict)
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-    def frame(self) -> DataFrame:
-        """The rows as a table, one line a row, with the columns of :class:`Row`."""
-        from pandas import DataFrame
-
-        return DataFrame([asdict(row) for row in self.rows], columns=list(COLUMNS))
 
 
 class ResultStore:
@@ -326,29 +258,6 @@ class ResultStore:
         )
 
 
-def rows_csv(
-    rows: Sequence[Row],
-    further: Sequence[str] = (),
-    settings: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
-) -> str:
-    """Rows as CSV with a header; see :func:`bias_pipeline.io.files.csv_text`.
-
-    Args:
-        rows: of any runs.
-        further: columns after those of a row.
-        settings: run id to the values of these columns.
-
-    Example:
-        >>> rows_csv([], ["encoder.order"]).strip().split(",")[-2:]
-        ['seeds', 'encoder.order']
-    """
-    lines = []
-    for row in rows:
-        values = settings.get(row.run_id, {})
-        lines.append([*asdict(row).values(), *(values.get(name, "") for name in further)])
-    return csv_text([[*COLUMNS, *further], *lines])
-
-
 def _json(result: Result, files: Mapping[str, str]) -> bytes:
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -372,48 +281,11 @@ def _as_stored(result: Result, content: bytes) -> Result:
     return replace(result, rows=rows, manifest=stored["manifest"])
 
 
-def plain_values(value: Any) -> Any:
-    """Plain JSON data: NaN and infinities become null, numpy numbers Python numbers."""
-    if isinstance(value, Mapping):
-        return {str(key): plain_values(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [plain_values(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
 def _parse(content: Any, run_id: str) -> Result:
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA}")
     content = unsealed(content, within="manifest")
     return result_of(content["rows"], content["manifest"], run_id)
-
-
-def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
-    """A result from rows and manifest as plain data; a ValueError or similar if they are not."""
-    rows = [_row(row) for row in row_records]
-    check_manifest(manifest, {row.part for row in rows})
-    if not rows or any(row.run_id != run_id for row in rows):
-        raise ValueError("it has no rows, or rows of another run")
-    return Result(run_id, rows, manifest)
-
-
-def _row(record: Mapping[str, Any]) -> Row:
-    """A row, if its columns have their types."""
-    if set(record) != set(COLUMNS):
-        raise ValueError(f"its rows do not have the columns {' '.join(COLUMNS)}")
-    return Row(**{c.name: _value(c.name, str(c.type), record[c.name]) for c in fields(Row)})
-
-
-def _value(name: str, kind: str, value: Any) -> Any:
-    if kind == "float":
-        return math.nan if value is None else float(checked(value, int | float, name))
-    if kind == "tuple[int, ...]":
-        return tuple(checked(item, int, name) for item in checked(value, list, name))
-    return checked(value, {"str": str, "int": int}[kind], name)
 
 
 def _files(result: Result | None) -> Mapping[str, str]:

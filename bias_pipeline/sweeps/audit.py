@@ -25,8 +25,8 @@ from bias_pipeline.report.report_tables import images_of
 from bias_pipeline.report.sensitivity import noise_sentences
 from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict_sentences import sentences
+from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results, with_settings
-from bias_pipeline.results.store import Result
 from bias_pipeline.text.caption_statistics import FOREIGN_WORDS
 
 if TYPE_CHECKING:

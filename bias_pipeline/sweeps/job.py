@@ -42,7 +42,8 @@ from bias_pipeline.io.paths import places
 from bias_pipeline.io.progress import Bar
 from bias_pipeline.io.terminal import guard, redact_files, redacted, redacted_data, trace_of
 from bias_pipeline.metrics import catalogue
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps import slurm
 
 if TYPE_CHECKING:

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
     from omegaconf import DictConfig
 
-    from bias_pipeline.results.store import Result
+    from bias_pipeline.results.rows import Result
 
 NOT_PERMITTED = (DataError.exit_code, ResourceError.exit_code)  # by data, or for lack of a model
 JOBS = ".hydra_jobs"  # the folder of all jobs in that of results, as conf/config.yaml names it

@@ -11,8 +11,9 @@ from typing import Any
 from bias_pipeline.analysis.name_collisions import resolve_file_collisions
 from bias_pipeline.errors import SweepError, UsageError
 from bias_pipeline.io.terminal import print_out, warn
+from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import ANNOTATOR, CHOICES, with_settings
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.job import OUTCOME
 

@@ -13,7 +13,8 @@ from bias_pipeline.errors import AbsentModelError, BiasPipelineError, NotApplica
 from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics import catalogue
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps.launch import check_captioners, parse_sweep
 from bias_pipeline.sweeps.outcomes import differing
 

@@ -7,6 +7,7 @@ them all: a line a phrase, as a pattern of lower-case text, and its source.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -22,7 +23,6 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, BLANK_WARNING, SIDES, Corpus
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.files import read_csv
-from bias_pipeline.text.invisible import without_invisible
 
 OPENING = 16  # words in which a preamble or a refusal begins
 SHARED = 1 / 3  # of all captions
@@ -33,6 +33,10 @@ _LEAST_WORDS = 3  # "a man" opens many people's captions too
 _SIGNS = re.compile(r"(?:[#*_>•\-–—:,.!\s\"“”']|\d{1,2}[.)]\s)*")
 _MARKED = re.compile(r"\s*(?:#+\s|\*\*|[*•\-–—]\s|\d{1,2}[.)]\s)")
 _BOLD = re.compile(r"\*\*|__|(?<!\S)(?:#+|[*•])(?!\S)")
+_JOINERS = "\u200c\u200d"  # glue inside one written sign (emoji), or inside a word (Persian)
+_LOOSE = re.compile(
+    rf"(?<![^\x00-\x7f])[{_JOINERS}]+|[{_JOINERS}]+(?![^\x00-\x7f])|(?<=[A-Za-z])[\ufe0e\ufe0f]+"
+)
 
 
 @cache
@@ -344,3 +348,29 @@ def _length_note(raw: Corpus, scored: Corpus, unit: Unit) -> str:
 
 def _mean_length(captions: Captions) -> float:
     return float(captions.lengths.mean()) if len(captions) else float("nan")
+
+
+def visible(word: str) -> str:
+    """A word without format characters (Unicode's Cf): zero-width, soft hyphens, byte order marks.
+
+    A joiner stays between two characters beyond ASCII, where it is part of what is written.
+
+    Example:
+        >>> visible("wo" + chr(0x200B) + "man" + chr(0x200D))
+        'woman'
+        >>> chef = chr(0x1F469) + chr(0x200D) + chr(0x1F373)
+        >>> visible(chef) == chef
+        True
+    """
+    if word.isascii():
+        return word
+    signs = (s for s in word if s in _JOINERS or unicodedata.category(s) != "Cf")
+    return _LOOSE.sub("", "".join(signs))
+
+
+def without_invisible(captions: Captions) -> Captions:
+    """Captions with every word as :func:`visible` has it; the same object if all are so already."""
+    shown = {word: visible(word) for word in captions.types}
+    if all(word == new for word, new in shown.items()):
+        return captions
+    return captions.rewrite(lambda word: [shown[word]] if shown[word] else [])

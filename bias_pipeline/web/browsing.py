@@ -22,7 +22,7 @@ from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import direction_of
 from bias_pipeline.report.report_tables import cell_text, shareable, without_places
 from bias_pipeline.report.tables import p_cell, reading
-from bias_pipeline.results.store import Result, Row
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.web.application import Guard, TokenGate, static, templates
 from bias_pipeline.web.captions_behind import Library
 from bias_pipeline.web.evidence import SUMS

@@ -20,7 +20,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.digests import sha256_of
 from bias_pipeline.results.image_scores import ImageScores, image_scores
 from bias_pipeline.results.parquet import EXCLUSIVE
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS
 from bias_pipeline.web.captions_behind import NO_CAPTION, CaptionsBehind
 from bias_pipeline.web.views import View

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.errors import BiasPipelineError, DataError
 from bias_pipeline.results.image_scores import guesses_of
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.web.captions_behind import Library
 from bias_pipeline.web.evidence import (
     GUESSES,

@@ -14,8 +14,9 @@ from bias_pipeline.metrics.value_names import SCORE
 from bias_pipeline.report.page import require_runs_folder
 from bias_pipeline.report.report_tables import SheetNumber, started, training_of
 from bias_pipeline.report.tables import ARROWS, pointing
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import label, seeds_text, with_settings
-from bias_pipeline.results.store import RESULT, UNFINISHED, Result, ResultStore, Row
+from bias_pipeline.results.store import RESULT, UNFINISHED, ResultStore
 from bias_pipeline.web.views import View, sorted_by
 
 _OF_A_RUN = ("rows.csv", "predictions.parquet")  # what a run writes before its result

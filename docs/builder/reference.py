@@ -46,7 +46,7 @@ MODULES = {
         "bias_pipeline.datasets.base",
         "bias_pipeline.debias.base",
     ],
-    "Results": ["bias_pipeline.results.store"],
+    "Results": ["bias_pipeline.results.rows", "bias_pipeline.results.store"],
 }
 
 

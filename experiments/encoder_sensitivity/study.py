@@ -24,7 +24,7 @@ from bias_pipeline.analysis.sensitivity import (
     sensitivity,
 )
 from bias_pipeline.report.page import finished_runs
-from bias_pipeline.results.store import Result, Row
+from bias_pipeline.results.rows import Result, Row
 from experiments.encoder_sensitivity.tables import AGREEMENTS, tables
 from experiments.study import (
     HOLD_OUT,

@@ -19,7 +19,7 @@ from bias_pipeline.analysis.compare import rank_captioners
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.page import finished_runs
 from bias_pipeline.report.tables import pointing
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.leaderboard.figures import ranking_figure
 from experiments.leaderboard.tables import ATTACKED, COUNTED, table_texts

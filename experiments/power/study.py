@@ -25,7 +25,7 @@ from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.config.compose import CellConfig
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from experiments.power import designs, guide, tables
 from experiments.power.designs import SCORED, Scoring
 

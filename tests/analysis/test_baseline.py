@@ -10,7 +10,7 @@ import bias_pipeline as bp
 from bias_pipeline.analysis.baseline import compare_to_baseline, read, stored
 from bias_pipeline.analysis.gate import compared
 from bias_pipeline.errors import DataError
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 
 LABELS = ["male", "female"] * 20
 OLD = ["a man", "a woman"] * 10 + ["a man", "a man"] * 10

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.analysis.compare import ALL_PAIRS, Leaderboard, draws_ranked, rank_captioners
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.bootstrap import Draws
 from tests.report.test_tables import row
 

@@ -10,7 +10,7 @@ import pytest
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.gate import Decision, compared, decisions
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.bootstrap import Draws
 from tests.analysis.test_compare import draw
 from tests.report.test_tables import row

@@ -9,7 +9,7 @@ from bias_pipeline.analysis.name_collisions import (
     resolve_file_collisions,
     resolve_name_collisions,
 )
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from tests.results.test_store import row
 
 A, B = "/data/A/model.json", "/data/B/model.json"

@@ -9,7 +9,7 @@ from bias_pipeline.analysis.compare import rank_captioners
 from bias_pipeline.analysis.pareto import Front, fronts
 from bias_pipeline.report.page import page
 from bias_pipeline.report.tables import print_results
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.bootstrap import Draws
 from tests.analysis.test_compare import LOWER, NEARER, draw
 from tests.report.test_tables import HOSTILE, row

@@ -16,7 +16,7 @@ from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, EvidenceRule
 from bias_pipeline.metrics.catalogue import metric_class
-from bias_pipeline.results.store import Result, Row
+from bias_pipeline.results.rows import Result, Row
 from tests.metrics.test_contract import NAMES
 
 # Dials, and the traits of speech that they change.

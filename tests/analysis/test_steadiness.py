@@ -16,7 +16,7 @@ from bias_pipeline.analysis.sensitivity import (
 )
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import DataError, UsageError
-from bias_pipeline.results.store import Result, Row
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.encoder_sensitivity.published import coefficients, consistency, reductions, scores
 from tests.report.test_tables import row

@@ -9,7 +9,7 @@ import pytest
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
 from bias_pipeline.report.verdict_sentences import sentences
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from tests.analysis.test_gate import ALIKE, ATTACKED, COUNTED
 from tests.report.test_tables import row
 

@@ -7,7 +7,8 @@ import pytest
 
 from bias_pipeline.config.compose import CellConfig
 from bias_pipeline.errors import AbsentModelError
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import ResultStore
 from tests.cli.commands import SMALL, results, rows
 from tests.results.test_store import row
 

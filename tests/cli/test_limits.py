@@ -120,7 +120,7 @@ def deaf() -> Iterator[str]:
 @pytest.mark.parametrize("kind", ["deaf", "absent"])
 def test_an_mlflow_server_that_is_down_costs_ten_seconds_at_most(tmp_path, deaf, kind, caplog):
     pytest.importorskip("mlflow")
-    from bias_pipeline.results.store import Result
+    from bias_pipeline.results.rows import Result
 
     address = deaf if kind == "deaf" else "http://127.0.0.1:1"
     logger = MlflowLogger(str(tmp_path), uri=address)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bias_pipeline.loggers.lightning_loggers import MlflowLogger, TensorBoardLogger
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from tests.results.test_store import row
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # theirs, of each other

@@ -25,7 +25,7 @@ from bias_pipeline.commands.main import main
 from bias_pipeline.errors import UsageError
 from bias_pipeline.loggers import loggers
 from bias_pipeline.loggers.loggers import CsvLogger, WandbLogger
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from tests.corpora import REPOSITORY
 from tests.results.test_store import row
 

@@ -10,7 +10,8 @@ import pytest
 
 from bias_pipeline.commands.main import main
 from bias_pipeline.loggers import workspace
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import ResultStore
 from tests.loggers.test_loggers import result
 from tests.report.test_tables import row
 

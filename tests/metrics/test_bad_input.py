@@ -6,7 +6,7 @@ import pytest
 
 import bias_pipeline as bp
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.results.store import Result, Row
+from bias_pipeline.results.rows import Result, Row
 
 N = 40
 LABELS = ["male", "female"] * (N // 2)

@@ -12,7 +12,7 @@ from bias_pipeline.cell import run_cell
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.tables import print_results
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from tests.metrics.test_contract import NAMES, SEEDS, cell, rebuilt
 
 TEXTS = ("", " . ", "NaN", "None", "null")

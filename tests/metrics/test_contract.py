@@ -27,7 +27,8 @@ from bias_pipeline.corpus.split import Split
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.report.tables import interval, markdown, print_results
-from bias_pipeline.results.store import Result, ResultStore, rows_csv
+from bias_pipeline.results.rows import Result, rows_csv
+from bias_pipeline.results.store import ResultStore
 from tests.tiny_models import tiny_clip, tiny_weights
 
 NAMES = choices_of(conf_dir() / "metric")

@@ -11,7 +11,7 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.metrics.base import Metric, Part, Score
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.bootstrap import Draws, summary
 
 

@@ -15,7 +15,7 @@ from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_scenes
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.counting.declines import Declines, declines_note
 from bias_pipeline.metrics.counting.gender_error import GenderError
-from bias_pipeline.results.store import Result, Row
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.stats.bootstrap import Bootstrap, Draws, summary
 from bias_pipeline.stats.choices import mean_over_samples
 from tests.corpora import GENDER, make_corpus

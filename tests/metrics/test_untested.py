@@ -11,7 +11,7 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.report.tables import pointing
-from bias_pipeline.results.store import Result, Row
+from bias_pipeline.results.rows import Result, Row
 
 UNTESTED = [
     ("dpa", "a_to_t"),

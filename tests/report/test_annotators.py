@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from bias_pipeline.report.sections import Bounds, bounds
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import ANNOTATOR
-from bias_pipeline.results.store import Result, Row
 from tests.report.test_tables import row
 
 

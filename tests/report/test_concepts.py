@@ -16,7 +16,8 @@ from bias_pipeline.report.figures import PRINT, FigureBar, bars
 from bias_pipeline.report.page import html, report_of_folder
 from bias_pipeline.report.report_tables import Section
 from bias_pipeline.report.verdict_sentences import PANELS, panel_of
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import ResultStore
 from bias_pipeline.vision.photos import thumbnail
 from tests.report.test_tables import row
 

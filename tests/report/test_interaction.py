@@ -10,7 +10,7 @@ import pytest
 from bias_pipeline.report.figures import forest, quadrants
 from bias_pipeline.report.interaction import Script, data, inert, scripts, spec
 from bias_pipeline.report.page import page
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from experiments.browser import PROGRAM, Browser, browser
 from tests.report.test_page import directional, draw, result
 from tests.report.test_tables import row

@@ -15,7 +15,8 @@ from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.catalogue import bibtex, infos, metric_names
 from bias_pipeline.report.figures import forest, quadrants
 from bias_pipeline.report.page import page, write_page
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.browser import PROGRAM, browser
 from tests.report.test_tables import HOSTILE, row

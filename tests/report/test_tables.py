@@ -20,7 +20,7 @@ from bias_pipeline.report.tables import (
     print_results,
     write_table,
 )
-from bias_pipeline.results.store import COLUMNS, Result, Row, rows_csv
+from bias_pipeline.results.rows import COLUMNS, Result, Row, rows_csv
 
 HOSTILE = ["[red]", "[/]", "[bold", "a\\[b]", "[link=http://x.invalid]y[/link]", ":smile:", "{0}"]
 HOSTILE += ["=cmd()", "../../up", "x|y", "<script>", "%s"]

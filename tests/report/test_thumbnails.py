@@ -16,7 +16,7 @@ from bias_pipeline.report.attribution_maps import drawn_maps, with_pictures, wri
 from bias_pipeline.report.examples import Behind
 from bias_pipeline.report.page import Report, html, report_of
 from bias_pipeline.report.report_tables import Section, Sheet
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.vision.photos import find_photos
 from tests.photo_folder import write_photos
 from tests.report.test_page import LOWER

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline.results.store import Result, ResultStore, Row
+from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.store import ResultStore
 from tests.results.test_store import row
 
 KINDS: dict[str, st.SearchStrategy[object]] = {

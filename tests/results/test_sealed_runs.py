@@ -18,7 +18,8 @@ from bias_pipeline.errors import BiasPipelineError, DataError
 from bias_pipeline.io.arrays import ArrayCache
 from bias_pipeline.io.digests import sealed, sha256, unsealed
 from bias_pipeline.report.page import finished_results, report_of_folder, write_page
-from bias_pipeline.results.store import Result, ResultStore
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 from tests.results.test_store import row
 

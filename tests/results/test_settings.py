@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results, label, with_settings
-from bias_pipeline.results.store import Result
 from tests.report.test_tables import row
 
 KEYS = {"probe": "probe", "probe.encoder": "encoder"}

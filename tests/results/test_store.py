@@ -18,7 +18,8 @@ import pytest
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.results.store import COLUMNS, Result, ResultStore, Row, rows_csv
+from bias_pipeline.results.rows import COLUMNS, Result, Row, rows_csv
+from bias_pipeline.results.store import ResultStore
 from tests.corpora import REPOSITORY
 
 # The Contract's columns, written out here a second time on purpose: users' scripts rely on them.

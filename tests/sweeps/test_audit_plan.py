@@ -8,7 +8,7 @@ from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.sweeps import audit as auditing
 from bias_pipeline.sweeps.audit import plan_for
 

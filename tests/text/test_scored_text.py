@@ -9,9 +9,8 @@ import pytest
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Record
 from bias_pipeline.errors import DataError
-from bias_pipeline.text.invisible import visible
 from bias_pipeline.text.mentions import neutral_rate
-from bias_pipeline.text.scored_text import ScoredText, declined_images
+from bias_pipeline.text.scored_text import ScoredText, declined_images, visible
 from tests.corpora import GENDER, make_corpus
 
 SORRY = "I'm sorry, but I can't identify the people in this image."

@@ -18,7 +18,8 @@ from bias_pipeline.commands.web import ScoredFiles
 from bias_pipeline.config import compose
 from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.results.parquet import EXCLUSIVE
-from bias_pipeline.results.store import RESULT, Result, ResultStore
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import RESULT, ResultStore
 from bias_pipeline.scoring import Lic
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.sweeps.job import load_or_run

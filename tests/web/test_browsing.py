@@ -14,7 +14,8 @@ from starlette.testclient import TestClient
 from bias_pipeline.commands.web import ScoredFiles
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.attack.lic import LIC
-from bias_pipeline.results.store import RESULT, Result, ResultStore
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import RESULT, ResultStore
 from bias_pipeline.web.browsing import BrowsePages
 from bias_pipeline.web.captions_behind import Library
 from bias_pipeline.web.run_folder import RunFolder

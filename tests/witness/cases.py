@@ -11,7 +11,7 @@ from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Record
 from bias_pipeline.corpus.split import seeds_of
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from tests.corpora import DATA
 from tests.witness.agreement import Mean
 

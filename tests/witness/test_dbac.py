@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.corpus.predictions import Predictions
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from tests.witness import dbac
 from tests.witness.agreement import Mean, agree, mean, odd_ones
 from tests.witness.attackers import Attacked, FloatArray, IntArray

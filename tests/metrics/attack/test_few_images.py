@@ -11,7 +11,7 @@ from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.regrouping import FEWEST_OF_SEVERAL, without_small_groups
-from bias_pipeline.results.store import Result, Row
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.scoring import Accuracy
 from bias_pipeline.stats.scores import ScoreTable
 from tests.corpora import make_corpus

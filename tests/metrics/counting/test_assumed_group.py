@@ -15,7 +15,7 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.counting.assumed_group import MOST_EXAMPLES, AssumedGroup
-from bias_pipeline.results.store import Result
+from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.shares import wilson
 from tests.corpora import GENDER, make_corpus
