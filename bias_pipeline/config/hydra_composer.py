@@ -27,6 +27,7 @@ from omegaconf import DictConfig, OmegaConf, flag_override
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+from bias_pipeline.config.experiment_keys import leave_out_keys_of_others
 from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
 from bias_pipeline.config.overrides import CHOICE, representative_overrides, unreadable
 from bias_pipeline.config.targets import PACKAGE
@@ -226,9 +227,11 @@ class Loader(ConfigLoaderImpl):
     ) -> DictConfig:
         """As Hydra's, which goes through all that is merged after each file; this does so once."""
         config = OmegaConf.create()
+        loaded = [(str(one.config_path), self._load_single_config(one, repo)) for one in defaults]
+        leave_out_keys_of_others(loaded)
         try:
             with flag_override(config, "no_deepcopy_set_nodes", True):
-                config.merge_with(*(self._load_single_config(one, repo).config for one in defaults))
+                config.merge_with(*(file.config for _, file in loaded))
         except OmegaConfBaseException:
             return super()._compose_config_from_defaults_list(defaults, repo)  # names the file
         _remove_defaults(config)

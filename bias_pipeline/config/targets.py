@@ -225,7 +225,7 @@ metrics, data sets, encoders and the like that bias_pipeline defines are
             raise UsageError(f"{path or 'config'}: {error}") from error
     for path, node, target in resolved:
         given = {key: value for key, value in node.items() if key != TARGET}
-        _check_names(given, _parameters(target), path)
+        _check_names(given, parameters_of(target), path)
         kinds, scope = kinds_of(target), vars(sys.modules[target.__module__])
         for key, value in given.items():
             check_value(value, kinds.get(key, Any), f"{path}.{key}".lstrip("."), scope)
@@ -253,7 +253,7 @@ def check_value(value: object, kind: Any, where: str, scope: Names | None = None
 
 
 @cache
-def _parameters(target: type) -> Mapping[str, inspect.Parameter]:
+def parameters_of(target: type) -> Mapping[str, inspect.Parameter]:
     """The parameters of a class; cached, since a sweep needs the same few often."""
     return inspect.signature(target).parameters
 

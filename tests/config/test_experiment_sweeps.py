@@ -72,6 +72,33 @@ def test_race_is_scored_by_labels_with_the_papers_settings():
     assert (tree["alignment"]["delta"], tree["alignment"]["vectors"]) == (0.4, "glove")
 
 
+@pytest.mark.parametrize("choice", ["alignment=none", "split=crossfit", "metric=dbac"])
+def test_keys_of_an_experiment_that_another_choice_lacks_are_left_out(choice):
+    cell = compose.cell(["experiment=relic_gender", "dataset.root=x", choice])
+    group, _, name = choice.partition("=")
+    assert cell.choices[group] == name
+
+
+def test_keys_of_an_experiment_that_another_choice_has_stay():
+    words = ["experiment=relic_age", "dataset.root=x", "alignment=contextual"]
+    alignment = compose.cell(words).tree["alignment"]
+    assert {"keep", "vocabulary"} <= alignment.keys()  # the file of contextual names only one
+
+
+def test_a_key_of_the_command_that_the_choice_lacks_is_refused():
+    words = ["experiment=relic_gender", "alignment=none", "alignment.vocabulary=published"]
+    with pytest.raises(UsageError, match="vocabulary is unknown for alignment=none"):
+        compose.cell(words)
+
+
+def test_a_wrong_key_for_the_experiment_s_own_choice_is_refused(tmp_path):
+    (tmp_path / "experiment").mkdir()
+    text = "# @package _global_\ndefaults: [override /alignment: none]\nalignment: {typo: 1}\n"
+    (tmp_path / "experiment" / "mine.yaml").write_text(text)
+    with pytest.raises(UsageError, match=r"alignment\.typo is unknown"):
+        compose.cell(["--config-dir", str(tmp_path), "experiment=mine"])
+
+
 def test_all_captioners_of_data_sets_that_have_others_are_refused(monkeypatch):
     names = {"dataset=scenes": ["faithful"], "dataset=coco": ["sat", "nic"]}
     monkeypatch.setattr(launch, "_captioners_of", lambda words, _: names[words[-1]])
