@@ -8,13 +8,18 @@ import pytest
 
 from tests.corpora import REPOSITORY
 
-# Distribution, private module, what is used of it; the last release that all of it was seen in.
 # Module and what is used of it, by distribution.
 USED = {
     "hydra-core": [
         "hydra._internal.config_loader_impl ConfigLoaderImpl load_sweep_config",
         "hydra._internal.config_loader_impl ConfigLoaderImpl load_configuration",
         "hydra._internal.config_loader_impl ConfigLoaderImpl _process_config_searchpath",
+        "hydra._internal.config_loader_impl ConfigLoaderImpl _load_configuration_impl",
+        "hydra._internal.config_loader_impl ConfigLoaderImpl _compose_config_from_defaults_list",
+        "hydra._internal.config_loader_impl ConfigLoaderImpl _load_single_config",
+        "hydra._internal.config_loader_impl ConfigLoaderImpl _parse_overrides_and_create_caching_repo",
+        "hydra._internal.config_loader_impl ConfigLoaderImpl _apply_overrides_to_config",
+        "hydra._internal.config_loader_impl get_overrides_dirname __call__",
         "hydra._internal.config_repository ConfigRepository _find_object_source",
         "hydra._internal.config_repository CachingConfigRepository load_config",
         "hydra._internal.utils create_config_search_path __call__",
