@@ -17,7 +17,7 @@ USED = {
         "hydra._internal.config_loader_impl ConfigLoaderImpl _load_configuration_impl",
         "hydra._internal.config_loader_impl ConfigLoaderImpl _compose_config_from_defaults_list",
         "hydra._internal.config_loader_impl ConfigLoaderImpl _load_single_config",
-        "hydra._internal.config_loader_impl ConfigLoaderImpl _parse_overrides_and_create_caching_repo",
+        "hydra._internal.config_loader_impl ConfigLoaderImpl _parse_overrides_and_create_caching_repo",  # noqa: E501
         "hydra._internal.config_loader_impl ConfigLoaderImpl _apply_overrides_to_config",
         "hydra._internal.config_loader_impl get_overrides_dirname __call__",
         "hydra._internal.config_repository ConfigRepository _find_object_source",

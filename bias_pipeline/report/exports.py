@@ -21,7 +21,7 @@ from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.files import csv_text, replace_file
 from bias_pipeline.report.page import Report
 from bias_pipeline.report.report_tables import Cell, Runs, Section, Sheet, SheetNumber, cell_text
-from bias_pipeline.report.sections import BOLD
+from bias_pipeline.report.sections import BOLD, MARKED
 from bias_pipeline.report.text_formats import escape_markdown, latex, markdown_report
 from bias_pipeline.results.rows import COLUMNS, rows_csv
 from bias_pipeline.results.settings import further_columns
@@ -118,9 +118,7 @@ def _caption(title: str, sheet: Sheet) -> str:
     numbers = [cell for row in sheet.rows for cell in row if isinstance(cell, SheetNumber)]
     legend = {
         "Fractions in per cent": any(number.fraction for number in numbers),
-        "↑ above the value that means no bias, ↓ below, ≈ the interval includes it": any(
-            number.mark for number in numbers
-        ),
+        MARKED: any(number.mark for number in numbers),
         BOLD.rstrip("."): any(number.best for number in numbers),
     }
     return ". ".join([title, sheet.caption, *(text for text, used in legend.items() if used)]) + "."

@@ -41,6 +41,10 @@ from bias_pipeline.stats.bootstrap import Draws
 MOST_PARTS = 40
 MOST_DRAWN = 20  # captioners; names of more would hide one another, and parts fill no page
 FEWEST_RANKED = 4
+MARKED = (
+    "↑ above the value that means no bias, ↓ below, ≈ neither beyond chance (by the corrected p of "
+    "the answers)"
+)
 BOLD = "Bold: fairer, or better, than every other captioner beyond chance (paired test, Holm)."
 
 
@@ -58,9 +62,7 @@ def overviews(
             title=f"{attribute}, data set {dataset}",
             texts=[
                 "Headlines with their intervals, in per cent where they are fractions. "
-                "↑ above the value that means no bias, ↓ below, ≈ neither beyond chance (by "
-                "the corrected p of the answers). "
-                f"{BOLD} "
+                f"{MARKED}. {BOLD} "
                 "Grey: not used, because it changes when captions say more or less, or because "
                 "another part decides."
             ],

@@ -130,6 +130,7 @@ def test_a_table_that_stands_alone_says_how_it_is_read(exported):
     table = exported["tables/x-data-set-x-headlines.tex"].decode()
     assert "Fractions in per cent" in table
     assert "than every other captioner beyond chance" in table
+    assert "neither beyond chance (by the corrected p of the answers)" in table
 
 
 @pytest.mark.skipif(PDFLATEX is None, reason="no pdflatex here")

@@ -57,6 +57,15 @@ def test_every_headline_is_a_line_with_its_interval(root):
     assert "30.0 [50.0, 50.0] ↑" in text
 
 
+def test_arrows_are_about_a_run_alone_and_the_page_says_so(root):
+    before = client_of(root).get("/").text
+    save(root, result("other", value=0.0))
+    after = client_of(root).get("/").text
+    lines = [re.findall(r"[\d.]+ \[[\d., ]+\] .", text) for text in (before, after)]
+    assert set(lines[0]) <= set(lines[1])
+    assert "each number by itself" in after
+
+
 def test_both_directions_are_lines(tmp_path):
     one = directional("sat")
     rows = [replace(row, run_id="sat") for row in one.rows]
