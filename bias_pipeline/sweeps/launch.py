@@ -313,6 +313,10 @@ ALL_ANNOTATORS = f"{ANNOTATOR}=all"
 def expand(options: Namespace) -> list[str]:
     """Overrides with those of an experiment's sweep, and ``all`` replaced by its values."""
     overrides = [*options.overrides, *_sweep_of_experiment(options)]
+    for override in overrides:
+        key, _, values = override.partition("=")
+        if key == "captioner" and values != "all" and "all" in values.split(","):
+            raise UsageError(f"{override}: all must be the only value, as {ALL_CAPTIONERS}")
     for number, override in enumerate(overrides):
         if override == ALL_METRICS:
             overrides[number] = "metric=" + ",".join(_all_metrics(options))

@@ -25,6 +25,7 @@ DIAL = "metric=gender_error captioner=mine +dataset.captioners.mine"
         ("--metric=lic", "settings are written without dashes, as metric=lic"),
         ("--metric lic", "settings are written without dashes, as metric=..."),
         ("metric=all,lic", "all must be the only value, as metric=all"),
+        ("captioner=all,faithful", "all must be the only value, as captioner=all"),
         ("paths.outputs=a,b", "needs quotes within quotes: 'paths.outputs=\"a,b\"'"),
         (
             "dataset.n_images=200 attribute=ethnicity",
