@@ -80,9 +80,9 @@ def claims_parser() -> Parser:
 
 
 _NOTES = (
-    "5 %, 10 %, 20 %: trials in which an audit of the metric alone called so much planted bias "
-    "biased, with the measured number of images nearest to yours; a dash where it gave no answer",
-    "people words: a word that people say more often of the group, in so many of their captions; "
+    "5 %, 10 %, 20 %: trials in which an audit of the metric alone detected a planted bias of this "
+    "size, with the measured number of images nearest to yours; a dash where it gave no answer",
+    "people words: a word that people use more often for the group, in that share of captions; "
     "scenes a_to_t, t_to_a: settings of simulated captioners (docs/which_metric.md)",
 )
 
@@ -99,7 +99,7 @@ def power_command(words: Sequence[str]) -> int:
     if not smallest <= balanced <= largest:
         print_out(
             f"measured with {smallest:.0f} to {largest:.0f} images in groups of equal size; beyond "
-            "that, scores follow the root of the number of images"
+            "that, the smallest score is taken to fall with the root of the number of images"
         )
     header = ["metric", "planted bias", "smallest score"]
     header += [f"{share} %" for share in planted_shares()]
@@ -113,7 +113,7 @@ def power_parser() -> Parser:
     """The options and their help."""
     parser = Parser(
         f"{PROGRAM} analysis power",
-        description="How small a bias so many images can show, metric by metric, as measured",
+        description="The smallest bias that a number of images can show, by metric, as measured",
     )
     sizes = parser.add_mutually_exclusive_group(required=True)
     sizes.add_argument(
@@ -304,12 +304,12 @@ def rebalance_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis rebalance",
         usage="%(prog)s RUN --out FILE.parquet [key=value ...] [options]",
-        description="Weights of training images, so that fit --weights draws less often what a "
-        "captioner puts together too often: a group and an object",
+        description="Weights of training images for fit --weights: a group and an object that a "
+        "captioner puts together too often are drawn less often together",
     )
     parser.add_argument("run", type=Path, metavar="RUN", help=f"folder of a run of metric={METRIC}")
     parser.add_argument(
-        "overrides", nargs="*", metavar="key=value", help="the data that are fitted to, as of fit"
+        "overrides", nargs="*", metavar="key=value", help="the data to fit to, as for fit"
     )
     parser.add_argument(
         "--out",
@@ -321,7 +321,7 @@ def rebalance_parser() -> Parser:
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="as of fit: people's captions, or those of captioner=... (human)",
+        help="as for fit: people's captions, or those of captioner=... (human)",
     )
     return parser
 
@@ -332,7 +332,7 @@ def rebalance_command(words: Sequence[str]) -> int:
     folder = options.run.resolve()
     result = ResultStore(folder.parent).read(folder.name)
     if result is None:
-        raise ResourceError(f"{options.run}: holds no finished run; name a folder of one")
+        raise ResourceError(f"{options.run} is not the folder of a finished run; give one")
     objects, groups = too_often(result), groups_of(result)
     cell = compose.cell([f"metric={METRIC}", *options.overrides])
     attribute = cell.build("attribute").name
@@ -352,12 +352,15 @@ def rebalance_command(words: Sequence[str]) -> int:
         [item.name, percent(item.human), percent(item.model), *map(decimal, item.factors)]
         for item in objects
     ]
-    print_out(f"{result.run_id}: {len(objects)} objects go with one group more than people's do")
+    print_out(
+        f"{result.run_id}: {len(objects)} objects are with one group more often than in people's "
+        "captions"
+    )
     print_out(f"share of {first}, per cent; how often captions of {first} and {second} are drawn")
     print_table(header, lines, keys=1)
     print_out(
         f"{options.out}: weights of {len(weights)} images, {weights.min():.2f} to "
         f"{weights.max():.2f}, worth {percent(effective_share(weights))} % of as many equal ones; "
-        f"fit sat --weights {options.out} takes it"
+        f"use them with fit sat --weights {options.out}"
     )
     return 0

@@ -29,8 +29,8 @@ ASKED = "filter"  # the folder of raters' answers about the pictures
 _LIMIT = 1000  # pictures that the paper keeps
 _SCENES = ("dataset=scenes", "dataset.n_images=200", "dataset.seed=1")
 _BUILD_ABOUT = (
-    "Make pictures in which nobody can tell a person's group: scenes whose people bear no mark, "
-    "with captions of the embedded captioners, or pictures of prompts by a diffusion pipeline"
+    "Make pictures in which nobody can tell a person's group: scenes whose people have no mark, "
+    "with captions of the embedded captioners, or what a diffusion pipeline draws for prompts"
 )
 _FILTER_ABOUT = (
     "Print the command that asks people whether they can tell the gender or race in each picture. "
@@ -53,7 +53,7 @@ def build_parser() -> Parser:
         help="with --scenes: of dataset=scenes (dataset.n_images=200 dataset.seed=1)",
     )
     parser.add_argument(
-        "--out", type=Path, required=True, help="a new folder; --model goes on with one"
+        "--out", type=Path, required=True, help="a new folder; with --model also one to go on with"
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
@@ -161,8 +161,8 @@ def filter_command(words: Sequence[str]) -> int:
     result = filter_pictures(pictures.photos, votes)
     if not result.retained:
         raise DataError(
-            f"{answers / TABLE}: raters agree on no picture that they cannot tell; ask more, "
-            "or build other pictures"
+            f"{answers / TABLE}: there is no picture of which most raters say that they "
+            "cannot tell; ask more raters, or build other pictures"
         )
     images = result.retained[: options.limit]
     pictures.keep(images)
@@ -193,8 +193,8 @@ _SCORE_ABOUT = (
     "From captions of anonymous pictures (captioners/NAME.json) and people's answers about them: "
     "the share of captions from which people name a group (GT of AnonymousBench), which groups, "
     "and with a true group how often they are right. Attackers that learn from labelled data "
-    "(--reference) read the same captions, and correlations over captioners say how metrics go "
-    "with people. Prints the commands that ask people about captioners without answers"
+    "(--reference) read the same captions, and correlations over captioners say how well metrics "
+    "agree with people. Prints the commands that ask people about captioners without answers"
 )
 
 
@@ -210,7 +210,7 @@ def score_parser() -> Parser:
         nargs="+",
         metavar="key=value",
         default=[],
-        help="labelled data with captions of the same captioners, as of run (dataset=...)",
+        help="labelled data with captions of the same captioners, as for run (dataset=...)",
     )
     parser.add_argument(
         "--metric",

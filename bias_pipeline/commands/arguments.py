@@ -86,7 +86,7 @@ def file_of(kind: str, *endings: str) -> Callable[[str], Path]:
 def keys_parser(name: str, about: str) -> Parser:
     """The parser of a command that takes only keys, as ``run`` does."""
     parser = Parser(f"{PROGRAM} {name}", usage=f"%(prog)s {KEYS}", description=about)
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as for run")
     return parser
 
 

@@ -140,8 +140,8 @@ def parser() -> Parser:
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="how often labels err, as rate --gather writes it; says how far scores would move if "
-        "labels erred that often more, which takes many times as long (--minutes)",
+        help="how often labels are wrong, as rate --gather writes it; prints how far scores would "
+        "move if so many more were wrong, which takes many times as long (--minutes)",
     )
     parser.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
     parser.add_argument(
@@ -235,7 +235,7 @@ def _check_noise(path: Path | None, attributes: Mapping[str, Attribute]) -> None
     named = read_label_errors(path) if path else attributes
     if not set(named) & set(attributes):
         name = next(iter(named), "")
-        raise DataError(f"{path}: says nothing of an attribute; {did_you_mean(name, attributes)}")
+        raise DataError(f"{path} has none of the attributes; {did_you_mean(name, attributes)}")
 
 
 def _noise(path: Path | None, attribute: str) -> list[str]:

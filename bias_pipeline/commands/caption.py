@@ -119,7 +119,7 @@ def parser() -> Parser:
         choices=("float32", "bfloat16"),
         default="float32",
         help="precision of the computation; bfloat16 takes half the memory and is for GPUs; "
-        "with it the batch can change a word (float32)",
+        "with it the size of the batch can change single words (float32)",
     )
     parser.add_argument(
         "--limit", type=number(Count), metavar="N", help="only the first N photos of the share"
@@ -284,7 +284,7 @@ def check_server_options(options: Namespace) -> None:
     defaults = {"revision": "", "device": "auto", "beams": 1, "dtype": "float32"}
     unfit = [name for name in defaults if getattr(options, name) != defaults[name]]
     if unfit:
-        raise UsageError(f"{_flag(unfit[0])}: a server takes none; leave it out")
+        raise UsageError(f"{_flag(unfit[0])} does not go with --server; leave it out")
     if options.to_batch and options.from_batch:
         raise UsageError("--to-batch writes requests, --from-batch reads answers; give one")
     options.chat = ChatServer(options.server, options.model, options.longest_side)

@@ -207,7 +207,7 @@ def _dials(options: Namespace, known: Mapping[str, T]) -> dict[str, T]:
     for name in options.captioner:
         if name not in known:
             raise UsageError(
-                f"--captioner {name}: the world {options.world!r} has none of that name; "
+                f"--captioner {name}: the world {options.world!r} has no such captioner; "
                 f"{did_you_mean(name, known)}"
             )
     return {name: known[name] for name in options.captioner}
@@ -242,8 +242,8 @@ def fetch_parser() -> Parser:
     """The options and their help."""
     parser = Parser(
         f"{PROGRAM} data fetch",
-        description="Print where to get the published files; with --out, download those that "
-        "anyone may",
+        description="Print where to get the published files; with --out, also download those "
+        "that anyone may download",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="data sets (all)")
     parser.add_argument("--out", type=Path, help="download into this folder of the data set")

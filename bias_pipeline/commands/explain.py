@@ -66,13 +66,13 @@ def gradcam_parser() -> Parser:
         "overrides",
         nargs="*",
         metavar="key=value",
-        help="dataset=... attribute=... image_masking=... as of run (pictures as they are)",
+        help="dataset=... attribute=... image_masking=... as for run (pictures as they are)",
     )
-    parser.add_argument("--model", required=True, help="a captioner, as of caption")
+    parser.add_argument("--model", required=True, help="a captioner, as for caption")
     parser.add_argument("--revision", default="", help="revision of a model on the hub (main)")
     parser.add_argument("--out", type=Path, required=True, help="a new folder")
     parser.add_argument(
-        "--words", default="", help="words with commas between, instead of the attribute's"
+        "--words", default="", help="words, separated by commas, instead of the attribute's"
     )
     parser.add_argument(
         "--layer",
@@ -83,12 +83,12 @@ def gradcam_parser() -> Parser:
     parser.add_argument(
         "--people", choices=_PEOPLE, default=_PEOPLE[0], help="whose masks count (all)"
     )
-    parser.add_argument("--prompt", default="", help="as of caption")
+    parser.add_argument("--prompt", default="", help="as for caption")
     parser.add_argument(
         "--pictures",
         type=number(NotNegativeCount),
         default=DRAWN,
-        help=f"how many pictures' maps are drawn, the first ones ({DRAWN})",
+        help=f"draw the maps of so many pictures, the first ones ({DRAWN})",
     )
     parser.add_argument(
         "--maps", action="store_true", help="also write all maps as numbers (maps.parquet)"
@@ -234,7 +234,7 @@ def analysis_words_parser() -> Parser:
         default=RESAMPLES,
         help=f"resamplings of images ({RESAMPLES})",
     )
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as for run")
     network = parser.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")
     help_text = (
         f"{' or '.join(BASELINES)}: the vector that stands for no information ({DEFAULT.baseline})"
@@ -320,7 +320,7 @@ def analysis_alignment_parser() -> Parser:
         metavar="FILE",
         help="draw the shares at every delta (Figure 1 of DBAC's appendix A)",
     )
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as of run")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="as for run")
     return parser
 
 

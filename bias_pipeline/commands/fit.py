@@ -26,13 +26,12 @@ CLIP, DEBIAS = "clip", "debias"
 KINDS = (CLIP, "sat", "grit", DEBIAS)
 _ABOUT = (
     "Fit a small CLIP, or a captioner (sat, grit), to a data set's pictures and captions. The "
-    "folder "
-    "it writes is for encoder.model; a captioner's also for caption --model. Sizes and training of "
-    "a captioner are settings of the encoder (encoder.hidden_dim=256, attacker.lr=0.001); "
-    "trainer=ddp and its settings are Lightning's. encoder.grounding=emotion grounds the captions "
-    "of a sat in their emotions (dataset=artemis, or scenes with dataset.world=affect). debias "
-    "fits a debiasing of a model (encoder.model=..., debias=...), as numbers that anybody with the "
-    "model can apply."
+    "folder it writes is for encoder.model; a captioner's also for caption --model. Sizes and "
+    "training of a captioner are settings of the encoder (encoder.hidden_dim=256, "
+    "attacker.lr=0.001); trainer=ddp and its settings are Lightning's. encoder.grounding=emotion "
+    "grounds the captions of a sat in their emotions (dataset=artemis, or scenes with "
+    "dataset.world=affect). debias fits a debiasing of a model (encoder.model=..., debias=...), "
+    "as numbers that anybody with the model can apply."
 )
 
 
@@ -44,7 +43,7 @@ def parser() -> Parser:
         description=_ABOUT,
     )
     parser.add_argument("kind", choices=KINDS, help="what to fit")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="dataset=... as of run")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="dataset=... as for run")
     parser.add_argument("--out", type=Path, required=True, help="a new folder")
     parser.add_argument(
         "--captions",
@@ -159,8 +158,8 @@ def _clip(options: Namespace) -> str:
     card = {**_data_facts(corpus, options), "crop": crop, "pictures": len(pairs.texts)}
     losses = fit_clip(pairs, recipe, options.out, card, *_course_of(cell))
     return (
-        f"a CLIP of {len(pairs.texts)} pictures, {_course(losses)}; encoder=clip "
-        f"encoder.model={options.out} takes it"
+        f"a CLIP of {len(pairs.texts)} pictures, {_course(losses)}; use it with "
+        f"encoder=clip encoder.model={options.out}"
     )
 
 
@@ -200,8 +199,8 @@ def _captioner(options: Namespace) -> str:
         card["equalizer"] = equalizer.spec
     losses = fit_captioner(lesson, options.out, card, each_epoch=options.each_epoch)
     return (
-        f"a captioner of {len(lesson.captions)} captions, {_course(losses)}; caption --model "
-        f"{options.out}, or encoder=hf encoder.model={options.out}, takes it"
+        f"a captioner of {len(lesson.captions)} captions, {_course(losses)}; use it with "
+        f"caption --model {options.out}, or encoder=hf encoder.model={options.out}"
     )
 
 
@@ -221,8 +220,8 @@ def _grounding(options: Namespace) -> str | None:
     (*_, given) = (word.removeprefix(_GROUNDING) for word in words)
     if given != "emotion" or options.kind != "sat":
         raise UsageError(
-            f"{words[-1]}: fit sat can be grounded in emotion alone (encoder.grounding=emotion); "
-            "leave it out"
+            f"{words[-1]}: only fit sat can be grounded, and only in emotion "
+            "(encoder.grounding=emotion); leave it out"
         )
     options.overrides = [word for word in options.overrides if word not in words]
     options.overrides.insert(0, f"attribute={given}")

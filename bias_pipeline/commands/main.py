@@ -90,7 +90,7 @@ def _obey(words: list[str]) -> int:
         fault = terminal.output_fault()
         if fault and not code:
             raise ResourceError(
-                f"standard output did not take everything: {fault.strerror}; files are complete"
+                f"standard output is not complete: {fault.strerror}; files are complete"
             )
     except Exception as error:
         mistake = _mistake(error)
@@ -229,13 +229,13 @@ WORDS = (
     ),
     Command(
         "anonymous build",
-        "make pictures in which no group shows",
+        "make pictures in which nobody can tell the group",
         f"--scenes|--model FOLDER --out DIR {KEYS}",
     ),
-    Command("anonymous filter", "keep the pictures in which raters can tell no group", "DIR"),
+    Command("anonymous filter", "keep the pictures in which raters cannot tell it", "DIR"),
     Command(
         "anonymous score",
-        "what people and attackers make of captions of such pictures",
+        "which groups people and attackers read from captions of such pictures",
         "DIR [--reference dataset=...] ...",
     ),
     Command("metrics", "what each metric can detect", "[--cards]"),
@@ -257,10 +257,12 @@ WORDS = (
     ),
     Command(
         "analysis rebalance",
-        "weights of training images against pairs that a captioner overdoes",
+        "weights of training images, against pairs that a captioner overdoes",
         f"RUN --out FILE.parquet {KEYS}",
     ),
-    Command("analysis power", "how small a bias so many images can show", "--n N|--groups N,N"),
+    Command(
+        "analysis power", "the smallest bias that a number of images can show", "--n N|--groups N,N"
+    ),
     Command("analysis metrics", "the same as metrics", "[--cards]"),
     Command("data validate", "check a data set's files and print what they contain", KEYS),
     Command("data convert", "pickles and JSON to Parquet", "FILE ... [--out DIR]"),

@@ -40,7 +40,7 @@ def list_parser() -> Parser:
     return Parser(
         f"{PROGRAM} models list",
         description="Which published weights encoders and metrics need, which captioners papers "
-        "measured, as far as they say it, and where all of them are",
+        "measured, as far as they say it, and where to get all of them",
     )
 
 

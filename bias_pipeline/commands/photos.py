@@ -82,7 +82,7 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
     parser.add_argument("--to", type=Path, metavar="FILE", help=f"the {noun} that --gather writes")
     parser.add_argument("--run", default="", help="which run, if OUT has several")
     parser.add_argument(
-        "--no-strict", action="store_true", help="gather although something is missing"
+        "--no-strict", action="store_true", help="gather even if something is missing"
     )
     return parser
 
@@ -100,7 +100,7 @@ def check_photo_options(options: Namespace, *sources: str) -> None:
     given = [name for name in sources if getattr(options, name) is not None]
     if options.gather:
         if given or options.model or options.out:
-            raise UsageError("--gather OUT takes no other source, --model or --out")
+            raise UsageError("--gather OUT takes neither another source nor --model or --out")
         return
     if len(given) != 1:
         raise UsageError(f"name one source: {' or '.join(map(_flag, sources))}; or --gather OUT")
@@ -192,8 +192,8 @@ def masked_photos(options: Namespace, photos: Iterable[str]) -> MaskedPhotos | N
     regions = regions_by_id(check_file(options.regions, "--regions"))
     if regions.keys().isdisjoint(photos):
         raise DataError(
-            f"{options.regions}: holds regions of none of the photos in {options.folder}; name the "
-            "file of these photos"
+            f"{options.regions} has no regions of the photos in {options.folder}; give the file "
+            "of these photos"
         )
     options.masking.check_things(regions.values(), str(options.regions))
     return MaskedPhotos(regions, options.masking, options.crop or "none")
@@ -232,7 +232,7 @@ def embed_parser() -> Parser:
     """The options and their help."""
     parser = photo_parser(EMBED_JOB, _EMBED_ABOUT, "Parquet file")
     parser.add_argument(
-        "--texts", type=Path, help="embed captions (a file as of audit) instead of photos"
+        "--texts", type=Path, help="embed captions (a file, as for audit) instead of photos"
     )
     parser.add_argument(
         "--no-normalize",

@@ -44,8 +44,8 @@ Is captioner A fairer than the others? Name captioners of the data set, files of
 folders of finished runs; what has not run yet is run. Keys are those of `run`. Differences are
 paired over images and seeds; p values are adjusted for all decisions (Holm). Only numbers that do
 not change when captions say more or less decide, and only between captioners that describe the same
-images and, for attackers, write captions of similar length and vocabulary; for all others it prints
-why not.
+images and, for attackers, write captions of similar length and vocabulary; for all others the
+reason is printed.
 """
 
 
@@ -97,7 +97,7 @@ def compare_parser() -> Parser:
         FLAG,
         action="store_true",
         help=f"exit code {WORSE} if A is less fair (or worse) than one of the others beyond "
-        f"chance, {DataError.exit_code} if nothing could be decided, or not by the margin",
+        f"chance, {DataError.exit_code} if nothing could be decided, or the margin leaves it open",
     )
     parser.add_argument(
         "--baseline",
@@ -294,7 +294,7 @@ def report_parser() -> Parser:
         type=Path,
         metavar="DIR",
         help="photos by image id: small pictures of at most 200 are put into the page, beside the "
-        "captions that are examples; see that you may pass them on",
+        "captions that are examples; check that you may share them",
     )
     parser.add_argument(
         "--maps",

@@ -48,7 +48,7 @@ Examples:
   {program} dataset=lic dataset.root=DIR captioner=all attribute=race
   {program} -m encoder=ngram attribute=gender,race processes=2
 
-A comma makes a sweep; captioner=all and metric=all run all there are. --cfg job prints every key.
+A comma makes a sweep; captioner=all and metric=all run all of them. --cfg job prints every key.
 
 Choices:
 {choices}
@@ -168,7 +168,7 @@ def _submit_shards(
     shard_options, rest = shards.parse_known_args([word for word in words if word not in launching])
     options = options_of(rest)
     if options.shard or options.gather:
-        raise UsageError(f"submit {name} takes --shards N and no --shard or --gather")
+        raise UsageError(f"submit {name} needs --shards N, and neither --shard nor --gather")
     sweep = _prepare(launching)
     each = [f"{number}/{shard_options.shards}" for number in range(shard_options.shards)]
     _submit(sweep, [[*name.split(), *rest, "--shard", shard] for shard in each])
@@ -287,7 +287,7 @@ def _caption_options(words: Sequence[str]) -> Namespace:
     options = caption.options_of(words)
     if options.server is not None:
         raise UsageError(
-            "submit caption takes no --server: the jobs together would ask more at once than one "
-            "server bears, and cluster nodes often reach none; run caption --server on one machine"
+            "submit caption takes no --server: all jobs at once would be too much for one server, "
+            "and cluster nodes often cannot reach it; run caption --server on one machine"
         )
     return options

@@ -52,7 +52,7 @@ def add_address_options(parser: Parser, others: str) -> None:
         others: who reaches it from elsewhere, for the help.
     """
     parser.add_argument(
-        "--port", type=number(Port), default=PORT, help=f"0 takes any free one ({PORT})"
+        "--port", type=number(Port), default=PORT, help=f"0: any free port ({PORT})"
     )
     parser.add_argument(
         "--host", metavar="NAME", help=f"name or address of this machine, for {others} elsewhere"
@@ -62,8 +62,7 @@ def add_address_options(parser: Parser, others: str) -> None:
         nargs="?",
         const="",
         metavar="SECRET",
-        help=f"what the links of {others} must hold, needed with --host; one is made if none is "
-        "given",
+        help=f"a secret in the links of {others}, needed with --host; without a value one is made",
     )
 
 
@@ -105,7 +104,9 @@ def rate_parser() -> Parser:
     """The options and their help."""
     parser = Parser(f"{PROGRAM} rate", description=_RATE_ABOUT)
     parser.add_argument("folder", type=Path, nargs="?", help="folder of photos")
-    parser.add_argument("--out", type=Path, help="folder of the study; goes on with one")
+    parser.add_argument(
+        "--out", type=Path, help="folder of the study; a new one, or one to go on with"
+    )
     parser.add_argument("--attribute", metavar="NAME", help="ask for this attribute's groups")
     parser.add_argument("--question", metavar="TEXT", help="ask this (a question of the attribute)")
     parser.add_argument(
@@ -161,7 +162,7 @@ def _check(options: Namespace) -> None:
         "name what is asked: --attribute NAME or --question TEXT": not (
             options.attribute or options.question
         ),
-        "--answers are those of --question; an attribute has its groups": options.answers
+        "--answers goes with --question; an attribute has its groups as answers": options.answers
         and options.attribute,
         "--mask-captions needs --captions FILE and --attribute NAME": options.mask_captions
         and not (options.attribute and options.captions),
@@ -210,7 +211,7 @@ def _study(options: Namespace) -> Any:
     else:
         answers = tuple(filter(None, map(str.strip, (options.answers or "yes,no").split(","))))
         if len(set(answers)) < max(2, len(answers)):
-            raise UsageError("--answers takes two different answers or more, with commas between")
+            raise UsageError("--answers needs two different answers or more, separated by commas")
         question = RatingQuestion(options.question, NO_ATTRIBUTE, answers, options.ordinal)
     photos = find_photos(options.folder) if options.folder else {}
     captions = _captions(options, cell) if options.captions else {}
@@ -230,10 +231,12 @@ def _study(options: Namespace) -> Any:
     )
     if not study.images:
         shown = options.captions or options.regions
-        raise DataError(f"{shown}: fits none of the photos in {options.folder}; nothing is left")
+        raise DataError(
+            f"{shown} fits none of the photos in {options.folder}; give the file of these photos"
+        )
     if study.gold and study.gold.keys().isdisjoint(study.images):
         raise DataError(
-            f"{options.gold}: has answers about none of the items; name them by image_id, as "
+            f"{options.gold} has no answers about these items; name them by image_id, as "
             f"{study.images[0]}"
         )
     return study
@@ -257,9 +260,9 @@ def _text(path: Path) -> str:
     try:
         text = check_file(path, "--consent").read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is no text in UTF-8") from error
+        raise DataError(f"{path} is not in UTF-8; save it as UTF-8") from error
     if not text.strip():
-        raise DataError(f"{path}: is empty; write what raters agree to")
+        raise DataError(f"{path} is empty; write what raters agree to")
     return text
 
 
@@ -278,7 +281,7 @@ def _gold(path: Path, question: RatingQuestion, attribute: Attribute) -> dict[st
     for line, row, value in lines:
         if value not in answers.groups:
             usual = tuple(question.values)
-            rows.refuse(line, f"{value!r} is none of the answers; {did_you_mean(value, usual)}")
+            rows.refuse(line, f"{value!r} is not one of the answers; {did_you_mean(value, usual)}")
         known[short_id(rows.id(line, row, "image_id"))] = answers.groups[value]
     return known
 
@@ -310,7 +313,7 @@ def browse_parser() -> Parser:
         "--data",
         type=Path,
         metavar="DIR",
-        help="folder with the files that were scored, where they are no longer where they were",
+        help="folder of the files that were scored, if they have moved",
     )
     add_address_options(parser, "readers")
     return parser

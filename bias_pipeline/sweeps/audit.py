@@ -136,7 +136,7 @@ def audited(
     scored, exit_code = cells.scored(plans)
     results = Results(scored)
     if not results:
-        raise DataError("nothing could be scored; no metric is permitted by these data")
+        raise DataError("nothing could be scored: no metric applies to these data")
     return Audit(corpora, plans, results, limits, exit_code)
 
 

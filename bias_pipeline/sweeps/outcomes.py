@@ -156,7 +156,7 @@ def _print_work(results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]]
     if fresh or embedded_before:
         print_out(f"embedded: {fresh:,} captions; {embedded_before:,} were embedded before")
     if cut:
-        print_out(f"{cut:,} captions were cut, being longer than the encoder reads")
+        print_out(f"{cut:,} captions were cut, because they are longer than the encoder reads")
 
 
 def _outcome(job_folder: Path) -> dict[str, Any]:

@@ -107,7 +107,7 @@ def check_slurm(config: DictConfig) -> None:
         return
     if config.devices:
         raise UsageError(
-            f"devices names GPUs for cells that run in this process's helpers; with "
+            f"devices names GPUs for cells that run on this machine; with "
             f"hydra/launcher={launcher} ask for them with hydra.launcher.gpus_per_node"
         )
     tasks = int(config.hydra.launcher.tasks_per_node) * int(config.hydra.launcher.nodes)

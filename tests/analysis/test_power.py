@@ -47,7 +47,7 @@ def test_the_command_has_a_line_for_each_measured_part(capsys):
 
 def test_a_size_that_was_not_measured_is_called_so(capsys):
     main(["analysis", "power", "--n", "50"])
-    assert "follow the root of the number" in capsys.readouterr().out
+    assert "fall with the root of the number" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

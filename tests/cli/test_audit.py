@@ -357,7 +357,7 @@ def test_a_table_of_errors_of_no_attribute_is_refused(ends, few, tmp_path):
     path = tmp_path / "errors.csv"
     path.write_text("attribute,group,label,share\nsex,male,male,1\n")
     words = ("audit", few.captions, "--attributes", few.labels, "--label-noise", str(path))
-    assert f"{path}: says nothing of an attribute" in ends(3, *words)
+    assert f"{path} has none of the attributes" in ends(3, *words)
 
 
 # --- files

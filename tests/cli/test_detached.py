@@ -77,8 +77,8 @@ PHOTOS = "photos --model m --out o --shards"
         ("photos --model m --out o", "required: --shards"),
         ("photos --model m --shards 2", "--out is missing"),
         (f"{PHOTOS} 0", "at least 1"),
-        ("--gather o --shards 2", "no --shard or --gather"),
-        (f"{PHOTOS} 2 --shard 0/2", "no --shard"),
+        ("--gather o --shards 2", "neither --shard nor --gather"),
+        (f"{PHOTOS} 2 --shard 0/2", "neither --shard nor"),
         ("photos --modl m --out o --shards 2", "unrecognized arguments: --modl"),
     ],
 )

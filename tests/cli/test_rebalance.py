@@ -11,7 +11,7 @@ def test_the_command_writes_what_fit_reads(run, ok, tmp_path):
     assert run("metric=cooccurrence", "captioner=amplifier", *SCORED)[0] == 0
     (run_folder,) = tmp_path.glob("outputs/cooccurrence-*")
     learnt = ("dataset.n_images=90", "dataset.seed=3", "captioner=amplifier", "--captions", "model")
-    assert "fit sat --weights w.parquet takes it" in ok(
+    assert "use them with fit sat --weights w.parquet" in ok(
         "analysis", "rebalance", str(run_folder), *learnt, "--out", "w.parquet"
     )
     table = pd.read_parquet("w.parquet")
@@ -44,4 +44,4 @@ def test_another_attribute_than_that_of_the_run_is_refused(ok, ends, tmp_path):
 
 def test_a_folder_without_a_run_is_refused(run):
     code, output = run("analysis", "rebalance", "nowhere", "--out", "w.parquet")
-    assert (code != 0, "nowhere: holds no finished run" in output) == (True, True)
+    assert (code != 0, "nowhere is not the folder of a finished run" in output) == (True, True)

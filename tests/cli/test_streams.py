@@ -29,8 +29,7 @@ def test_a_full_output_loses_no_table(tmp_path):
     done = shell(tmp_path, f"$COMMAND {' '.join(COUNTING)} > /dev/full")
     assert done.returncode == 5
     assert done.stderr.splitlines()[-1] == (
-        "error: standard output did not take everything: No space left on device; "
-        "files are complete"
+        "error: standard output is not complete: No space left on device; files are complete"
     )
     assert (tmp_path / "outputs" / "table.csv").is_file()
 

@@ -151,7 +151,7 @@ def test_what_is_drawn_is_read_as_artemis(tmp_path):
 
 
 def test_a_captioner_of_the_other_world_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="the world 'affect' has none of that name"):
+    with pytest.raises(UsageError, match="the world 'affect' has no such captioner"):
         draw_command(
             ["--world", "affect", "--captioner", "stereotyper", "--out", str(tmp_path / "a")]
         )

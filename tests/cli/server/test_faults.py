@@ -214,9 +214,9 @@ def test_an_address_with_a_key_is_refused_without_it(url):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--device cuda", "--device: a server takes none"),
-        ("--beams 3", "--beams: a server takes none"),
-        ("--revision main", "--revision: a server takes none"),
+        ("--device cuda", "--device does not go with --server"),
+        ("--beams 3", "--beams does not go with --server"),
+        ("--revision main", "--revision does not go with --server"),
         ("--server localhost:8000", "--server takes an address such as"),
         ("--server http://[::1", "--server takes an address such as"),
         ("--to-batch a.jsonl --from-batch b.jsonl", "give one"),
@@ -232,7 +232,7 @@ def test_words_that_do_not_fit(ask, words, message):
         ("caption . --model m --out out --timeout 5", "--timeout needs --server URL"),
         (
             f"submit caption . --server {URL} --model m --out out --shards 2",
-            "submit caption takes no --server: the jobs together would",
+            "submit caption takes no --server: all jobs at once would",
         ),
     ],
 )
