@@ -27,7 +27,6 @@ from omegaconf import DictConfig, OmegaConf, flag_override
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from bias_pipeline.config.experiment_keys import leave_out_keys_of_others
 from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
 from bias_pipeline.config.overrides import CHOICE, representative_overrides, unreadable
 from bias_pipeline.config.targets import PACKAGE
@@ -37,6 +36,7 @@ from bias_pipeline.config.yaml_files import (
     check_defaults,
     check_references,
     check_yaml,
+    leave_out_keys_of_others,
     restrict_environment,
 )
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean

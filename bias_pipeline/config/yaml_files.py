@@ -1,4 +1,6 @@
-"""Checks YAML files of unknown origin before they are read, and their references (``${...}``).
+"""YAML files are checked before they are read, with their references (``${...}``).
+
+Keys of an experiment that another choice lacks are left out.
 
 A resolver is a function that a configuration calls by name. Two are allowed: ``oc.select``, and
 ``oc.env`` for a few variables. Those that parse text as configuration (``oc.decode``,
@@ -10,15 +12,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from omegaconf import Node, OmegaConf
+from omegaconf import DictConfig, Node, OmegaConf
 
+from bias_pipeline.config.targets import parameters_of, resolve
+from bias_pipeline.declared import TARGET
 from bias_pipeline.errors import ResourceError, UsageError
+
+if TYPE_CHECKING:
+    from hydra.plugins.config_source import ConfigResult
 
 LARGEST_FILE = 4_000_000  # bytes
 MOST_NODES = 200_000  # with every alias expanded
@@ -302,3 +309,40 @@ def _paths(text: str) -> Iterator[KeyPath]:
         path = match["path"] or match["selected"]
         if path:
             yield tuple(re.findall(r"[^.\[\]]+", path))
+
+
+def leave_out_keys_of_others(loaded: Sequence[tuple[str, ConfigResult]]) -> None:
+    """Remove keys from experiments that the file chosen instead of theirs does not have.
+
+    ``experiment=relic_gender`` chooses ``alignment=constant`` and sets ``alignment.vocabulary``.
+    With ``alignment=none``, which has no such key, the key is left out.
+
+    Args:
+        loaded: the path and content of all files, in the order in which they are merged.
+    """
+    experiments = [file for path, file in loaded if path.startswith("experiment/")]
+    others = [file for path, file in loaded if not path.startswith("experiment/")]
+    paths = {path for path, _ in loaded}
+    for group, name in dict(_choices(experiments)).items():
+        nodes = [as_written(_node(file, group)) for file in others]
+        target = next((node[TARGET] for node in nodes if TARGET in node), None)
+        if target is None or f"{group}/{name}" in paths:
+            continue
+        known = {*parameters_of(resolve(target)), *(key for node in nodes for key in node)}
+        for settings in (_node(file, group) for file in experiments):
+            for key in settings.keys() - known:
+                del settings[key]
+
+
+def _choices(experiments: Sequence[ConfigResult]) -> Iterator[tuple[str, str]]:
+    """Groups and the files that experiments choose for them; the last one counts."""
+    for file in experiments:
+        for entry in file.defaults_list or ():
+            if entry.is_override():
+                yield str(entry.group).lstrip("/"), str(entry.value)  # type: ignore[attr-defined]
+
+
+def _node(file: ConfigResult, group: str) -> DictConfig:
+    """The keys of a group in a file; empty if it has none."""
+    node = file.config._get_node(group) if isinstance(file.config, DictConfig) else None
+    return node if isinstance(node, DictConfig) and not node._is_none() else DictConfig({})

@@ -17,7 +17,7 @@ from bias_pipeline.metrics.counting.sides import (
     mention_rates,
     mentions_about,
 )
-from bias_pipeline.metrics.functional import apart
+from bias_pipeline.metrics.functional import crossfit
 from bias_pipeline.metrics.functional.amplification import (
     DENOMINATORS,
     Absent,
@@ -41,8 +41,8 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     tasks) and ``<direction>:undefined`` (pairs without a conditional probability), and
     ``t_to_a`` has both public denominators, which may differ in sign.
 
-    In ``t_to_a`` the sign of a pair comes from other images than its change
-    (:mod:`~bias_pipeline.metrics.functional.apart`), so the number does not depend on how many
+    In ``t_to_a`` the sign of a pair comes from other images than its change,
+    so the number does not depend on how many
     images there are; ``t_to_a:published:*`` use the same images for both, as the paper does.
     Captions that name no group lower ``t_to_a`` under ``denominator=images``, people's too, so it
     has no p; conclusions are drawn from ``t_to_a:named``.
@@ -106,10 +106,10 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             folds = counts_of_folds(sums, sides.n_groups)
-            counts = apart.whole(folds)
+            counts = crossfit.whole(folds)
             a_to_t = directional_pairs(counts, "a_to_t", tie=self.tie)
             t_to_a = {
-                how: apart.t_to_a_pairs(folds, tie=self.tie, denominator=how)
+                how: crossfit.t_to_a_pairs(folds, tie=self.tie, denominator=how)
                 for how in DENOMINATORS
             }
             return {

@@ -17,7 +17,7 @@ from bias_pipeline.metrics.counting.sides import (
     mention_rates,
     mentions_about,
 )
-from bias_pipeline.metrics.functional import apart
+from bias_pipeline.metrics.functional import crossfit
 from bias_pipeline.metrics.functional.amplification import PREDICTIONS, Absent, Predicted, ba_mals
 from bias_pipeline.metrics.references import ZHAO_2017
 from bias_pipeline.metrics.value_names import SCORE, PartName
@@ -37,8 +37,8 @@ class BiasAmplificationMALS(LabelledTaskMetric):
     counts objects whose share is 0/0 in labels or captions. Base rates of the groups are ignored,
     the critique that led to BA->.
 
-    The group that an object leans to comes from other images than its change
-    (:mod:`~bias_pipeline.metrics.functional.apart`), and objects that are 0/0 are left out, so
+    The group that an object leans to comes from other images than its change,
+    and objects that are 0/0 are left out, so
     the number depends less on how many images there are; ``published:*`` use the same images for
     both and count 0/0 as no change, as the paper and its code do.
     """
@@ -79,9 +79,13 @@ class BiasAmplificationMALS(LabelledTaskMetric):
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             folds = counts_of_folds(sums, sides.n_groups)
-            counts = apart.whole(folds)
-            tasks = {how: apart.mals_tasks_of_folds(folds, predictions=how) for how in PREDICTIONS}
-            means = {how: apart.mean_of_tasks(change, self.absent) for how, change in tasks.items()}
+            counts = crossfit.whole(folds)
+            tasks = {
+                how: crossfit.mals_tasks_of_folds(folds, predictions=how) for how in PREDICTIONS
+            }
+            means = {
+                how: crossfit.mean_of_tasks(change, self.absent) for how, change in tasks.items()
+            }
             each = tasks[self.predictions]
             return {
                 SCORE: means[self.predictions],

@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from bias_pipeline.metrics.functional import apart
+from bias_pipeline.metrics.functional import crossfit
 from bias_pipeline.metrics.functional.amplification import (
     DENOMINATORS,
     PREDICTIONS,
@@ -40,14 +40,14 @@ def halves(n: int, random: np.random.Generator) -> Counts:
 @pytest.mark.parametrize("denominator", DENOMINATORS)
 def test_where_folds_are_alike_t_to_a_is_the_published(denominator):
     one = Counts.of(*images(50, RANDOM))
-    pairs = apart.t_to_a_pairs(stacked(one, one), denominator=denominator)
+    pairs = crossfit.t_to_a_pairs(stacked(one, one), denominator=denominator)
     np.testing.assert_allclose(pairs, directional_pairs(one, "t_to_a", denominator=denominator))
 
 
 @pytest.mark.parametrize("predictions", PREDICTIONS)
 def test_where_folds_are_alike_mals_is_the_published(predictions):
     one = Counts.of(*images(50, RANDOM))
-    result = apart.mals_tasks_of_folds(stacked(one, one), predictions=predictions)
+    result = crossfit.mals_tasks_of_folds(stacked(one, one), predictions=predictions)
     np.testing.assert_allclose(result, mals_tasks(one, predictions=predictions))
 
 
@@ -57,24 +57,26 @@ def test_a_fold_is_counted_in_the_direction_of_the_others():
     task, nobody = np.array([[1], [1], [0]]), np.zeros((3, 2))
     folds = stacked(*(Counts.of(item, task, nobody, task) for item in (men, women)))
     # Each group loses half of the task's images, where the other fold leans away from it.
-    assert apart.t_to_a_pairs(folds).tolist() == [[0.5], [0.5]]
-    assert directional_pairs(apart.whole(folds), "t_to_a").tolist() == [[0.0], [0.0]]
+    assert crossfit.t_to_a_pairs(folds).tolist() == [[0.5], [0.5]]
+    assert directional_pairs(crossfit.whole(folds), "t_to_a").tolist() == [[0.0], [0.0]]
 
 
 def test_a_task_that_is_absent_stays_unknown():
     a, _, a_hat, t_hat = images(20, RANDOM)
     folds = stacked(*(Counts.of(a, np.zeros((20, 3)), a_hat, t_hat) for _ in range(2)))
-    assert np.isnan(apart.t_to_a_pairs(folds)).all()
-    assert np.isnan(apart.mals_tasks_of_folds(folds)).all()
+    assert np.isnan(crossfit.t_to_a_pairs(folds)).all()
+    assert np.isnan(crossfit.mals_tasks_of_folds(folds)).all()
 
 
 def test_labels_that_are_noise_are_no_mitigation():
     """Captions lack the noise by which labels lean: the published numbers take that for a loss."""
     folds = [halves(40, np.random.default_rng(seed)) for seed in range(300)]
-    t_to_a = [nanmean(apart.t_to_a_pairs(fold, denominator="named"), 2) for fold in folds]
-    of_mals = [apart.mean_of_tasks(apart.mals_tasks_of_folds(fold), "drop") for fold in folds]
-    published = [ba_directional(apart.whole(fold), "t_to_a", denominator="named") for fold in folds]
+    t_to_a = [nanmean(crossfit.t_to_a_pairs(fold, denominator="named"), 2) for fold in folds]
+    of_mals = [crossfit.mean_of_tasks(crossfit.mals_tasks_of_folds(fold), "drop") for fold in folds]
+    published = [
+        ba_directional(crossfit.whole(fold), "t_to_a", denominator="named") for fold in folds
+    ]
     assert np.mean(published) < -0.05
-    assert np.mean([ba_mals(apart.whole(fold)) for fold in folds]) < -0.05
+    assert np.mean([ba_mals(crossfit.whole(fold)) for fold in folds]) < -0.05
     assert abs(np.mean(t_to_a)) < 0.01
     assert abs(np.mean(of_mals)) < 0.01
