@@ -247,7 +247,7 @@ def test_who_is_elsewhere_gets_the_masked_photo(ok, photos, instances, batch):
         ),
         ("--image-masking objects,person_box --regions REGIONS", 2, "image_masking"),
         ("--image-masking objects --regions no.json", 5, "no.json"),
-        ("--image-masking objects --regions other.json", 3, "of none of the photos"),
+        ("--image-masking objects --regions other.json", 3, "has no regions of the photos"),
         ("--image-masking some_objects --regions people.json", 3, "people.json: no thing beside"),
     ],
 )
