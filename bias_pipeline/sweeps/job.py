@@ -207,6 +207,8 @@ def run_recorded(
         result, cached = load_or_run(here, here.corpus(), **facts)
         outcome |= outcome_of(result, cached=cached)
     except (Exception, SystemExit) as error:  # sys.exit in a metric must not end the sweep
+        if _is_preemption(error):
+            raise
         outcome |= _failure(error, folder)
     signals.stop_if_requested()
     if not done_in(folder):  # else a helper computed it while this process waited
@@ -233,6 +235,13 @@ def done_in(folder: Path) -> bool:
         return bool(json.loads((folder / OUTCOME).read_bytes())["status"] == "done")
     except FileNotFoundError:
         return False
+
+
+def _is_preemption(error: Exception | SystemExit) -> bool:
+    """Whether submitit ends this process, since Slurm takes its job back and queues it again."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    module = str(frames[-1].f_globals.get("__name__")) if frames else ""
+    return isinstance(error, SystemExit) and module.partition(".")[0] == "submitit"
 
 
 def _failure(error: Exception | SystemExit, folder: Path) -> dict[str, object]:

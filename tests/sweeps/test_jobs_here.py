@@ -3,11 +3,13 @@
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from bias_pipeline.sweeps import launch
+from bias_pipeline.sweeps.job import done_in, run_recorded
 from tests.cli.commands import own_choice
 
 SMALL = ("metric=gender_error", "dataset.n_images=50", "stats.resamples=20", "logger=csv")
@@ -83,3 +85,11 @@ def test_the_log_of_a_job_is_closed_when_it_ends(tmp_path, monkeypatch):
     assert launch.run([*SMALL, "attribute=ethnicity"]).exit_code == 2
     opened = [one for one in logging.getLogger().handlers if isinstance(one, logging.FileHandler)]
     assert ([*tmp_path.glob("outputs/.hydra_jobs/*/*.log")] != [], opened) == (True, [])
+
+
+def test_a_job_that_slurm_takes_back_is_no_failed_cell(tmp_path):
+    handler: dict[str, Any] = {"__name__": "submitit.core.job_environment"}
+    exec("import sys\ndef end():\n    sys.exit(-1)\n", handler)
+    with pytest.raises(SystemExit):
+        run_recorded(handler["end"], tmp_path, [], {})
+    assert not done_in(tmp_path)
