@@ -42,7 +42,8 @@ def print_results(results: Sequence[Result]) -> None:
             print_text(section.heading)
         print_table(section.header, section.lines, keys=section.keys)
     print_out()
-    for note in [*(front.verdict() for front in fronts(results)), *_notes(results)]:
+    verdicts = [front.verdict() for front in fronts(results)] if len(results) > 1 else []
+    for note in [*verdicts, *_notes(results)]:
         print_text(note)
 
 
