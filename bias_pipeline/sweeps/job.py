@@ -239,9 +239,10 @@ def done_in(folder: Path) -> bool:
 
 def _is_preemption(error: Exception | SystemExit) -> bool:
     """Whether submitit ends this process, since Slurm takes its job back and queues it again."""
-    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    module = str(frames[-1].f_globals.get("__name__")) if frames else ""
-    return isinstance(error, SystemExit) and module.partition(".")[0] == "submitit"
+    names = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)]
+    # Not the last frame alone: wandb puts a function of its own around sys.exit.
+    called = any(name.partition(".")[0] == "submitit" for name in names)
+    return called and isinstance(error, SystemExit)
 
 
 def _failure(error: Exception | SystemExit, folder: Path) -> dict[str, object]:
