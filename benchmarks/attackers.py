@@ -62,6 +62,11 @@ def study(n_seeds: int, n_images: int = IMAGES) -> Study:
     """Masked captions of a captioner with their images' gender."""
     words = ("experiment=relic_gender", "dataset=scenes", f"dataset.n_images={n_images}")
     words += ("alignment.vocabulary=captions", "masking=attribute", f"trainer.max_epochs={EPOCHS}")
+    return Study(words, *masked_captions(words, n_seeds))
+
+
+def masked_captions(words: Sequence[str], n_seeds: int) -> tuple[LabelledCaptions, Sequence[Split]]:
+    """A captioner's masked captions with their images' gender, and a split for each seed."""
     built = cell(words)
     corpus = built.corpus()
     splits = built.build("split").draw(corpus, "gender", range(n_seeds))
@@ -69,7 +74,7 @@ def study(n_seeds: int, n_images: int = IMAGES) -> Study:
         corpus = built.build(step)(corpus)
     codes = corpus.groupings["gender"].codes
     captions = corpus.model.take(codes[corpus.model.image_rows] >= 0)
-    return Study(words, LabelledCaptions("model", captions, codes[captions.image_rows], 2), splits)
+    return LabelledCaptions("model", captions, codes[captions.image_rows], 2), splits
 
 
 def ours(study: Study, probe: NeuralProbe, clock: Callable[[], float] = time.perf_counter) -> float:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.attackers import ensembles_table, study
+from benchmarks.attackers import ensembles_table, masked_captions, study
 from benchmarks.cells import run
 from benchmarks.likelihoods import random_gpt2
 from benchmarks.photos import DATA, write_blip_base, write_vit_b_32
@@ -51,20 +51,6 @@ BERT_BASE = {
 _RATE = re.compile(r"images in [\d.]+ s: ([\d.]+) images/s")
 
 
-def data_of(
-    words: Sequence[str], n_seeds: int, n_images: int
-) -> tuple[LabelledCaptions, list[Split]]:
-    """Masked captions of a captioner, their labels, and splits."""
-    built = cell([*words, f"dataset.n_images={n_images}", "alignment=none"])
-    corpus = built.corpus()
-    splits = built.build("split").draw(corpus, "gender", range(n_seeds))
-    for step in ("text", "masking"):
-        corpus = built.build(step)(corpus)
-    codes = corpus.groupings["gender"].codes
-    captions = corpus.model.take(codes[corpus.model.image_rows] >= 0)
-    return LabelledCaptions("model", captions, codes[captions.image_rows], 2), splits
-
-
 def predicted(
     words: Sequence[str], data: LabelledCaptions, splits: Sequence[Split]
 ) -> tuple[float, Predictions]:
@@ -81,7 +67,7 @@ def same_predictions() -> str:
     for encoder in SCRATCH:
         words = [f"encoder={encoder}", "encoder.dropout=0", "head.dropout=0", FULL]
         words += [f"trainer.max_epochs={EPOCHS}", "probe.ensemble=1"]
-        data, splits = data_of(words, 1, N_IMAGES)
+        data, splits = masked_captions([*words, f"dataset.n_images={N_IMAGES}"], 1)
         (_, here), (_, there) = (predicted([*words, w], data, splits) for w in (CPU, GPU))
         gaps = np.abs(here.probs[0] - there.probs[0])
         lines.append([encoder, f"{gaps.max():.1e}", f"{gaps.mean():.1e}"])
@@ -99,11 +85,11 @@ def training() -> str:
     lines = []
     for encoder in ("bilstm", "transformer5"):
         words = [f"encoder={encoder}", f"trainer.max_epochs={EPOCHS}"]
-        data, splits = data_of(words, SEEDS, N_ATTACKED)
+        data, splits = masked_captions([*words, f"dataset.n_images={N_ATTACKED}"], SEEDS)
         lines.append([f"{encoder}, {SEEDS} seeds", *_both(words, data, splits), "", ""])
     with tempfile.TemporaryDirectory() as place:
         words = [*_bert(Path(place)), "trainer.max_epochs=1"]
-        data, splits = data_of(words, 1, N_BERT)
+        data, splits = masked_captions([*words, f"dataset.n_images={N_BERT}"], 1)
         cells = _both(words, data, splits)
         fast, _ = predicted([*words, GPU, BF16], data, splits)
         times = f"{float(cells[0]) / fast:.1f}"
@@ -218,7 +204,7 @@ def shortage() -> str:
     lines = []
     with tempfile.TemporaryDirectory() as place:
         words = [*_bert(Path(place)), "trainer.max_epochs=1", GPU, FULL, "attacker.batch_size=256"]
-        data, splits = data_of(words, 1, N_IMAGES)
+        data, splits = masked_captions([*words, f"dataset.n_images={N_IMAGES}"], 1)
         _, whole = predicted(words, data, splits)
         total = torch.cuda.get_device_properties(0).total_memory
         for room in ROOMS:

@@ -33,9 +33,9 @@ _LEAST_WORDS = 3  # "a man" opens many people's captions too
 _SIGNS = re.compile(r"(?:[#*_>•\-–—:,.!\s\"“”']|\d{1,2}[.)]\s)*")
 _MARKED = re.compile(r"\s*(?:#+\s|\*\*|[*•\-–—]\s|\d{1,2}[.)]\s)")
 _BOLD = re.compile(r"\*\*|__|(?<!\S)(?:#+|[*•])(?!\S)")
-_JOINERS = "\u200c\u200d"  # glue inside one written sign (emoji), or inside a word (Persian)
+JOINERS = "\u200c\u200d"  # glue inside one written sign (emoji), or inside a word (Persian)
 _LOOSE = re.compile(
-    rf"(?<![^\x00-\x7f])[{_JOINERS}]+|[{_JOINERS}]+(?![^\x00-\x7f])|(?<=[A-Za-z])[\ufe0e\ufe0f]+"
+    rf"(?<![^\x00-\x7f])[{JOINERS}]+|[{JOINERS}]+(?![^\x00-\x7f])|(?<=[A-Za-z])[\ufe0e\ufe0f]+"
 )
 
 
@@ -364,7 +364,7 @@ def visible(word: str) -> str:
     """
     if word.isascii():
         return word
-    signs = (s for s in word if s in _JOINERS or unicodedata.category(s) != "Cf")
+    signs = (s for s in word if s in JOINERS or unicodedata.category(s) != "Cf")
     return _LOOSE.sub("", "".join(signs))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from bias_pipeline.corpus.attribute import Context
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.text.scored_text import Declined, Preambles, ScoredText, Unit
+from bias_pipeline.text.scored_text import JOINERS, Declined, Preambles, ScoredText, Unit
 from bias_pipeline.text.transform import TextTransform
 
 VERSION = 1  # raise it whenever any caption comes out differently
@@ -20,7 +20,7 @@ _ASCII = re.compile(
     r"|[A-Za-z0-9]+|\S",
     re.IGNORECASE,
 )
-_JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")  # glue inside one written sign (emoji, Persian)
+_JOINERS = frozenset(f"{JOINERS}\ufe0e\ufe0f")  # and variation selectors of emoji
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 

@@ -41,11 +41,10 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     tasks) and ``<direction>:undefined`` (pairs without a conditional probability), and
     ``t_to_a`` has both public denominators, which may differ in sign.
 
-    In ``t_to_a`` the sign of a pair comes from other images than its change,
-    so the number does not depend on how many
-    images there are; ``t_to_a:published:*`` use the same images for both, as the paper does.
-    Captions that name no group lower ``t_to_a`` under ``denominator=images``, people's too, so it
-    has no p; conclusions are drawn from ``t_to_a:named``.
+    In ``t_to_a`` the sign of a pair comes from other images than its change, so the number does not
+    depend on how many images there are; ``t_to_a:published:*`` use the same images for both, as the
+    paper does. Captions that name no group lower ``t_to_a`` under ``denominator=images``, people's
+    too, so it has no p; conclusions are drawn from ``t_to_a:named``.
 
     A->T compares how often tasks are named with how often they are labelled, so a captioner that
     names few objects scores below 0 whatever its bias: read it with the mention rates.

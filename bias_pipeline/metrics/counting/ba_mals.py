@@ -37,10 +37,9 @@ class BiasAmplificationMALS(LabelledTaskMetric):
     counts objects whose share is 0/0 in labels or captions. Base rates of the groups are ignored,
     the critique that led to BA->.
 
-    The group that an object leans to comes from other images than its change,
-    and objects that are 0/0 are left out, so
-    the number depends less on how many images there are; ``published:*`` use the same images for
-    both and count 0/0 as no change, as the paper and its code do.
+    The group that an object leans to comes from other images than its change, and objects that are
+    0/0 are left out, so the number depends less on how many images there are; ``published:*`` use
+    the same images for both and count 0/0 as no change, as the paper and its code do.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
