@@ -313,9 +313,9 @@ class _InMemoryRunner:
             try:
                 for captioner in self.files:
                     results.append(self.run(captioner, metric=metric))
-            except TooFewImagesError:
-                raise  # a setting is to blame
             except NotApplicableError as error:
+                if isinstance(error, TooFewImagesError) and len(metrics) == 1:
+                    raise  # a setting is to blame
                 skipped[f"metric={metric} captioner={captioner}"] = str(error)
         return results, skipped
 

@@ -230,3 +230,17 @@ def test_a_setting_that_asks_for_too_many_images_is_refused(monkeypatch):
     monkeypatch.setattr(api._InMemoryRunner, "run", run)
     with pytest.raises(TooFewImagesError, match=r"metric\.k=1000"):
         bp.compare(CAPTIONS, CAPTIONS, LABELS)
+
+
+def test_a_metric_that_asks_for_too_many_images_is_skipped_and_the_other_compared(monkeypatch):
+    scored = api._InMemoryRunner.run
+
+    def run(self, captioner, metric):
+        if metric == "retrieval_fairness":
+            raise TooFewImagesError("metric.k=1000: only 4 images are retrieved from")
+        return scored(self, captioner, metric=metric)
+
+    monkeypatch.setattr(api._InMemoryRunner, "run", run)
+    metrics = ["gender_error", "retrieval_fairness"]
+    comparison = bp.compare(CAPTIONS, CAPTIONS[::-1], LABELS, metric=metrics)
+    assert "metric=retrieval_fairness captioner=a" in comparison.skipped

@@ -22,7 +22,13 @@ from bias_pipeline.config.overrides import (
     sweeps,
 )
 from bias_pipeline.declared import NotNegative, Seconds
-from bias_pipeline.errors import DataError, NotApplicableError, ResourceError, UsageError
+from bias_pipeline.errors import (
+    DataError,
+    NotApplicableError,
+    ResourceError,
+    TooFewImagesError,
+    UsageError,
+)
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report.exports import check_places, write_file
@@ -79,7 +85,8 @@ def compare_command(words: Sequence[str]) -> int:
         print_out(sentence)
     print_leaderboards(comparison.leaderboards, comparison.decisions)
     if options.json:
-        write_file(options.json, baseline.stored(first, decisions=comparison.lines()))
+        decided = {"decisions": comparison.lines(), "skipped": comparison.skipped}
+        write_file(options.json, baseline.stored(first, **decided))
     if options.junit:
         write_file(options.junit, junit(comparison))
     return _gate(comparison) if options.fail_if_worse else 0
@@ -182,7 +189,8 @@ def _computed(names: Sequence[str], rest: Sequence[str]) -> tuple[list[Result], 
 
     _check(names, rest)
     swept = ",".join(quoted(name) for name in names)
-    finished = launch.run([*rest, f"captioner={swept}"], skips=(NotApplicableError.exit_code,))
+    skips = (NotApplicableError.exit_code, TooFewImagesError.exit_code)
+    finished = launch.run([*rest, f"captioner={swept}"], skips=skips)
     if finished.exit_code:
         raise DataError("not every captioner could be scored; see above")
     print_out()

@@ -38,6 +38,7 @@ from bias_pipeline.config.yaml_files import (
     check_yaml,
     leave_out_keys_of_others,
     restrict_environment,
+    stamp,
 )
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
 from bias_pipeline.io.machine import LAUNCHERS
@@ -377,7 +378,7 @@ class Repository(ConfigRepository):
         if source is None or source.scheme() == "structured":
             return None
         path = _file(source, config_path)
-        return config_path, source.provider, source.path, path and _stamp(path)
+        return config_path, source.provider, source.path, path and stamp(path)
 
     def _load(self, config_path: str) -> ConfigResult | None:
         source = self._find_object_source(config_path, ObjectType.CONFIG)
@@ -430,9 +431,3 @@ def _file(source: ConfigSource, config_path: str) -> Path | None:
     if source.scheme() != "file":
         return None
     return Path(source.path, source._normalize_file_name(config_path)).resolve()
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    """Inode, size and time of change, to notice a changed file."""
-    status = path.stat()
-    return status.st_ino, status.st_size, status.st_mtime_ns

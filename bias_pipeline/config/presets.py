@@ -9,14 +9,14 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.config.compose import CellConfig, cell_of
 from bias_pipeline.config.overrides import CHOICE
-from bias_pipeline.config.yaml_files import check_yaml
+from bias_pipeline.config.yaml_files import check_yaml, stamp
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.paths import conf_dir, conf_dirs, conf_file, group_choices
 
@@ -50,7 +50,7 @@ def preset(
     """
     choices = _choices(settings)
     values = {key: value for key, value in settings.items() if key not in choices}
-    merged, chosen = _merged(tuple({**choices, **fixed}.items()), tuple(conf_dirs()))
+    merged, chosen = _merged({**choices, **fixed})
     config: DictConfig = pickle.loads(merged)  # noqa: S301 - from below
     config.merge_with(_placed(values, config))
     return cell_of(config, chosen)
@@ -71,14 +71,26 @@ def _plain(value: Any, key: str) -> object:
     raise UsageError(f"{key}={value!r} must be a text, a number, or a list or mapping of them")
 
 
-@lru_cache(maxsize=64)
-def _merged(
-    choices: tuple[tuple[str, str | None], ...], folders: tuple[Path, ...]
-) -> tuple[bytes, Mapping[str, Any]]:
-    """The pickled configuration of choices, whose files are in folders, and all that was chosen."""
-    del folders  # other folders, other files
-    composer = _Composer(dict(choices))
-    return pickle.dumps(composer.config()), composer.chosen
+_Merged = tuple[bytes, Mapping[str, Any], Mapping[Path, object]]
+_MERGED: dict[tuple[object, ...], _Merged] = {}  # by choices and folders
+_KEPT = 64
+
+
+def _merged(choices: Mapping[str, str | None]) -> tuple[bytes, Mapping[str, Any]]:
+    """The pickled configuration of choices, and all that was chosen.
+
+    It is merged again if one of its files changed.
+    """
+    key = (*choices.items(), *conf_dirs())
+    config, chosen, stamps = _MERGED.pop(key, (b"", {}, {}))
+    if not stamps or any(stamp(path) != known for path, known in stamps.items()):
+        composer = _Composer(choices)
+        config, chosen = pickle.dumps(composer.config()), composer.chosen
+        stamps = composer.stamps
+    _MERGED[key] = config, chosen, stamps
+    while len(_MERGED) > _KEPT:
+        _MERGED.pop(next(iter(_MERGED)))
+    return config, chosen
 
 
 def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
@@ -129,6 +141,7 @@ class _Composer:
 
     def __init__(self, chosen: Mapping[str, Any]) -> None:
         self.chosen = dict(chosen)
+        self.stamps: dict[Path, object] = {}  # of the files that were read
         self._met: set[str] = set()
 
     def config(self) -> DictConfig:
@@ -149,7 +162,9 @@ class _Composer:
 
     def _parts(self, folder: str, name: str, place: str) -> list[Part]:
         """The parts of a file and of all files it lists, in the order of merging."""
-        header, content = _file(conf_file(folder, name))
+        path = conf_file(folder, name)
+        self.stamps[path] = stamp(path)
+        header, content = _file(path, self.stamps[path])
         place = place if header is None else header
         listed = list(content.get("defaults", []))
         values = {k: v for k, v in content.items() if k not in ("defaults", _HYDRAS_OWN)}
@@ -204,11 +219,12 @@ def _key(group: str, place: str) -> str:
     return group if place == group else f"{group}@{place}"
 
 
-@cache
-def _file(path: Path) -> tuple[str | None, Mapping[str, Any]]:
+@lru_cache(maxsize=500)
+def _file(path: Path, version: object) -> tuple[str | None, Mapping[str, Any]]:
     """The path that a file's header sets (empty: the top), and its content, unresolved."""
     from omegaconf import OmegaConf
 
+    del version  # another version, another content
     if not path.is_relative_to(conf_dir()):  # of an included package
         check_yaml(path)
     text = path.read_text(encoding="utf-8")

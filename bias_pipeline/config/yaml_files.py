@@ -37,6 +37,15 @@ _PLAIN = {
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+def stamp(path: Path) -> tuple[int, int, int] | None:
+    """Inode, size and time of change, to notice a changed file; None if it is absent."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def check_yaml(path: Path) -> None:
     """Refuse a file that is not plain YAML, or whose aliases expand too far.
 

@@ -62,7 +62,7 @@ class CaptionerFolder:
         if not self.path.is_dir():
             return stems
         for path in sorted(self.path.iterdir()):
-            if path.suffix in SUFFIXES:
+            if path.suffix.lower() in SUFFIXES:
                 stems.setdefault(path.stem, []).append(path)
         return stems
 
@@ -131,7 +131,7 @@ class ImageMatch:
             yield self._fault(
                 path,
                 f"{len(lacking)} of {len(self.images)} labelled images are not in the file of "
-                "objects (dataset.instances); they count as images without objects",
+                "objects (dataset.instances), so their objects are unknown",
                 lacking,
             )
 

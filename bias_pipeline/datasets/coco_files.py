@@ -22,7 +22,7 @@ from bias_pipeline.datasets.columns import (
     Layout,
 )
 from bias_pipeline.datasets.program_outputs import COLUMNS, program_output
-from bias_pipeline.datasets.tables import Rows, open_rows
+from bias_pipeline.datasets.tables import Rows, is_json, open_rows
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
 
@@ -271,7 +271,7 @@ def _in_order(captions: list[tuple[int, str]]) -> tuple[str, ...]:
 def objects_by_id(path: Path) -> dict[str, frozenset[str]]:
     """The objects in each image by category name; boxes, if there are any, are not needed."""
     objects: dict[str, set[str]] = {}
-    for image, category in _json_objects(path) if path.suffix == ".json" else _table_objects(path):
+    for image, category in _json_objects(path) if is_json(path) else _table_objects(path):
         categories = objects.setdefault(image, set())
         if category is not None:
             categories.add(category)
@@ -317,7 +317,7 @@ def _table_objects(path: Path) -> Iterator[tuple[str, str | None]]:
 
 def splits_by_id(path: Path) -> dict[str, str]:
     """The part (train, val, test, ...) that each image belongs to."""
-    karpathy = path.suffix == ".json"
+    karpathy = is_json(path)
     rows = open_rows(
         path, what=SPLITS, wanted=("image_id", "split"), key="images" if karpathy else None
     )

@@ -14,7 +14,7 @@ from typing import Any
 from bias_pipeline.corpus.image_ids import few, id_key, short_id
 from bias_pipeline.corpus.pictures import Elsewhere, Region, extent
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
-from bias_pipeline.datasets.tables import Rows, check_file, open_rows
+from bias_pipeline.datasets.tables import Rows, check_file, is_json, open_rows
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.vision.people import Labels, box_of_runs, plain_label, surest_first
@@ -58,7 +58,7 @@ class PictureFiles:
             _check_sizes(regions, annotations)
             return cls(dict.fromkeys(annotations, Elsewhere()), annotations)
         source = check_file(regions, "dataset.regions") if regions else instances
-        if source is None or (not regions and source.suffix != ".json"):
+        if source is None or (not regions and not is_json(source)):
             return cls(find_photos(images))
         return cls(find_photos(images), regions_by_id(source))
 

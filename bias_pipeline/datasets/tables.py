@@ -235,7 +235,7 @@ def open_rows(
     if is_saved(path):
         return Rows(path, "row", *saved_rows(path, wanted))
     suffix = path.suffix.lower()
-    if suffix == ".json":
+    if is_json(path):
         return _json_rows(path, what, key, column)
     if suffix in (".jsonl", ".ndjson"):
         return Rows(path, "line", None, _lines(path, what))
@@ -331,6 +331,11 @@ def _csv_lines(path: Path, what: str, delimiter: str) -> Iterator[tuple[int, lis
             for number, line in enumerate(handle, start=1):
                 decode(line, path, what, number)
             raise
+
+
+def is_json(path: Path) -> bool:
+    """Whether a file's ending says that it is JSON."""
+    return path.suffix.lower() == ".json"
 
 
 def check_file(path: Path, key: str | None = None) -> Path:

@@ -23,6 +23,7 @@ from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
 _OF_PART = ("n_images", "coverage", "neutral_rate")
 _BESIDE = ("draws",)  # of an estimate, no number
+_ROUNDING = 1e-6  # by which a value may lie outside its range
 
 # What metrics ask of a captioner, in the order in which an audit answers.
 QUESTIONS: Mapping[str, str] = {
@@ -308,7 +309,7 @@ class Metric(Configurable, ABC):
 
 
 def check_score(score: object, metric: Metric) -> None:
-    """Refuse a score of another type, without parts, or whose numbers are no numbers.
+    """Refuse a score of another type, without parts, or with numbers that cannot be.
 
     Raises:
         UsageError: naming the metric, its class, the part and the value.
@@ -325,6 +326,21 @@ def check_score(score: object, metric: Metric) -> None:
                     f"{where}: part {name!r} has {what}={value!r}, which is no number; give a "
                     "float, NaN where it is undefined"
                 )
+        value, (low, high) = part.estimate.value, part.bounds(name, metric.info)
+        if value < low - _ROUNDING or value > high + _ROUNDING:  # NaN is neither
+            raise UsageError(
+                f"{where}: part {name!r} has value={value!r}, outside its range [{low:g}, "
+                f"{high:g}]; correct the value, or the range in {_range_of(name, part)}"
+            )
+
+
+def _range_of(name: str, part: Part) -> str:
+    """Where the range of a part is declared."""
+    if part.range is not None:
+        return "Part(range=...)"
+    if name in HEADLINES:
+        return "MetricInfo(range=...)"
+    return f"Part(range=...), which is that of the unit {part.unit!r} if you give none"
 
 
 def _numbers(part: Part) -> Iterator[tuple[str, object]]:

@@ -24,11 +24,13 @@ class VocabularyAlignment(TextTransform):
     """Replace every word outside a vocabulary; special tokens stay.
 
     Args:
-        vocabulary: ``captions``: the words of the captioner's own captions as they reach this
-            transform (masked, if masking comes first); ``published``: the list that came with the
-            captioner. The published LIC lists were made after masking gender, so they contain no
-            gender words: with them, unmasked gender words (race, age) disappear from the human side
-            only. The default avoids that.
+        vocabulary: ``captions``: the words of all of the captioner's captions as they reach this
+            transform (masked, if masking comes first), also of images that are not scored: it is
+            the captioner's vocabulary, whatever the attribute (DBAC section 4.2; the published LIC
+            lists serve gender, race and age alike). So captions of unsure images can move people's
+            scores. ``published``: the list that came with the captioner. The published LIC lists
+            were made after masking gender, so they contain no gender words: with them, unmasked
+            gender words (race, age) disappear from the human side only. The default avoids that.
         replacement: the tokens put in place of an unknown word. The published LSTM protocol ends
             up with three: ``["<", "unk", ">"]``.
         sides: which captions are aligned; with ``captions`` aligning ``model`` changes nothing.

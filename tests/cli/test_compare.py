@@ -11,6 +11,8 @@ import pytest
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.errors import TooFewImagesError
+from bias_pipeline.metrics.counting.gender_error import GroupAccuracy
 from tests.cli.commands import COUNTING, SMALL, results
 
 LIC = ("metric.positions=1", "metric.learning_curve=false", "seeds=2")
@@ -156,6 +158,28 @@ def test_a_metric_that_does_not_apply_is_skipped_in_the_junit_file(ok, files, wo
     assert ["attackers need two groups" in one for one in reasons] == [True]
     n_skipped = sum(1 for _ in suite.iter("skipped"))
     assert (suite.get("tests"), suite.get("skipped")) == (str(len(suite)), str(n_skipped))
+
+
+def test_a_metric_that_does_not_apply_is_in_the_json_file(ok, files, words, tmp_path):
+    captioners = [str(files / name / "results.json") for name in ("faithful", "few", "stereotyper")]
+    ok("compare", *captioners, *words, *LEAKS_AND_ERRS, "--json", str(tmp_path / "x.json"))
+    ((cell, reason),) = json.loads((tmp_path / "x.json").read_text())["skipped"].items()
+    assert re.match(r"metric=lic captioner=.*few", cell)
+    assert "attackers need two groups" in reason
+
+
+def test_a_metric_that_asks_for_too_many_images_of_one_is_skipped(ok, files, words, monkeypatch):
+    computed = GroupAccuracy.compute
+
+    def compute(self, corpus, *, splits):
+        if "amplifier" in corpus.file:
+            raise TooFewImagesError("metric.k=1000: only 4 images are retrieved from")
+        return computed(self, corpus, splits=splits)
+
+    monkeypatch.setattr(GroupAccuracy, "compute", compute)
+    captioners = [str(files / name / "results.json") for name in BIASED[::-1]]
+    output = ok("compare", *captioners, *words, "metric=gender_error,group_accuracy")
+    assert re.search(r"skipped: metric=group_accuracy captioner=.*amplifier.*: metric\.k=", output)
 
 
 def test_a_metric_that_does_not_apply_to_the_first_decides_nothing(ok, files, words):

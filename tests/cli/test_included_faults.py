@@ -8,6 +8,7 @@ import pytest
 
 import bias_pipeline as bp
 from bias_pipeline.config import targets
+from bias_pipeline.config.presets import preset
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.paths import VARIABLE
 from bias_pipeline.metrics import catalogue
@@ -47,8 +48,13 @@ def computes(mine: Path, line: str) -> None:
         (RETURN.replace("rate,", "np.zeros(2),"), "'model' has value=array([0., 0.]), which is no"),
         (RETURN.replace("rate,", "np.array(0.5),"), "'model' has value=array(0.5), which is no"),
         (RETURN.replace("rate,", "'0.5',"), "'model' has value='0.5', which is no number"),
+        (
+            RETURN.replace("rate,", "rate + 2,"),
+            "outside its range [-1, 1]; correct the value, or the range in Part(range=...), which",
+        ),
+        (RETURN.replace("rate,", "-2.0 if name == 'score' else rate,"), "in MetricInfo(range=...)"),
     ],
-    ids=["a number", "nothing", "an array", "an array of one", "text"],
+    ids=["a number", "nothing", "an array", "an array of one", "text", "too high", "too low"],
 )
 def test_what_is_no_score_is_refused_and_not_stored(ends, tmp_path, mine, line, message):
     computes(mine, line)
@@ -113,3 +119,12 @@ def test_a_file_that_is_no_mapping_is_named(ends, mine, content, monkeypatch):
     monkeypatch.setenv(VARIABLE, "mine")
     with pytest.raises(UsageError, match=str(path)):
         bp.score("silence", ["a man"], ["male"])
+
+
+def test_a_file_that_changed_is_read_again(mine, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "mine")
+    path = mine / "conf" / "attribute" / "mood.yaml"
+    text = path.read_text()
+    for word in ("sad", "gloomy"):
+        path.write_text(text.replace("[sad,", f"[{word},"))
+        assert preset({"attribute": "mood"}).tree["attribute"]["words"]["low"][0] == word

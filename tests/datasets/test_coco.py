@@ -104,6 +104,8 @@ SAME = {
     "CSV": ({"m.csv": pd.DataFrame(ROWS).to_csv(index=False)}, "captioner=ROOT/m.csv"),
     "Parquet": ({"m.parquet": pd.DataFrame(ROWS).to_parquet()}, "captioner=ROOT/m.parquet"),
     "boxes": ({INSTANCES: boxed()}, ALIKE),
+    "an ending in capitals": ({"captioners/M.JSON": ROWS}, "captioner=M"),
+    "objects in capitals": ({"O.JSON": instances()}, "dataset.instances=ROOT/O.JSON"),
     "byte order mark": ({LABELS: b"\xef\xbb\xbf" + labels().encode()}, ALIKE),
     "E3 ids as text": ({MINE: [caption(f"000{r['image_id']}", r["caption"]) for r in ROWS]}, ALIKE),
     "E21 order": (turned(), ALIKE),
@@ -152,6 +154,13 @@ def test_an_image_without_objects_is_known_and_an_absent_one_is_not(tmp_path):
     words = (f"dataset.attributes={root / LABELS}", f"dataset.instances={root / 'objects.csv'}")
     corpus = load(root, *words, LENIENT)
     assert (corpus[58].objects, corpus[59].objects) == (frozenset(), None)
+
+
+def test_a_note_says_that_objects_of_an_absent_image_are_unknown(tmp_path):
+    table = "image_id,category\n" + "".join(f"{100 + i},person\n" for i in range(59))
+    root = write_folder(tmp_path, {"objects.csv": table})
+    words = (f"dataset.attributes={root / LABELS}", f"dataset.instances={root / 'objects.csv'}")
+    assert "so their objects are unknown" in " ".join(load(root, *words, LENIENT).notes)
 
 
 def test_a_part_of_the_label_file_is_scored(tmp_path):

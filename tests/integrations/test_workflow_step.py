@@ -36,8 +36,9 @@ def write(path: Path, n_wrong: int) -> str:
 
 
 @pytest.mark.slow
-def test_a_captioner_that_is_less_fair_fails(tmp_path):
-    labels = tmp_path / "labels.csv"
+@pytest.mark.parametrize("name", ["labels.csv", "labels (of l'été, 2026).csv"])
+def test_a_captioner_that_is_less_fair_fails(tmp_path, name):
+    labels = tmp_path / name
     labels.write_text("id,gender\n" + "".join(f"{i},{label}\n" for i, label in LABELS.items()))
     variables = {
         **os.environ,

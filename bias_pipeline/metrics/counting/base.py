@@ -241,6 +241,18 @@ def check_known(key: str, value: str, known: Sequence[str] | Mapping[str, object
         raise UsageError(f"metric.{key}: {value!r} is unknown; {did_you_mean(value, known)}")
 
 
+def row_of(numerator: str | None, view: CorpusView) -> int:
+    """The row of the group that a ratio is about: the named one, else the first that is labelled.
+
+    Raises:
+        UsageError: if no image can be labelled so.
+    """
+    if numerator is None:
+        return 0
+    check_known("numerator", numerator, view.groups)
+    return view.groups.index(numerator)
+
+
 def check_excluded(names: Sequence[str], task: TaskVocabulary) -> None:
     """Refuse to leave out a task that the vocabulary does not have.
 

@@ -23,6 +23,7 @@ from bias_pipeline.metrics.counting.base import (
     ValueBasis,
     check_known,
     least_share,
+    row_of,
 )
 from bias_pipeline.metrics.counting.sides import (
     CaptionSides,
@@ -108,7 +109,7 @@ class Cooccurrence(TaskMetric):
     # The group that a caption names (`captions`; those that name none or several are left out), or
     # the image's `labels`
     groups: Groups = "captions"
-    numerator: str | None = None  # the group of the ratio; the attribute's first if left out
+    numerator: str | None = None  # the group of the ratio; the first that is labelled if left out
     # The share of people's captions that must name an object with one group for it to count in
     # means (of the captioner's if there are none of people); ours. See `least_share`
     min_support: NotNegative = 0.005
@@ -187,7 +188,7 @@ class Cooccurrence(TaskMetric):
     def _ratios(
         self, pooled: dict[PartName, Float64Array], view: CorpusView
     ) -> dict[PartName, Float64Array]:
-        first = view.groups.index(self.numerator or self.attribute.groups[0])
+        first = row_of(self.numerator, view)
         shares = {
             part: group_shares(pooled[part])[:, first] for part in (MODEL, HUMAN) if part in pooled
         }

@@ -6,6 +6,7 @@ more often than another.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -243,7 +244,8 @@ class GroupAccuracy(CountingMetric):
                 for a, name in enumerate(view.groups)
             }
 
-        bits = ValueBasis(about["model"].images, unit="bits", range=SHARE)
+        most = math.log2(len(view.groups))
+        bits = ValueBasis(about["model"].images, unit="bits", range=(0.0, most))
         return CountSpec(
             tables={side: outcome_table(view, side) for side in sides},
             numbers=numbers,

@@ -18,6 +18,7 @@ from bias_pipeline.metrics.counting.base import (
     Sums,
     ValueBasis,
     check_known,
+    row_of,
 )
 from bias_pipeline.metrics.counting.sides import one_hot, only
 from bias_pipeline.metrics.functional.groups import gender_ratio
@@ -74,8 +75,8 @@ class GenderRatio(CountingMetric):
 
     # See `CountingMetric`; published cells were made with Hendricks'
     words: str | None = "hendricks"
-    # The group that is divided by the other; the attribute's first if left out, which gives men by
-    # women as in published tables. Hendricks et al. have women by men
+    # The group that is divided by the other; the first that is labelled if left out, which gives
+    # men by women as in published tables. Hendricks et al. have women by men
     numerator: str | None = None
 
     def __post_init__(self) -> None:
@@ -98,7 +99,7 @@ class GenderRatio(CountingMetric):
                 f"metric=gender_ratio compares two groups; attribute {self.attribute.name!r} has "
                 f"{len(view.groups)}: choose group_accuracy or cooccurrence"
             )
-        first = view.groups.index(self.numerator or self.attribute.groups[0])
+        first = row_of(self.numerator, view)
         images = view.labelled & view.has("model")
         view.check_compared(view.codes[images])
         people = view.labelled & view.has("human")

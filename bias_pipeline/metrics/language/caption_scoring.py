@@ -388,4 +388,4 @@ def _kind(name: PartName) -> tuple[str, tuple[float, float] | None]:
     """Unit and range of a number of one side."""
     if name.what == "to_neutral":
         return "ratio", (0.0, np.inf)
-    return COUNT if name == TIES else "fraction", SHARE
+    return (COUNT, (0.0, np.inf)) if name == TIES else ("fraction", SHARE)

@@ -209,6 +209,26 @@ def test_an_unknown_choice_is_refused(metric, words, problem):
         compose.cell([f"metric={metric}", *words]).build("metric")
 
 
+SCENES_OF_EMOTIONS = ["metric=cooccurrence", "attribute=emotion", "dataset.n_images=300"]
+
+
+def test_a_ratio_is_of_the_first_group_that_is_labelled():
+    cell = compose.cell(SCENES_OF_EMOTIONS)  # the first emotion is not one of them
+    assert cell.build("metric").compute(cell.corpus(), splits=[]).parts
+
+
+def test_a_divergence_of_five_groups_may_exceed_a_bit():
+    cell = compose.cell(["metric=group_accuracy", *SCENES_OF_EMOTIONS[1:]])
+    score = cell.build("metric").compute(cell.corpus(), splits=[])
+    assert score.parts["divergence"].range == (0.0, math.log2(5))
+
+
+def test_a_ratio_of_a_group_that_is_not_labelled_is_refused():
+    cell = compose.cell([*SCENES_OF_EMOTIONS, "metric.numerator=amusement"])
+    with pytest.raises(UsageError, match=r"metric\.numerator: 'amusement' is unknown"):
+        cell.build("metric").compute(cell.corpus(), splits=[])
+
+
 def test_objects_are_asked_for_where_there_are_none():
     corpus = make_corpus([record(0, "a man", "m"), record(1, "a woman", "f")])
     with pytest.raises(NotApplicableError, match="no objects"):
