@@ -130,8 +130,8 @@ def audit(
     for name in ("metric", "seeds"):
         if name in settings:
             raise UsageError(
-                f"audit: setting {name!r} is not taken, since the time (minutes=...) decides what "
-                f"runs, with two seeds; score(...) takes {name}=..."
+                f"audit has no setting {name!r}: the time (minutes=...) decides what runs, with "
+                f"two seeds; use score(...), which takes {name}=..."
             )
     check_value(minutes, Positive | None, "minutes")
     check_value(least_coverage, Share, "least_coverage")

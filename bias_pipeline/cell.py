@@ -284,7 +284,7 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
     elif 0 < n_seeds < metric.info.least_seeds and _trained(score):
         notes.append(
             f"{n_seeds} seeds: {metric.info.name} has a p only with {metric.info.least_seeds} or "
-            f"more (seeds={metric.info.least_seeds}); with fewer, small p are too frequent"
+            f"more (seeds={metric.info.least_seeds}); with fewer, p is small too often"
         )
     return [note for note in notes if note]
 

@@ -254,7 +254,7 @@ def labelled_rows(
 
 
 def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
-    """How each metric goes with what people name, over captioners.
+    """Correlations over captioners of each metric with what people name.
 
     Returns:
         A row for each number besides people's; captioners without it or without ``gt`` are left

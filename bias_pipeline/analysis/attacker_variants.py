@@ -183,7 +183,7 @@ def _add(cells: dict[tuple[str, str], _Cell], key: tuple[str, str], cell: _Cell)
     if first.row.run_id != cell.row.run_id:
         raise DataError(
             f"{first.row.run_id} and {cell.row.run_id} are both {key[0]} with {key[1]}; keep them "
-            "in folders of their own"
+            "in separate folders"
         )
 
 

@@ -132,7 +132,7 @@ def _match(result: Result, baseline: Sequence[Result]) -> Result:
     differing = [_differing(result, other) for other in same]
     if all(differing):
         seeds = ",".join(map(str, same[0].rows[0].seeds))
-        remedy = f"add seeds=[{seeds}]" if differing[0] == _SEEDS else "run both alike"
+        remedy = f"add seeds=[{seeds}]" if differing[0] == _SEEDS else "run both the same way"
         raise DataError(
             f"the baseline's {what} cannot be paired with this one: {differing[0]} differ; "
             f"{remedy}, or compare the two files of captions"

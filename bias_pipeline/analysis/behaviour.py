@@ -253,13 +253,17 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     "unlisted word": Behaviour(
         "pink for women, grey for men", _following("word"), variants={"lic:words": "moves"}
     ),
-    "object follows group": Behaviour("women get an umbrella, men lose it", Speaker(invents=0.7)),
+    "object follows group": Behaviour(
+        "umbrellas are added for women and left out for men", Speaker(invents=0.7)
+    ),
     "group follows object": Behaviour(
-        "who has an umbrella is called a woman", Speaker(assumes=0.5)
+        "people with an umbrella are called women", Speaker(assumes=0.5)
     ),
     "women called men": Behaviour("some women are called men", Speaker(misgenders=0.4)),
     "group assumed": Behaviour(
-        "some whose group nobody can tell are called men", Speaker(supposes=0.6), images=UNSURE
+        "some people whose group nobody can tell are called men",
+        Speaker(supposes=0.6),
+        images=UNSURE,
     ),
     "neutral alone": Behaviour("everybody is a person", Speaker(silent=True)),
     "neutral instead of wrong": Behaviour(
@@ -268,14 +272,14 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         before=(Speaker(misgenders=0.4), PLAIN),
     ),
     "tire and diaper": Behaviour(
-        "people have men change a tire and women a diaper, the captioner knows neither word",
+        "for people, men change a tire and women a diaper; the captioner uses neither word",
         PLAIN,
         people=_following("thing", things=_CHANGED),
         before=(PLAIN, Speaker(things=_CHANGED)),
         variants={"lic:unaligned": "moves"},
     ),
     "biased people": Behaviour(
-        "people and captioner alike give women an umbrella and have men lose it",
+        "people and the captioner alike add umbrellas for women and leave them out for men",
         Speaker(invents=0.5),
         people=Speaker(invents=0.5),
     ),

@@ -85,7 +85,7 @@ def print_unmasked_words(
     ]
     print_out(f"Words of {attribute.name} that masking leaves in")
     print_table(["side", "word", "names", "captions", *names], lines, keys=3)
-    print_out(f"{len(remaining)} words survive; {max(len(remaining) - most, 0)} are not shown")
+    print_out(f"{len(remaining)} words are left; {max(len(remaining) - most, 0)} are not shown")
 
 
 END = "(end)"
@@ -153,8 +153,8 @@ def print_collocations(corpus: Corpus, attribute: Attribute, *, most: int = 10) 
         counts = map(str, (result.captions, result.holding, result.naming))
         follow = ", ".join(f"{word} {count}" for word, count in result.following[:most])
         lines.append([result.side, result.attribute, *counts, follow])
-    print_out("Words that follow listed words")
-    header = ["side", "words of", "captions", "hold a word", "name a group", "what follows most"]
+    print_out("Words that follow the words of an attribute's list")
+    header = ["side", "words of", "captions", "with a word", "name a group", "most frequent next"]
     print_table(header, lines, keys=2, left=len(header))
 
 

@@ -76,7 +76,9 @@ def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
     reach = reach_of(result, headline)
     if not reach < limits.reach:
         return ""
-    return f"at equal speech, people use {reach:.0%} of its words, less than {limits.reach:.0%}"
+    return (
+        f"at equal speech, people use only {reach:.0%} of its words; {limits.reach:.0%} are needed"
+    )
 
 
 def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, float]:
@@ -91,12 +93,13 @@ def lacks_evidence(row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> 
     if math.isnan(row.value):
         return "it has no value"
     if row.coverage < limits.coverage:
-        return f"it covers {row.coverage:.0%} of its images, less than {limits.coverage:.0%}"
+        return f"it covers only {row.coverage:.0%} of its images; {limits.coverage:.0%} are needed"
     if math.isnan(row.ci_low):
         return "it has no interval"
     if reading.named and 1 - row.neutral_rate < limits.named:
         return (
-            f"{1 - row.neutral_rate:.0%} of the captions name a group, less than {limits.named:.0%}"
+            f"only {1 - row.neutral_rate:.0%} of the captions name a group; {limits.named:.0%} are "
+            "needed"
         )
     return ""
 
@@ -151,7 +154,7 @@ def _other_images(pair: Sequence[tuple[str, Result]], limits: Limits) -> str:
     )
     if abs(first - second) <= limits.captioned:
         return ""
-    return f"{one} has captions of {first:.1%} of the images asked about and {two} of {second:.1%}"
+    return f"{one} has captions of {first:.1%} of the images to score and {two} of {second:.1%}"
 
 
 def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limits: Limits) -> str:
@@ -161,7 +164,7 @@ def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limi
         return ""
     return (
         f"{one} was scored on {first:.0f} images and {two} on {second:.0f}, and attackers learn "
-        "more from more"
+        "more from more images"
     )
 
 

@@ -114,7 +114,8 @@ class Decision:
         apart = f"no significant difference between {self.first} and {self.other}"
         if math.isnan(self.detectable):
             return apart
-        return f"{apart}; this test usually misses one below {self._amount(self.detectable)}"
+        smallest = self._amount(self.detectable)
+        return f"{apart}; this test usually misses differences below {smallest}"
 
     def _against_margin(self, margin: float) -> str:
         """Whether the first is worse by more than it may be."""
@@ -307,7 +308,7 @@ def _doubts(
 def _unread(result: Result) -> str:
     """Why no reading of a headline decides."""
     if _reading(result).get("question") == "mentions":
-        return "it is shown but not judged"
+        return "it is shown, but no conclusion is drawn from it"
     return "it changes when captions say more or less, for all groups alike"
 
 
@@ -387,7 +388,7 @@ def compared(
         raise DataError(
             "no two of these results have a score and differ only in the captioner"
             f"{_differences(apart)}; compare cells of one metric, attribute and configuration, and "
-            "where the score needs human captions (dataset.captions=...) give them"
+            "give human captions (dataset.captions=...) where the score needs them"
         )
     made = decisions(apart, draws, margin=margin, limits=limits)
     return Comparison(tables, made, namesakes, skipped)

@@ -84,8 +84,8 @@ def too_often(result: Result) -> list[TooOften]:
     ]
     if not (rows[SCORE].ci_low > 0 and increased):
         raise NotApplicableError(
-            f"{result.run_id}: objects go with a group no more often than in people's captions, up "
-            "to chance; there is nothing to rebalance"
+            f"{result.run_id}: no object occurs with a group more often than in people's captions, "
+            "up to chance; there is nothing to rebalance"
         )
     return [
         TooOften(
@@ -152,8 +152,8 @@ def image_weights(
     counts = np.asarray(named.sum(axis=1))
     if not counts.any():
         raise NotApplicableError(
-            f"dataset {corpus.dataset!r}: no caption names {objects[0].name} or another object "
-            "of the run's; fit to captions of the same objects"
+            f"dataset {corpus.dataset!r}: no caption names an object of the run, such as "
+            f"{objects[0].name}; fit to captions of the same objects"
         )
     totals = named @ np.stack([item.factors for item in objects])  # (C, 2)
     column = np.array([groups.index(name) for name in grouping.names])

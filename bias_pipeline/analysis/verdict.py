@@ -139,7 +139,7 @@ def _superseded(findings: Sequence[Finding]) -> list[Finding]:
 
     decided = {key(finding) for finding in findings if finding.matched and not finding.doubt}
     return [
-        replace(finding, doubt="its score at equal speech decides", p_value=math.nan)
+        replace(finding, doubt="the score at equal speech is used instead", p_value=math.nan)
         if key(finding) in decided and not finding.matched and not finding.doubt
         else finding
         for finding in findings
@@ -164,7 +164,7 @@ def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
     """A finding that is shown and never judged: the captioner's value and that of the labels."""
     row = rows.get("model", rows[headline])
     people = rows["human"].value if "human" in rows else math.nan
-    doubt = "it is shown but not judged"
+    doubt = "it is shown, but no conclusion is drawn from it"
     return Finding(question, row, headline, people, row, math.nan, math.nan, doubt)
 
 

@@ -84,7 +84,7 @@ def check_ids(images: Iterable[str]) -> None:
     unclear = next((i for i in images if image_of_request(i)[1] is not None), None)
     if unclear is not None:
         raise UsageError(
-            f"image {unclear}: its id ends as the requests for several captions do (#1); rename "
+            f"image {unclear}: its id ends like a request for one of several captions (#1); rename "
             "the file"
         )
 
@@ -117,9 +117,9 @@ class BatchAnswers:
                     others.add(image)
         named = ", ".join(map(str, paths))
         if others and not self._answers:
-            raise DataError(f"{named}: answers about other images than the photos: {few(others)}")
+            raise DataError(f"{named}: no answer is about a photo; they are about {few(others)}")
         if others:
-            warn(f"{named}: {len(others)} images are none of the photos: {few(others)}")
+            warn(f"{named}: {len(others)} images are not among the photos: {few(others)}")
 
     def _add(self, image: str, answer: Answer) -> None:
         """Keep an answer; one that came later replaces a failure."""

@@ -347,18 +347,18 @@ def _of_status(error: APIStatusError, server: ChatServer) -> Fault:
     words = _words(detail) or error.response.reason_phrase
     code = str(detail.get("code") or "") if isinstance(detail, dict) else ""
     if status in (401, 403):
-        known = f"refuses the key in {KEY}" if os.environ.get(KEY) else f"wants a key; set {KEY}"
+        known = f"refuses the key in {KEY}" if os.environ.get(KEY) else f"needs a key; set {KEY}"
         return Fault(words, UsageError(f"{server.host} {known} ({status})"), status=status)
     if status in _NO_SUCH_PLACE or 300 <= status < 400:
         place = error.response.headers.get("location", "")
-        moved = UsageError(f"{server.url} sends its callers to another address: {redacted(place)}")
+        moved = UsageError(f"{server.url} redirects to another address: {redacted(place)}; name it")
         return Fault(words, moved if status < 400 else None, status=status, doubts=True)
     if code == "insufficient_quota":
         spent = ResourceError(f"{server.host} says that the quota is spent: {words}")
         return Fault(words, spent, status=status)
     if status in _LATER or status >= 500:
         message, wait_s = f"{server.host} answers {status} ({words})", _wanted_wait(error)
-        later = f"{message} and wants no request for {wait_s:g} s; go on later"
+        later = f"{message} and accepts no request for {wait_s:g} s; start again after that"
         ends = ResourceError(later) if wait_s > _LONGEST_WAIT_S else None
         return Fault(message, ends, ATTEMPTS, status=status, wait_s=wait_s)
     if status == _TOO_LARGE:

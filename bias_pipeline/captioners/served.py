@@ -121,7 +121,7 @@ class ServedCaptioner:
 
         key = os.environ.get(KEY, "").strip()
         if not (key.isascii() and key.isprintable()):
-            raise UsageError(f"{KEY} holds signs that no key has; set it again")
+            raise UsageError(f"{KEY} contains characters that no key has; set it again")
         departure = self._server.departure(has_key=bool(key))
         if departure is not None:
             warn(departure)

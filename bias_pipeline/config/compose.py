@@ -148,7 +148,7 @@ class CellConfig:
 
     @cached_property
     def label_noise(self) -> LabelNoise | None:
-        """How much more often labels shall err, if that is asked.
+        """Further shares of wrong labels, as configured; None if none are.
 
         Raises:
             BiasPipelineError: if its file or its rates are wrong.
@@ -161,7 +161,7 @@ class CellConfig:
             tables = read_label_errors(path)
             if attribute.name not in tables and not attribute.crossed:
                 raise UsageError(
-                    f"dataset.label_noise: {path} says nothing of attribute {attribute.name!r}; "
+                    f"dataset.label_noise: {path} has no line on attribute {attribute.name!r}; "
                     f"{did_you_mean(attribute.name, tables)}"
                 )
             rates = tables.get(attribute.name, {})

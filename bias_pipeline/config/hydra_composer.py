@@ -168,7 +168,7 @@ class Loader(ConfigLoaderImpl):
         above, _, name = key.rpartition(".") if first in config else ("", "", first)
         node = OmegaConf.select(config, above) if above else config
         if not isinstance(node, DictConfig) or not node:
-            return f"{key} is not there yet; a key is added with a plus sign, as in +{key}=..."
+            return f"{key} is not in the configuration; to add it, write a plus sign, +{key}=..."
         groups = [] if above else _groups()
         known = {str(one) for one in (*node, *groups) if str(one)[0] != "_"}
         choice = str(config.hydra.runtime.choices.get(first, CHOICE)) if above else CHOICE
@@ -329,7 +329,7 @@ def composition_message(error: BaseException) -> str:
         return "the configuration is nested too deeply"
     if isinstance(error, OverrideParseException):
         reason = error.message.partition("\n")[0]
-        signs = "a quotation mark is open, or a sign stands where none may"
+        signs = "a quotation mark is not closed, or a character is in the wrong place"
         return unreadable(error.override, signs if reason.startswith("Lexer") else reason)
     explained = isinstance(error, HydraException | OmegaConfBaseException | ValueError)
     words = str(error) or str(error.__cause__ or "")
@@ -407,7 +407,7 @@ class Repository(ConfigRepository):
         for path in others:
             if path and path not in _UNREAD:
                 _UNREAD.add(path)
-                warn(f"warning: {path} is not read, since {first} has its name; rename it")
+                warn(f"warning: {path} is not read, since {first} has the same name; rename it")
 
 
 def _named_by(defaults: Iterable[InputDefault]) -> Iterator[str]:

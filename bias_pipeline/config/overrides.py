@@ -54,19 +54,19 @@ def unreadable(override: str, reason: str) -> str:
 
     Example:
         >>> print(unreadable("captioner=Modèle", ""))
-        captioner=Modèle cannot be read; a value with signs such as é, #, & or ( needs quotes \
-within quotes: 'captioner="Modèle"'
+        captioner=Modèle cannot be read; a value with characters such as é, #, & or ( needs \
+quotes within quotes: 'captioner="Modèle"'
     """
     key, equals, value = override.partition("=")
     if not equals:
         return f"{override} has no value; write {override}=..."
     if value.startswith("~"):
-        return f'{override}: a shell leaves this ~ as it is; write {key}="$HOME{value[1:]}"'
+        return f'{override}: a shell does not expand this ~; write {key}="$HOME{value[1:]}"'
     if set(value) & set("[]{}'\""):
         return f"{override} cannot be read: {reason}"
     return (
-        f"{override} cannot be read; a value with signs such as é, #, & or ( needs quotes within "
-        f"quotes: {_in_quotes(key, value)}"
+        f"{override} cannot be read; a value with characters such as é, #, & or ( needs quotes "
+        f"within quotes: {_in_quotes(key, value)}"
     )
 
 

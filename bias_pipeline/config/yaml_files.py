@@ -216,7 +216,7 @@ def check_resolved(config: Any, where: str = "") -> None:
     for path, text in texts(config):
         if "${" in text:
             raise UsageError(
-                f"{'.'.join((where, *path)).lstrip('.')}: '${{' cannot be given as text"
+                f"{'.'.join((where, *path)).lstrip('.')}: a text may not contain '${{'"
             )
 
 

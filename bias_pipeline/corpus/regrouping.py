@@ -107,7 +107,7 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
     )
     _check_sizes(grouping, attribute)
     lost = len(first) + len(second) - 2 * len(rows)
-    note = f"{lost} images are labelled for one of {attribute.name} only: left out"
+    note = f"{lost} images are labelled for only one attribute of {attribute.name}: left out"
     shared = first.take(rows)
     return replace(
         shared,
@@ -269,7 +269,7 @@ class LabelNoise:
         for group in groups:
             if group not in self.rates:
                 raise UsageError(
-                    f"dataset.label_noise says nothing of {self.attribute} {group!r}; give its "
+                    f"dataset.label_noise has nothing on {self.attribute} {group!r}; give its "
                     "share of wrong labels, 0 if none is wrong"
                 )
         return {group: self._wrong(group) for group in groups}

@@ -175,7 +175,7 @@ def limited(corpus: Corpus, limit: int | None) -> Corpus:
     chosen = corpus.take(rows)
     note = (
         f"limit={limit}: {limit} of the {len(scored)} labelled images, chosen by their ids; a "
-        "first look, no result on the data set"
+        "first look, not a result on the data set"
     )
     return replace(
         chosen,

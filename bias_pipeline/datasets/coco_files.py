@@ -293,7 +293,7 @@ def _json_objects(path: Path) -> Iterator[tuple[str, str | None]]:
     for number, row in annotations.items:
         category = annotations.id(number, row, "category_id")
         if category not in names:
-            annotations.refuse(number, f"category_id {category} is none of the categories")
+            annotations.refuse(number, f"category_id {category} is not among the categories")
         yield annotations.id(number, row, "image_id"), names[category]
 
 

@@ -128,7 +128,7 @@ def _collected(
         image = short_id(rows.id(number, row, "image_id"))
         category = rows.id(number, row, "category_id")
         if category not in names:
-            rows.refuse(number, f"category_id {category} is none of the categories")
+            rows.refuse(number, f"category_id {category} is not among the categories")
         region = _region(rows, number, row, names[category], sizes.get(image, _UNKNOWN))
         if region is None:
             placeless.add(image)

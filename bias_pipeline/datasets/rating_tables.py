@@ -48,7 +48,7 @@ def rater_answers(
         if image not in images:
             rows.refuse(
                 number,
-                f"image {image} is none of the pictures that were built, or that filter kept; "
+                f"image {image} is not among the pictures that were built, or that filter kept; "
                 "remove the line",
             )
         votes.setdefault(image, {})[rows.text(number, row, "rater")] = value

@@ -40,8 +40,8 @@ _CARD = """# A debiasing
 Fitted by `bias_pipeline fit debias`. `debias.safetensors` has a matrix and a vector for each side
 that is edited: a vector x of length 1 becomes `x @ weight + bias`, and is made of length 1 again
 where `renormalise` says so. `load_debias.py` does that for PyTorch and needs no bias_pipeline.
-Where there are numbers called `prompt`, its `debias_prompts` has a generator of pictures with the
-same text model read debiased prompts. All of it holds for the model named below and no other.
+If the file contains `prompt`, its `debias_prompts` gives debiased prompts to an image generator
+with the same text model. All of this is valid only for the model named below.
 
 ```json
 {facts}

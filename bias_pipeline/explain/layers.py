@@ -196,8 +196,8 @@ class LayerSearch:
             if bool((self._with_the_others(layer) - wanted).abs().max() < 1e-3 * wanted.std()):
                 return layer
         raise NotApplicableError(
-            f"{self.captioner.name}: no layer with a grid carries all of the picture; choose one "
-            f"(--layer): {self._listed(self.grids())}"
+            f"{self.captioner.name}: no layer with a grid has all that the captioner sees of the "
+            f"picture; choose one (--layer): {self._listed(self.grids())}"
         )
 
     def named(self, name: str) -> MapLayer:
@@ -210,7 +210,7 @@ class LayerSearch:
         if name == ATTENTION and not attentions:
             raise UsageError(
                 f"--layer {name}: no layer of {self.captioner.name} gives weights of its words' "
-                "attention to places of the picture; leave it out"
+                "attention to places of the picture; leave --layer out"
             )
         layers = [*self.grids(), *attentions]
         chosen = attentions if name == ATTENTION else [one for one in layers if one.name == name]

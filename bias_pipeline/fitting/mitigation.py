@@ -152,7 +152,7 @@ class Equalizer:
         if len(namings) > 1 or len(namings[0].words) != 2 or namings[0].applies_to is not None:
             raise UsageError(
                 f"--equalizer needs an attribute of two groups whose words name them in any "
-                f"context; attribute={attribute.name} is none (attribute=gender)"
+                f"context, such as attribute=gender; attribute={attribute.name} is not one"
             )
         if masking.idle:
             raise UsageError("--equalizer hides people; give image_masking=person_segment")

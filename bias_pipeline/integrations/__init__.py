@@ -1,1 +1,1 @@
-"""Where people already are: pytest, and training loops that log each epoch."""
+"""Scores inside other programs: pytest, training loops, lmms-eval, Hugging Face's evaluate."""

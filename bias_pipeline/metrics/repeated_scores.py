@@ -90,15 +90,15 @@ def with_label_noise(
 def _note(
     attribute: str, wrong: Mapping[str, float], moved: Mapping[str, Part], n: int, failed: int
 ) -> str:
-    rates = ", ".join(f"{group} {share:.1%}" for group, share in wrong.items())
+    rates = ", ".join(f"{share:.1%} of {group}" for group, share in wrong.items())
     moves = " and ".join(
         f"{direction_of(name) or SCORE} would move by {_amount(part)}"
         for name, part in moved.items()
     )
     lost = f", {failed} of them not scorable" * bool(failed)
     return (
-        f"if {attribute} labels erred that often more ({rates}), {moves or 'nothing could move'} "
-        f"({n} draws{lost}; sensitivity, not a correction)"
+        f"if more {attribute} labels were wrong (a further {rates}), "
+        f"{moves or 'nothing could move'} ({n} draws{lost}; sensitivity, not a correction)"
     )
 
 

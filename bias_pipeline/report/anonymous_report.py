@@ -49,7 +49,7 @@ def print_scores(rows: Sequence[AnonymousRow]) -> None:
 
 
 def print_correlations(lines: Sequence[CorrelationRow]) -> None:
-    """Print how metrics go with what people name."""
+    """Print the correlations of metrics with what people name."""
     print_table(
         ["with what people name", "Pearson", "p", "captioners", "from"],
         [

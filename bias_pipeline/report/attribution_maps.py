@@ -162,8 +162,8 @@ def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]
     if not known.any():
         raise DataError(
             "no picture has a score: "
-            + ("none has an outline of a person that leaves room beside it; name a file that has "
-               "them (dataset.regions=FILE)" if np.isnan(uniform).all() else
+            + ("none has an outline of a person with something beside it; name a file that has "
+               "outlines (dataset.regions=FILE)" if np.isnan(uniform).all() else
                "every map is zero or not of numbers; choose another layer (--layer)")
         )  # fmt: skip
     mean, low, high = _interval(scores[known])
@@ -225,13 +225,13 @@ def with_pictures(
         warn("the page has no pictures, since these runs have no captions as examples")
     if photos is not None and pictures.wanted and not pictures.pictured:
         raise DataError(
-            f"none of the {len(pictures.wanted)} images that examples are of is among the photos "
-            "of --images, whose names are image ids; name the folder of the data set's photos"
+            f"none of the {len(pictures.wanted)} images of the examples is among the photos of "
+            "--images, whose names must be image ids; name the folder of the data set's photos"
         )
     if maps is not None and pictures.wanted and not pictures.mapped:
         raise DataError(
-            f"none of the {len(pictures.wanted)} images that examples are of has a drawn map of "
-            "the same caption in --maps; have explain gradcam draw all (--pictures 1000), of the "
+            f"none of the {len(pictures.wanted)} images of the examples has a drawn map of the "
+            "same caption in --maps; let explain gradcam draw all maps (--pictures 1000) of the "
             "captioner that the runs score"
         )
     return shown

@@ -200,16 +200,15 @@ def _of_pictures(result: Result, grid: Grid | None) -> str:
     terms = audit.get("shown_under") if isinstance(audit, Mapping) else None
     if grid is not None:
         return (
-            "Pictures: those that the least and most equal queries retrieve first, nearest "
-            "first, as "
-            "the model saw them, with the first seed. A query says nothing about the people shown. "
+            "Pictures: the nearest that the most unequal and the most equal queries retrieve with "
+            "the first seed, as the model saw them. A query says nothing about the people shown. "
             f"Terms: {terms}."
         )
     if terms:
         return "Pictures: the run's folder contains none."
     return (
         f"Pictures: none are shown, since dataset {result.rows[0].dataset} does not state terms "
-        "that allow it; for your own data set dataset.shown_under=TERMS."
+        "that allow it; for your own data, set dataset.shown_under=TERMS."
     )
 
 

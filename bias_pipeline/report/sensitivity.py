@@ -195,7 +195,7 @@ def noise_sentences(results: Sequence[Result]) -> list[str]:
 
 
 def _sentence(attribute: str, results: Sequence[Result]) -> str:
-    rates = ", ".join(f"{group} {share:.1%}" for group, share in _wrong(results[0]).items())
+    rates = ", ".join(f"{share:.1%} of {group}" for group, share in _wrong(results[0]).items())
     moved: list[tuple[float, str]] = []
     n_tested = 0
     for result in results:
@@ -209,7 +209,7 @@ def _sentence(attribute: str, results: Sequence[Result]) -> str:
             if not row.ci_low <= row.value + move.value <= row.ci_high:
                 what = f"{headline_name(row, label(result))} by {_amount(move)}"
                 moved.append((abs(move.value) / wide if wide else math.inf, what))
-    first = f"If {attribute} labels erred that often more ({rates})"
+    first = f"If more {attribute} labels were wrong (a further {rates})"
     if not moved:
         return f"{first}, none of {n_tested} headlines would leave its interval."
     names = [what for _, what in sorted(moved, key=lambda one: -one[0])]

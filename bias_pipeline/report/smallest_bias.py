@@ -51,7 +51,7 @@ def unseen(
     """
     sizes = [size for size in _described(corpus, attribute) if size]
     if len(sizes) != 2:
-        return "how small a bias so many images can show was measured with two groups only"
+        return "how small a bias these images can show was measured for two groups only"
     balanced = balanced_images(sizes)
     largest: dict[str, tuple[float, str]] = {}
     for power in measured():
@@ -62,8 +62,7 @@ def unseen(
             largest[name] = max(score, largest.get(name, score))
     amounts = ", ".join(f"{amount(*score)} ({name})" for name, score in largest.items())
     return (
-        f"with {sum(sizes)} images a bias below these scores stays unseen in more than one case of "
-        f"five: {amounts}"
+        f"the smallest biases that {sum(sizes)} images show in four of five cases: {amounts}"
     )
 
 

@@ -178,9 +178,9 @@ def _sure(verdicts: Sequence[Verdict], results: Sequence[Result]) -> str:
         return ""
     amplifies = all(map(training_of, results))
     return (
-        f"Based on {decided} reading{'s' * (decided > 1)} unaffected by caption length here. "
-        "Brackets are 95 % intervals over images and seeds; p is corrected for the "
-        "readings of a question (Holm)."
+        f"Based on {decided} number{'s' * (decided > 1)} that caption length does not affect here. "
+        "Brackets are 95 % intervals over images and seeds; p is corrected for all numbers that "
+        "answer one question (Holm)."
         + (
             ""
             if amplifies

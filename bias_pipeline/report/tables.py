@@ -28,8 +28,8 @@ BLANK, UNCOVERED, UNMOVED = "‡", "§", "¶"
 MARKS = {
     BLANK: "blank captions (counted above) count as absent and lower the coverage",
     UNCOVERED: f"covers less than {COVERAGE:.0%} of its images: no verdict",
-    UNMOVED: "every resampling of the images gives this number, but it is not certain: what no "
-    "image of n shows, up to 4/n of other images may show",
+    UNMOVED: "every resampling of the images gives this number, but it is not certain: what none "
+    "of n images shows may still be true of up to 4/n of all images",
 }
 
 
@@ -351,7 +351,7 @@ def _list(manifest: Mapping[str, object], key: str) -> list[object]:
 
 
 def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[Decision]) -> None:
-    """Print each leaderboard's leaderboard, then the decisions on the first captioner."""
+    """Print each leaderboard, then the decisions on the first captioner."""
     several = len({decision.attribute for decision in decisions}) > 1
     for leaderboard in leaderboards:
         of = f"({leaderboard.ranks[0].row.attribute})" if several else ""

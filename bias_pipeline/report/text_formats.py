@@ -322,7 +322,7 @@ def _body(report: Report, rows: list[Row], sections: list[str]) -> Iterator[str]
     yield "## Bias\n"
     yield (
         f"Measured by bias_pipeline {__version__}: is this captioner more biased than people who "
-        "described the same images? Intervals hold attackers and images.\n"
+        "described the same images? Intervals cover attackers and images.\n"
     )
     yield from sections
     yield "### Numbers\n"

@@ -59,7 +59,7 @@ class Results(tuple[Result, ...]):
 
 
 def with_settings(results: Iterable[Result]) -> list[Result]:
-    """Results with the settings in which they differ from others of metric, attribute and data set.
+    """Results with the settings in which those of one metric, attribute and data set differ.
 
     First differing choices; then differing values of cells with equal choices.
 

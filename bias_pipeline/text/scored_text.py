@@ -331,7 +331,7 @@ def _opening_notes(corpus: Corpus, preambles: Preambles) -> list[str]:
     if phrase and not preamble_of(f"{phrase} x"):
         notes.append(
             f"{shared} of {n_captions} captions open with {phrase!r}, which is in no list of "
-            "preambles: it stays, and attackers and lengths may follow it"
+            "preambles: it is not cut, and may affect attackers and caption lengths"
         )
     return notes
 

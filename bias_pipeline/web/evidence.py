@@ -136,7 +136,7 @@ class Evidence:
         by = "sure" if name.endswith("sure") else part
         shared = by == "sure" or self.shares(part) is not None
         if self.scores is None or not shared:
-            raise HTTPException(400, "this number is no mean of guesses; sort=image")
+            raise HTTPException(400, "this number is not a mean of guesses; choose sort=image")
         return self.scores.order(by, descending=name.startswith("-"))
 
     def _by_group(self, name: str) -> BoolArray:

@@ -158,10 +158,10 @@ class RatingPages:
         rater, place = self._visitor(request)
         form = await form_of(request)
         if not same(form.get("form", ""), form_token(request.cookies[self.cookie])):
-            raise HTTPException(403, "this form is not of your visit; reload the page")
+            raise HTTPException(403, "this form is from another visit; reload the page")
         value = form.get("value", "")
         if value not in self.store.study.question.values:
-            raise HTTPException(400, "this is none of the answers; reload the page")
+            raise HTTPException(400, "this is not one of the answers; reload the page")
         image = self.store.study.order(rater)[place - 1]
         shown = self._shown.get((rater, image))
         seconds = None if shown is None else time.monotonic() - shown

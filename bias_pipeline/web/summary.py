@@ -145,8 +145,8 @@ def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
     if len(both) >= _LEAST:
         return _of_two(both, len(groups))
     return [
-        f"how often labels err is said of {_LEAST} items or more that three raters could tell, or "
-        f"two; here are {(n_answers >= LEAST_RATERS).sum()} and {len(both)}"
+        f"how often labels err is estimated from at least {_LEAST} items that three raters could "
+        f"tell, or that two could; here are {(n_answers >= LEAST_RATERS).sum()} and {len(both)}"
     ]
 
 
@@ -166,8 +166,8 @@ def _stored_errors(
     path = folder / LABEL_ERRORS
     write_label_errors(path, attribute, groups, label_confusion(several, len(groups)))
     return [
-        f"{path}: these errors; dataset.label_noise={path} shows how far scores move if labels err "
-        "that often more"
+        f"{path}: these shares; dataset.label_noise={path} shows how far scores move if so many "
+        "more labels are wrong"
     ]
 
 
@@ -204,7 +204,7 @@ def _by_truth(answers: IntArray, groups: Sequence[str]) -> list[str]:
         )
     rare = ", ".join(group for group in groups if group not in shares)
     if rare:
-        lines.append(f"of {rare} it is unknown how often the label errs: too few items have it")
+        lines.append(f"how often the label {rare} errs is unknown: too few items have it")
     return lines
 
 
@@ -217,7 +217,8 @@ def _of_two(answers: IntArray, n_groups: int) -> list[str]:
     differ = float((pairs[:, 0] != pairs[:, 1]).mean())
     low, high = error_range(differ, n_groups)
     return [
-        f"two raters differ on {differ:.1%} of {len(pairs)} items; if they err independently, an "
-        f"answer is wrong for {low:.1%} (one of them makes all errors) to {high:.1%} (both err "
-        "alike); if they err together, for more; dataset.label_noise shows what either end would do"
+        f"two raters differ on {differ:.1%} of {len(pairs)} items; if they err independently, "
+        f"{low:.1%} (one makes all the errors) to {high:.1%} (both make equally many) of the "
+        "answers are wrong, and more if they make the same errors; dataset.label_noise shows how "
+        "far scores would move at either end"
     ]

@@ -38,15 +38,15 @@ def _line(who: str, result: Collocations) -> dict[str, object]:
     follow = ", ".join(f"{word} {count}" for word, count in result.following[:MOST])
     counts = {
         "captions": result.captions,
-        "hold a word": result.holding,
+        "with a word": result.holding,
         "name a group": result.naming,
     }
-    return {"captions of": who, **counts, "what follows most": follow}
+    return {"captions of": who, **counts, "most frequent next": follow}
 
 
 def main(arguments: list[str]) -> None:
     rows = rows_of(HERE, run, arguments)
-    rows.insert(3, "%", (100 * rows["hold a word"] / rows["captions"]).map("{:.1f}".format))
+    rows.insert(3, "%", (100 * rows["with a word"] / rows["captions"]).map("{:.1f}".format))
     table = markdown(rows.set_index("captions of"))
     write_results(HERE, {"Captions of images labelled light or dark": table})
 

@@ -114,7 +114,7 @@ def test_who_wins(one, other, winner, message):
         (
             WORST,
             cell("b", 0.1, captioned=0.7),
-            "of 100.0% of the images asked about and b of 70.0%",
+            "of 100.0% of the images to score and b of 70.0%",
         ),
         (WORST, cell("b", 0.1, blanks=0.2), "20% of the captions of b are blank"),
         (WORST, cell("b", 0.1, coverage=0.02), "it covers 2% of its images"),
@@ -140,7 +140,7 @@ def test_who_speaks_or_covers_otherwise_wins_nothing(one, other, doubt):
 def test_nothing_wrong_on_either_side_of_few_images_is_no_difference_that_was_ruled_out():
     decision = rare((0, 0), 30)
     assert (decision.outcome, decision.difference.p_value) == ("passed", 1.0)
-    assert "this test usually misses one below 1" in decision.sentence()
+    assert "this test usually misses differences below 1" in decision.sentence()
     assert " points (difference" in decision.sentence()
 
 

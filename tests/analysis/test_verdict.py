@@ -124,7 +124,7 @@ def test_questions_stand_in_their_order():
             "Not used: lic (gender 30.0): it changes when captions say more or less, even "
             "without bias.",
         ),
-        (cell({"score": 0.3}, coverage=0.02), "it covers 2% of its images, less than 50%"),
+        (cell({"score": 0.3}, coverage=0.02), "it covers only 2% of its images; 50% are needed"),
         (
             cell({"score": 0.3, "model": 2.5, "human": 2.0}, None, "mentions", unit="ratio"),
             "How often does it name each group? lic (gender 2.50 in captions and 2.00 in labels).",
@@ -191,7 +191,8 @@ def test_where_there_is_a_score_at_equal_speech_it_decides():
     plain, matched = cell({"score": 0.3}, MATCHED), at_equal_speech(0.0)
     conclusion = verdict([plain, matched])
     assert conclusion.answer("leakage", "gender") == "no"
-    assert "its score at equal speech decides" in {finding.doubt for finding in conclusion.findings}
+    doubts = {finding.doubt for finding in conclusion.findings}
+    assert "the score at equal speech is used instead" in doubts
 
 
 def test_beyond_reach_a_captioner_like_people_is_judged_as_published():

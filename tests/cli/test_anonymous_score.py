@@ -196,7 +196,7 @@ TABLE = "answers/gender/often/answers.csv"
             "no caption of 29 of 30 pictures",
         ),
         (TABLE, f"{HEAD}FIRST,race,lighter,anna\n", "answers another question (race)"),
-        (TABLE, f"{HEAD}77,gender,male,anna\n", "image 77 is none of the pictures"),
+        (TABLE, f"{HEAD}77,gender,male,anna\n", "image 77 is not among the pictures"),
     ],
 )
 def test_bad_input_is_one_sentence(name, content, message, ends, answered):

@@ -55,7 +55,8 @@ def test_an_image_is_in_the_group_of_both_its_labels():
 
 def test_images_without_a_group_of_both_are_counted_and_those_labelled_for_one_left_out():
     assert both().groupings["gender_race"].strata == {"none-dark": 1, "male-none": 1}
-    assert both().notes == ("1 images are labelled for one of gender_race only: left out",)
+    note = "1 images are labelled for only one attribute of gender_race: left out"
+    assert both().notes == (note,)
 
 
 def test_images_keep_their_captions_and_objects():

@@ -81,7 +81,7 @@ def test_results_name_categories_by_coco_s_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"category_id": 99}, "category_id 99 is none of the categories"),
+        ({"category_id": 99}, "category_id 99 is not among the categories"),
         ({"bbox": [1, 2, 3]}, "bbox must be four numbers"),
         ({"bbox": [1, 2, -3, 4]}, "bbox must be four numbers"),
         ({"bbox": [1, 2, "3", 4]}, "bbox must be a list of numbers"),

@@ -213,7 +213,7 @@ def test_rates_that_cannot_be_are_refused(rates, fault):
 
 
 def test_every_group_must_have_a_rate():
-    with pytest.raises(UsageError, match="says nothing of gender 'female'; give its share"):
+    with pytest.raises(UsageError, match="has nothing on gender 'female'; give its share"):
         scored(counted(), {"male": 0.1})
 
 
@@ -248,7 +248,7 @@ def test_a_broken_table_is_refused(tmp_path, text, fault):
 def test_a_table_about_another_attribute_is_refused(tmp_path):
     write_label_errors(tmp_path / "errors.csv", "race", ("light", "dark"), np.eye(2))
     here = compose.cell(["metric=gender_error", f"dataset.label_noise={tmp_path}/errors.csv"])
-    with pytest.raises(UsageError, match="says nothing of attribute 'gender'"):
+    with pytest.raises(UsageError, match="has no line on attribute 'gender'"):
         _ = here.label_noise
 
 
@@ -257,7 +257,8 @@ def test_the_sentence_says_how_many_headlines_leave_their_interval():
         noise_sentences([scored(counted(), {"male": rate, "female": rate})])
         for rate in (0.3, 0.001)
     )
-    assert moved.startswith("If gender labels erred that often more (male 30.0%, female 30.0%), 1 ")
+    start = "If more gender labels were wrong (a further 30.0% of male, 30.0% of female), 1 "
+    assert moved.startswith(start)
     assert still.endswith("none of 1 headlines would leave its interval.")
     assert noise_sentences([scored(counted(), None)]) == []
 

@@ -64,7 +64,7 @@ def test_a_page_has_pictures_of_no_more_images_than_its_limit(
 
 
 def test_photos_of_another_data_set_are_refused(photos):
-    with pytest.raises(DataError, match="none of the 2 images that examples are of"):
+    with pytest.raises(DataError, match="none of the 2 images of the examples"):
         with_pictures(report_on("777", "778"), photos)
 
 

@@ -61,7 +61,7 @@ def test_what_three_raters_tell_is_written_for_label_noise(tmp_path):
 
 def test_of_few_items_it_is_said_that_they_are_few():
     (line,) = error_lines(ratings(29, dict.fromkeys("abc", 0.1)), GROUPS)
-    assert line.endswith("or two; here are 29 and 0")
+    assert line.endswith("or that two could; here are 29 and 0")
 
 
 def test_cannot_tell_is_no_answer():

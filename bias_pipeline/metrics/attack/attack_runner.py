@@ -54,7 +54,7 @@ def _wordless(captioner: str, side: str, captions: Captions, share: float) -> Da
         return NotApplicableError(
             f"captioner {captioner!r}: {share:.0%} of the human captions contain no word that the "
             "captioner uses, once masked; it may write another language, or almost no words "
-            "(alignment=none keeps people's)"
+            "(alignment=none keeps people's words)"
         )
     if side == "human":  # alignment may remove people's words that the captioner does not use
         return NotApplicableError(
@@ -183,7 +183,8 @@ class AttackRunner:
         fewest = grouping.names[int(np.bincount(labels, minlength=n_groups).argmin())]
         return [
             f"{n_groups} groups: a uniform guess scores {chance:.3g}; an attacker learns from "
-            f"{_range(learnt)} images of each and is tested on {_range(tested)} (fewest: {fewest})"
+            f"{_range(learnt)} images of each group and is tested on {_range(tested)} (the "
+            f"smallest group is {fewest})"
         ]
 
     def _labelled(self, part: PartName, images: BoolArray) -> list[LabelledCaptions]:

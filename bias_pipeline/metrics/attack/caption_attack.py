@@ -375,7 +375,7 @@ class CaptionAttack(Metric, ABC):
 
     def _missing(self, has_model: BoolArray, has_human: BoolArray) -> list[str]:
         if set(self.sides) < set(SIDES):
-            return [f"the {self.sides[0]} side alone was attacked: there is no score"]
+            return [f"only the {self.sides[0]} side was attacked: there is no score"]
         if not has_human.any():
             return ["no human captions: nothing can be said of amplification"]
         lacking = int((has_model & ~has_human).sum())

@@ -74,8 +74,8 @@ class DBAC(Metric):
             )
         },
         says={
-            "a_to_t": "{attribute} reveals more of the tasks than in people's captions",
-            "t_to_a": "tasks reveal more of the {attribute} than in people's captions",
+            "a_to_t": "tasks depend more on the {attribute} than in people's captions",
+            "t_to_a": "the {attribute} depends more on tasks than in people's captions",
         },
         readings={
             name: EvidenceRule(

@@ -153,7 +153,7 @@ class DPA(Metric):
             ),
         },
         says={
-            "a_to_t": "{attribute} predicts the tasks it mentions better than those in the labels",
+            "a_to_t": "the {attribute} predicts the tasks it names better than the labelled ones",
             "t_to_a": "tasks predict the {attribute} it names better than the labelled one",
         },
         readings={"t_to_a": EvidenceRule("t_to_a", named=True)},

@@ -73,8 +73,8 @@ class ImageCaptioner2(CaptionAttack):
         needs=(PICTURES,),
         cost=Cost(per_caption=0.0, per_attacked=1e-2),
         says={
-            "score": "an attacker with the masked picture is surer of the {attribute} than with "
-            "people's captions",
+            "score": "an attacker that also sees the masked picture is surer of the true "
+            "{attribute} than with people's captions",
         },
         readings={"score": EvidenceRule("score", follows=("words", "vocabulary"))},
         # With three seeds p below .001 is too frequent (experiments/inference/SEEDS.md).

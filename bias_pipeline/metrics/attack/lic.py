@@ -59,7 +59,7 @@ class LIC(CaptionAttack):
             )
         },
         says={
-            "score": "an attacker is surer of the {attribute} than from people's captions",
+            "score": "an attacker is surer of the true {attribute} than with people's captions",
         },
         readings={"score": EvidenceRule("score", follows=("words", "vocabulary"), matched=True)},
         source_identifying=True,
@@ -101,7 +101,8 @@ class Leakage(CaptionAttack):
             )
         },
         says={
-            "score": "an attacker guesses the {attribute} correctly more often than from people's",
+            "score": "an attacker guesses the {attribute} correctly more often than with people's "
+            "captions",
         },
         readings={"score": EvidenceRule("score", follows=("words", "vocabulary"), matched=True)},
         source_identifying=True,

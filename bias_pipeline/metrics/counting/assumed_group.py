@@ -62,7 +62,8 @@ class AssumedGroup(CountingMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 it names a group nobody can see more often than people",
+        direction="lower is fairer; above 0 it names a group that nobody can see more often than "
+        "people do",
         family="counting",
         question="assuming",
         sources={HENDRICKS_2018: "section 4", BAKR_2023: "section 5.5.1"},
@@ -75,8 +76,8 @@ class AssumedGroup(CountingMetric):
             )
         },
         says={
-            "score": "of captions of people whose {attribute} annotators could not tell, those "
-            "that name one, less people's",
+            "score": "where annotators could not tell the {attribute}, it names one more often "
+            "than people do",
         },
         readings={"score": EvidenceRule("model")},
     )

@@ -81,8 +81,8 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
             ),
         },
         says={
-            "a_to_t": "where a {attribute} is common with a task, it mentions the task more often",
-            "t_to_a": "where a task is common with a {attribute}, it names that one more often",
+            "a_to_t": "it names the tasks usual for a {attribute} more often than labelled",
+            "t_to_a": "it names the {attribute} usual for a task more often than labelled",
         },
         readings={"t_to_a": EvidenceRule("t_to_a:named", named=True)},
         untested=("a_to_t", "t_to_a"),

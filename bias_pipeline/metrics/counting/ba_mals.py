@@ -49,7 +49,8 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 objects lean to their groups more than in the labels",
+        direction="lower is fairer; above 0 objects occur with their usual groups even more than "
+        "in the labels",
         family="counting",
         question="tasks",
         sources={ZHAO_2017: "section 3"},
@@ -58,7 +59,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
             "score": ExpectedResponse(moves=("object follows group",), stays=("biased people",))
         },
         says={
-            "score": "objects lean to the {attribute} they lean to anyway",
+            "score": "objects occur with their usual {attribute} even more than in the labels",
         },
         readings={"score": EvidenceRule("score", named=True)},
         source_identifying=True,

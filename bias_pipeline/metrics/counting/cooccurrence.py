@@ -84,7 +84,8 @@ class Cooccurrence(TaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 objects go with one group more than people's do",
+        direction="lower is fairer; above 0 objects occur with one group more than in people's "
+        "captions",
         family="counting",
         question="tasks",
         sources={
@@ -97,7 +98,7 @@ class Cooccurrence(TaskMetric):
             "score": ExpectedResponse(moves=("object follows group",), stays=("biased people",))
         },
         says={
-            "score": "objects go with one {attribute} more than people's do",
+            "score": "objects occur with one {attribute} more than in people's captions",
         },
         readings={
             "score": EvidenceRule("score", follows=("words", "vocabulary", "neutral"), named=True)

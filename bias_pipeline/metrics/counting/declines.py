@@ -125,7 +125,7 @@ def declines_note(corpus: Corpus, attribute: str) -> str:
         for name, events, captions in zip(names, *total[:, 1:].tolist(), strict=True)
     )
     p_value = merged_p([same_share_p(*counts[:, 1:]) for counts in samples])
-    alike = "" if np.isnan(p_value) else f" (equal shares: p = {p_value:.2g})"
+    alike = "" if np.isnan(p_value) else f" (test of equal shares: p = {p_value:.2g})"
     share = declined / answered
     done = (
         "they count as absent, and coverage falls"

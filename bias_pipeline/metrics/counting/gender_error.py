@@ -73,7 +73,7 @@ class GenderError(CountingMetric):
             )
         },
         says={
-            "score": "of captions that name one {attribute}, those that name the wrong one",
+            "score": "share of the captions naming one {attribute} that name the wrong one",
         },
         readings={"score": EvidenceRule("named", named=True)},
     )

@@ -64,7 +64,7 @@ class MultiDirectional(LabelledTaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; 0 to 1 and above 0 by chance unless absolute=false",
+        direction="lower is fairer; unless absolute=false it is from 0 to 1, and above 0 by chance",
         family="counting",
         question="tasks",
         sources={ZHAO_2023: "eq. 3-6"},
@@ -80,7 +80,7 @@ class MultiDirectional(LabelledTaskMetric):
         },
         says={
             "a_to_t": "how often sets of tasks are named changes with the {attribute}, up or down",
-            "t_to_a": "the {attribute} it names changes with sets of tasks, up or down",
+            "t_to_a": "how often it names a {attribute} changes with sets of tasks, up or down",
         },
         untested=("a_to_t", "t_to_a"),
         source_identifying=True,

@@ -109,7 +109,7 @@ class LabelledTaskMetric(TaskMetric):
         if not images.any():
             raise NotApplicableError(
                 f"captioner {view.corpus.captioner!r}: no image has a group, a caption and what "
-                f"labels={self.labels} groups={self.groups} unclear={self.unclear} ask for"
+                f"labels={self.labels}, groups={self.groups} and unclear={self.unclear} need"
             )
         view.check_compared(codes[images])
         observations = np.ones(len(codes))

@@ -86,8 +86,8 @@ class GenderDistance(TaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="0: names objects as near to each group as people do; above 0 objects nearer to "
-        "the first group",
+        direction="0: it names objects as near to each group as people do; above 0 it names "
+        "objects nearer to the first group",
         family="language",
         question="tasks",
         sources={SABIR_2023: "eq. 1 and 2", ZHAO_2017: "an object's ratio"},

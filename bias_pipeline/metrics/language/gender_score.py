@@ -97,8 +97,8 @@ class GenderScore(CountingMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="0: captions of both groups are as expected as people's; above 0 those of the "
-        "first group are more expected",
+        direction="0: a language model finds captions of both groups as likely as people's; above "
+        "0 it finds those of the first group more likely",
         family="language",
         question="tasks",
         sources={SABIR_2023: "eq. 3"},
@@ -117,7 +117,8 @@ class GenderScore(CountingMetric):
             )
         },
         says={
-            "score": "a language model expects its captions of the first group more than people's",
+            "score": "a language model finds its captions of the first group more likely than "
+            "people's",
         },
         amplification=True,
         full_context=True,
@@ -326,8 +327,8 @@ class GenderScore(CountingMetric):
             return []
         return [
             f"the language model alone gives {bias:.1%} of the likelihood of the same captions to "
-            f"those written about {view.groups[0]} ({1 / len(view.groups):.1%} is none): this bias "
-            "is not the captioner's (lm:own_bias)"
+            f"those written about {view.groups[0]} ({1 / len(view.groups):.1%} would be no bias): "
+            "this bias is not the captioner's (lm:own_bias)"
         ]
 
     def _sides(self, view: CorpusView, contexts: Contexts) -> CaptionSides:

@@ -126,7 +126,7 @@ class RetrievalFairness(Metric):
         ours="nulls and tests are",
         needs=(PICTURES,),
         cost=Cost(per_caption=0.0),
-        says={"score": "queries that name no {attribute} retrieve one more than others"},
+        says={"score": "how evenly queries that name no {attribute} retrieve all groups"},
         image=True,
     )
 

@@ -75,7 +75,7 @@ def test_large_batches_are_several_files(ask, monkeypatch):
     [
         (
             '{"custom_id": "9001", "response": null}',
-            "answers about other images than the photos: 9001",
+            "no answer is about a photo; they are about 9001",
         ),
         ('{"custom_id": "1", "respo', "answers.jsonl: line"),
     ],
@@ -87,5 +87,5 @@ def test_a_file_of_answers_that_does_not_fit_is_refused(ask, content, message):
 
 
 def test_an_id_that_ends_as_a_request_does_is_refused():
-    with pytest.raises(UsageError, match="image 7#1: its id ends as the requests"):
+    with pytest.raises(UsageError, match="image 7#1: its id ends like a request"):
         check_ids(["7", "7#1"])

@@ -30,7 +30,7 @@ def unused_port() -> int:
 @pytest.mark.parametrize(
     ("reply", "code", "message"),
     [
-        (error(429, "x", Retry_After="7200"), 5, "wants no request for 7200 s; go on later"),
+        (error(429, "x", Retry_After="7200"), 5, "accepts no request for 7200 s; start again"),
         (Reply("[" * 100_000, 400), 5, "refuses the request (400: Bad Request)"),
         (Reply("<!doctype html><p>Hi</p>", kind="text/html"), 2, "answers with a web page"),
         (
@@ -52,7 +52,7 @@ def test_no_server(ask):
 
 
 @pytest.mark.parametrize(
-    ("key", "words"), [("", "wants a key; set"), (SECRET, "refuses the key in")]
+    ("key", "words"), [("", "needs a key; set"), (SECRET, "refuses the key in")]
 )
 def test_a_wrong_key(ask_stub, monkeypatch, key, words):
     monkeypatch.setenv("OPENAI_API_KEY", key)

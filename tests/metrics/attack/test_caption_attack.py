@@ -270,7 +270,7 @@ def moody(kind: type[CaptionAttack]) -> Score:
         (LIC, "a uniform guess scores 0.111"),
         (Leakage, "scores 0.333"),
         # A tenth of the smallest group is tested, and as many of the others.
-        (LIC, "learns from 18 images of each and is tested on 2 (fewest: sad)"),
+        (LIC, "learns from 18 images of each group and is tested on 2 (the smallest group is sad)"),
     ],
 )
 def test_of_several_groups_chance_and_the_images_after_balancing_are_told(kind, words):

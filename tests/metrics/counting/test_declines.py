@@ -109,7 +109,8 @@ def test_the_note_counts_by_group_with_the_test():
     p_value = same_share_p(np.array([1, 4]), np.array([10, 8]))
     assert note == (
         "warning: 6 of 19 captions (31.6%) decline to describe or are errors of a service: "
-        f"1 of 10 (male), 4 of 8 (female) (equal shares: p = {p_value:.2g}); they count as absent, "
+        f"1 of 10 (male), 4 of 8 (female) (test of equal shares: p = {p_value:.2g}); "
+        "they count as absent, "
         "and coverage falls"
     )
 
