@@ -320,7 +320,7 @@ class _InMemoryRunner:
         return results, skipped
 
     def noisy(self, attribute: str) -> bool:
-        """Whether it is asked how far scores move if labels err more often."""
+        """Whether the settings ask how far scores move if more labels are wrong."""
         return self._cell(next(iter(self.files)), **self._of(attribute)).label_noise is not None
 
     def _of(self, attribute: str) -> dict[str, object]:

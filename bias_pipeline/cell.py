@@ -56,8 +56,8 @@ def run_cell(
         run_id: name of the result.
         origin: names of the choices, for the rows.
         facts: further entries of the manifest, as plain data.
-        label_noise: if given, how far the score moves if labels err that often more is measured
-            too.
+        label_noise: further shares of wrong labels; if given, how far the score moves under them
+            is measured too.
     """
     started = time.time()
     if label_noise is not None:

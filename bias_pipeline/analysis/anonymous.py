@@ -272,7 +272,7 @@ def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
 
 
 def printed_correlations(lines: Sequence[CorrelationRow]) -> list[CorrelationRow]:
-    """Those of the same metrics that ImageCaptioner2 prints, or that follow from its tables."""
+    """The correlations of the same metrics that ImageCaptioner2 prints, or that its tables give."""
     metrics = {line.metric for line in lines if line.attribute == "gender"}
     return [
         _row("gender", (metric, part, data), of_pearson(value, _N_PRINTED), PAPER)

@@ -78,7 +78,7 @@ class Power:
         return float(np.interp(math.log(balanced), logs, scaled)) / math.sqrt(balanced)
 
     def at(self, balanced: float) -> list[Measurement]:
-        """Those of the size nearest to so many images, by planted share."""
+        """The measurements of the size nearest to so many images, by planted share."""
         size = min(self.measurements, key=lambda m: abs(math.log(m.balanced / balanced))).n_images
         return sorted((m for m in self.measurements if m.n_images == size), key=lambda m: m.planted)
 
@@ -165,7 +165,7 @@ def _measurement(line: Mapping[str, str]) -> Measurement:
 
 
 def measured_of(metric: str, part: str) -> list[Power]:
-    """What the study measured of one number, a planted bias each; empty if it did not."""
+    """The measurements of one number, an item for each planted bias; empty if there are none."""
     return [
         power for power in measured() if (power.first.metric, power.first.part) == (metric, part)
     ]
@@ -290,7 +290,7 @@ def movements() -> Sequence[Movement]:
 
 
 def movements_of(metric: str, part: str, alignment: str) -> list[Movement]:
-    """Those of a number, or of its difference from people where that is compared."""
+    """How far a number moves, or its difference from people where that is compared."""
     increase = sibling_name(part, "increase")
     return [
         movement

@@ -141,7 +141,7 @@ class BatchAnswers:
         return self.counts.captions(image, [answers[sample] for sample in range(self._n)])
 
     def describe(self, captions: Sequence[AnsweredCaptions]) -> Sequence[AnsweredCaptions]:
-        """Themselves."""
+        """The captions, as :meth:`read` gave them."""
         return captions
 
     def sentences(self) -> list[str]:

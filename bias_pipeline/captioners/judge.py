@@ -237,7 +237,7 @@ class Asking(Items):
         return np.array([len(question.before.split()) for question in self.questions], np.int64)
 
     def fit(self, train: IntArray) -> Asking:
-        """Itself."""
+        """The same questions: nothing is learnt from the training part."""
         del train
         return self
 

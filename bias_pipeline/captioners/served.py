@@ -157,7 +157,7 @@ class ServedCaptioner:
             raise UnreadableError(NOT_YET, lasting=False) from error
 
     def describe(self, captions: Sequence[AnsweredCaptions]) -> Sequence[AnsweredCaptions]:
-        """Themselves."""
+        """The captions, as :meth:`read` gave them."""
         return captions
 
     async def _answers(self, image: str, picture: str) -> list[Answer]:

@@ -48,7 +48,7 @@ class Intersection(Attribute):
         object.__setattr__(self, "groups", groups)
 
     def namings(self, preset: str | None = None) -> tuple[Naming, ...]:
-        """Those of both attributes; a caption must name a group of each."""
+        """What names a group of each of the two attributes; a caption must name both."""
         return tuple(naming for part in self.both for naming in part.namings(preset))
 
     @property
@@ -281,7 +281,7 @@ class LabelNoise:
         return rate
 
     def redrawn(self, corpus: Corpus, draw: int) -> Corpus:
-        """The corpus with labels that err that often more: its own count as the truth.
+        """The corpus with labels drawn anew, as if its own were true and erred at these rates.
 
         Labels err independently of each other and of captions. An image whose drawn label is none
         of the corpus's groups belongs to no group.

@@ -268,7 +268,7 @@ def _same_captions(captions: Captions) -> Iterator[IntArray]:
 
 
 def _alike(rows: IntArray, keys: IntArray) -> Iterator[IntArray]:
-    """Those of (M,) rows whose (M, C) keys are equal, in sets of two or more."""
+    """The sets of two or more of (M,) rows whose (M, C) keys are equal."""
     _, which, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(which.ravel(), kind="stable")
     for alike in np.split(rows[order], np.cumsum(counts)[:-1]):

@@ -97,10 +97,10 @@ class LazyDualModel(Protocol):
         """Everything that decides its vectors."""
 
     def photos(self, *, normalize: bool) -> Photos:
-        """Those of pictures, of length 1 or as the model makes them."""
+        """The embedder of pictures, with vectors of length 1 or as the model makes them."""
 
     def texts(self) -> Texts:
-        """Those of texts."""
+        """The embedder of texts."""
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> Float32Array:
 def vectors_by_block(
     wanted: Sequence[str], store: BlockStore
 ) -> Iterator[tuple[list[str], npt.NDArray[np.floating]]]:
-    """Those of N distinct names that a block holds, and their vectors (B, D), block by block.
+    """Block by block: which of N distinct names it holds, and their vectors (B, D).
 
     Raises:
         KeyError: at the end, if one is missing.

@@ -137,7 +137,7 @@ def captions(images: int, model: int, human: int, settings: Mapping[str, object]
 
 
 def _available(corpus: Corpus) -> set[str]:
-    """Those of :data:`~bias_pipeline.metrics.base.NEEDS` that a corpus has."""
+    """Which of :data:`~bias_pipeline.metrics.base.NEEDS` a corpus has."""
     available = {
         "human captions": len(corpus.human) > 0,
         "objects": corpus.objects is not None,

@@ -98,7 +98,7 @@ class Entries:
         return len(self.captions)
 
     def within(self, first: int, last: int) -> Entries:
-        """Those of the captions from one row up to another, rows counted from the first."""
+        """The pairs of the captions from one row up to another, rows counted from the first."""
         inside = (first <= self.captions) & (self.captions < last)
         return Entries(self.captions[inside] - first, self.types[inside])
 

@@ -89,7 +89,7 @@ class Page(Generic[T]):
 
     @cached_property
     def things(self) -> Sequence[T]:
-        """Those of this page.
+        """The things of this page.
 
         Raises:
             HTTPException: if it is beyond the last.
