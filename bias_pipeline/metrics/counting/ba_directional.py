@@ -35,16 +35,17 @@ from bias_pipeline.metrics.value_names import DIRECTIONS, PartName
 class DirectionalBiasAmplification(LabelledTaskMetric):
     """BA-> of Wang and Russakovsky 2021 on captions, in both directions.
 
-    ``a_to_t``: given the group, are the tasks it goes with named more often than they are labelled?
-    ``t_to_a``: given the task, is the group it goes with named more often? Each headline also has
+    ``a_to_t``: given the group, are its usual tasks named more often than they are labelled?
+    ``t_to_a``: given the task, is its usual group named more often? Usual means more frequent
+    together in the labels than if group and task were independent. Each headline also has
     ``<direction>:object:NAME`` (mean over groups), ``<direction>:group:NAME`` (mean over
     tasks) and ``<direction>:undefined`` (pairs without a conditional probability), and
     ``t_to_a`` has both public denominators, which may differ in sign.
 
-    In ``t_to_a`` the sign of a pair comes from other images than its change, so the number does not
-    depend on how many images there are; ``t_to_a:published:*`` use the same images for both, as the
-    paper does. Captions that name no group lower ``t_to_a`` under ``denominator=images``, people's
-    too, so it has no p; conclusions are drawn from ``t_to_a:named``.
+    In ``t_to_a`` the sign of a pair is taken from other images than its change, so the number does
+    not depend on how many images there are; ``t_to_a:published:*`` use the same images for both, as
+    the paper does. Under ``denominator=images``, captions that name no group lower ``t_to_a``, for
+    people too, so it has no p; conclusions are drawn from ``t_to_a:named``.
 
     A->T compares how often tasks are named with how often they are labelled, so a captioner that
     names few objects scores below 0 whatever its bias: read it with the mention rates.
