@@ -86,7 +86,7 @@ CAVEATS = (
     "the "
     "neutral rate.",
     "An attacker's score says how much captions give away to that attacker. Another attacker may "
-    "find more; intervals cover its training and the choice of images, not the choice of attacker.",
+    "find more; intervals cover training and the choice of images, not the choice of attacker.",
     "† not known to be trained on captions of this data set: read a bias difference, not an "
     "amplification.",
 )

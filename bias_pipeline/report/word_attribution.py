@@ -290,9 +290,9 @@ def _examples(words: RevealingWords) -> list[Sheet]:
         return []
     two = len(words.groups) == 2
     pointing = (
-        f"dotted to {words.groups[1]}, plain to {words.groups[0]}"
+        f"{words.groups[1]} (dotted) or {words.groups[0]} (solid)"
         if two
-        else ("dotted to the true group, plain away from it")
+        else "the true group (dotted) or another one (solid)"
     )
     shared = ", the weight of an n-gram shared by its words" if words.method == EXACT else ""
     rows: list[list[Cell]] = [
@@ -306,8 +306,8 @@ def _examples(words: RevealingWords) -> list[Sheet]:
         for example in words.examples
     ]
     caption = (
-        f"Test captions that give most away{shared}. Underlined words point {pointing}; "
-        "thick from 0.9, thin from 0.3"
+        f"Test captions that give most away{shared}. Underlined words point to {pointing}; "
+        "the line is thin from 0.3 and thick from 0.9"
     )
     return [Sheet(caption, ["image", "side", "group", "log-odds", "caption"], rows)]
 
