@@ -61,9 +61,7 @@ def unseen(
             score = (power.smallest(balanced), power.first.unit)
             largest[name] = max(score, largest.get(name, score))
     amounts = ", ".join(f"{amount(*score)} ({name})" for name, score in largest.items())
-    return (
-        f"the smallest biases that {sum(sizes)} images show in four of five cases: {amounts}"
-    )
+    return f"the smallest biases that {sum(sizes)} images show in four of five cases: {amounts}"
 
 
 def _described(corpus: Corpus, attribute: str) -> list[int]:

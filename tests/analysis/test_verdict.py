@@ -138,7 +138,10 @@ def test_questions_stand_in_their_order():
             cell({"score": math.nan, "model": 0.7}, ASSUMED, "assuming"),
             "to compare this with people, give their captions",
         ),
-        (at_equal_speech(0.3, reach=0.9), "at equal speech, people use 90% of its words"),
+        (
+            at_equal_speech(0.3, reach=0.9),
+            "at equal speech, people use only 90% of its words; 95% are needed",
+        ),
         (at_equal_speech(0.0, 0.05), "not above 5.0 points"),
         (at_equal_speech(0.0), "people who use each word as often as it does"),
     ],

@@ -80,7 +80,12 @@ def test_filter_again_drops_what_is_no_longer_kept(ok, built):
         ("pictures.csv", "image_id,file\n", 5, "lists no pictures"),
         ("images/*", None, 3, "is absent; go on with anonymous build"),
         ("filter/answers.csv", f"{HEAD}FIRST,dog,yes,a\n", 3, "answers another question (dog)"),
-        ("filter/answers.csv", f"{HEAD}77,question,Unsure,a\n", 3, "image 77 is not among the pict"),
+        (
+            "filter/answers.csv",
+            f"{HEAD}77,question,Unsure,a\n",
+            3,
+            "image 77 is not among the pict",
+        ),
         ("filter/answers.csv", f"{HEAD}FIRST,question,no_person,a\n", 3, "no picture of which mo"),
         ("filter/answers.csv", "image_id,attribute,value\n", 3, "column 'rater' is absent"),
     ],

@@ -135,7 +135,7 @@ def test_without_true_groups_nothing_is_right_or_wrong(ok, answered):
 def test_only_pictures_that_were_kept_are_scored(ok, ends, answered):
     answer_filter(answered, lambda image: CANNOT_TELL)
     ok("anonymous", "filter", str(answered), "--limit", "10")
-    assert "none of the pictures" in ends(3, "anonymous", "score", str(answered))
+    assert "not among the pictures" in ends(3, "anonymous", "score", str(answered))
     for path in answered.glob("answers/gender/*/answers.csv"):
         path.unlink()
     ok("anonymous", "score", str(answered))

@@ -349,7 +349,7 @@ def test_it_says_in_one_sentence_what_more_label_errors_would_move(scenes, tmp_p
     write_label_errors(path, "gender", ("male", "female"), np.array([[0.7, 0.3], [0.3, 0.7]]))
     words = (scenes.captions, "--attributes", scenes.labels, "--label-noise", str(path))
     audited = audit(tmp_path / "out", *words)
-    assert "gender_error by +" in sentence(audited, "If gender labels erred")
+    assert "gender_error by +" in sentence(audited, "If more gender labels were wrong")
     assert "more gender labels were wrong" in (tmp_path / "out/report.html").read_text()
 
 

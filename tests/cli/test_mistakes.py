@@ -59,7 +59,7 @@ def test_a_mistake_is_told_as_such(ends, words, message):
         ("paths.outputs=/tmp/a(1)", """quotes within quotes: 'paths.outputs="/tmp/a(1)"'"""),
         ("paths.outputs=~/x", """write paths.outputs="$HOME/x\""""),
         ("seeds=[1,2", "seeds=[1,2 cannot be read: no viable alternative"),
-        ("captioner='a", "a quotation mark is open"),
+        ("captioner='a", "a quotation mark is not closed"),
     ],
 )
 def test_a_value_of_other_signs_is_refused_with_the_way_to_write_it(ends, word, message):

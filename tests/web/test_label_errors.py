@@ -37,7 +37,7 @@ def test_three_raters_tell_how_often_the_majority_errs():
 def test_of_a_group_that_is_no_items_label_nothing_is_said():
     male = [Rating(str(item), rater, "male", 1.0, "") for item in range(40) for rater in "cab"]
     *_, last = error_lines([Rating("0", "c", "female", 1.0, ""), *male[1:]], GROUPS)
-    assert last.startswith("of female it is unknown")
+    assert last.startswith("how often the label female errs is unknown")
 
 
 def test_two_raters_give_a_range_with_its_assumption():

@@ -229,7 +229,7 @@ def test_who_names_nobody_at_all_does_not_win_by_silence():
 def test_captioners_of_other_images_are_not_compared():
     whole = planted(0.35, 0.3)
     some = whole.rewrite({"model": whole.model.take(np.arange(len(whole.model)) >= 200)})
-    assert any("of the images asked about" in doubt for doubt in decision(whole, some).doubts)
+    assert any("of the images to score" in doubt for doubt in decision(whole, some).doubts)
 
 
 # --- attributes of the data sets ------------------------------------------------------------------
