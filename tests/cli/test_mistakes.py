@@ -75,7 +75,7 @@ def test_a_value_of_other_signs_is_refused_with_the_way_to_write_it(ends, word, 
         ),
         ("seed=5", "seed is unknown; did you mean 'seeds'? Known: alignment,"),
         ("foo.bar=5", "foo is unknown; Known: alignment,"),
-        ("dataset.captioners.mine.a_to_t=1", "write a plus sign, +dataset.captioners.mine.a_to_t=..."),
+        ("dataset.captioners.mine.a_to_t=1", "a plus sign, +dataset.captioners.mine.a_to_t=..."),
         ("attribute=null", "attribute=null is unknown; Known: age,"),
     ],
 )
