@@ -121,9 +121,9 @@ def learning_note(
     score, half = (one.estimate.value for one in (whole, next(iter(curve.values()))))
     grows = not abs(score) <= abs(half) + error
     meaning = (
-        "it still grows: compare captioners on equally many images"
+        "the score still grows: compare captioners on equally many images"
         if grows
-        else "it no longer grows"
+        else "the score no longer grows"
     )
     everything = f"{100 * score:.1f} on all training images"
     return [f"learning curve{_WHOSE[direction]}: {everything}, {values}; {meaning}"]

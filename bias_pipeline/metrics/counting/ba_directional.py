@@ -82,7 +82,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
             ),
         },
         says={
-            "a_to_t": "it names the tasks usual for a {attribute} more often than labelled",
+            "a_to_t": "it names the tasks usual for each {attribute} more often than labelled",
             "t_to_a": "it names the {attribute} usual for a task more often than labelled",
         },
         readings={"t_to_a": EvidenceRule("t_to_a:named", named=True)},

@@ -80,7 +80,7 @@ class MultiDirectional(LabelledTaskMetric):
         },
         says={
             "a_to_t": "how often sets of tasks are named changes with the {attribute}, up or down",
-            "t_to_a": "how often it names a {attribute} changes with sets of tasks, up or down",
+            "t_to_a": "how often it names each {attribute} changes with sets of tasks, up or down",
         },
         untested=("a_to_t", "t_to_a"),
         source_identifying=True,
