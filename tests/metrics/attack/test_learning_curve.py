@@ -51,7 +51,8 @@ def test_attackers_of_fewer_images_see_less_of_a_planted_bias_and_a_note_says_so
     assert whole > half + 0.01 > quarter + 0.02
     assert parts[2].n_images == parts[0].n_images  # tested on all
     assert f"{100 * half:.1f} on half" in curve_of(score)
-    assert curve_of(score).endswith("the score still grows: compare captioners on equally many images")
+    meaning = "the score still grows: compare captioners on equally many images"
+    assert curve_of(score).endswith(meaning)
 
 
 def test_they_leave_the_score_as_it_is():
