@@ -184,7 +184,7 @@ def main() -> None:
     body += processes_table(all_splits.first(CORES))
     body += "\nOne process, one epoch, float32; alone and stacked (`probe.ensemble`):\n\n"
     body += ensembles_table(all_splits, "cpu", ENSEMBLES)
-    body += "\nEnsembles are for GPUs: see `A GPU`.\n"
+    body += "\nEnsembles are for GPUs: see `A GPU: stacked attackers`.\n"
     publish(f"Neural attackers, {CORES} cores", "python -m benchmarks.attackers", body)
 
 

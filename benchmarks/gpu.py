@@ -1,7 +1,7 @@
 """What a GPU changes: whether predictions stay equal, and times beside those of the processor.
 
-Large models have random weights of the published sizes. Parts can be measured alone, on machines
-that are lent for minutes.
+Large models have random weights of the published sizes. Each part has a section of its own, so
+that parts can be measured alone, on machines that are lent for minutes.
 
 Usage: python -m benchmarks.gpu [PHOTOS [PART ...]]
 """
@@ -29,9 +29,10 @@ from benchmarks.record import publish, table
 from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split
+from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.language_model import LanguageModel
 
-N_IMAGES, N_ATTACKED, N_BERT, N_TEXTS = 1_000, 5_000, 500, 2_000
+N_IMAGES, N_ATTACKED, N_BERT, N_TEXTS = 1_000, 5_000, 200, 2_000
 EPOCHS, SEEDS = 3, 10
 SCRATCH = ("lstm", "bilstm", "rnn", "birnn", "transformer1", "transformer5")
 ENSEMBLES = (1, 2, 5, 10)  # their sizes
@@ -97,7 +98,7 @@ def training() -> str:
     header = ["what", "processor (s)", "GPU, float32 (s)", "times", "GPU, bfloat16 (s)", "times"]
     note = (
         f"\n{os.cpu_count()} cores, a process for each seed. {N_ATTACKED:,} scenes, {EPOCHS} "
-        f"epochs; BERT: {N_BERT:,}, one epoch.\n"
+        f"epochs; BERT: {N_BERT:,}, one epoch, in bfloat16 with the choice of kernels.\n"
     )
     return table(header, lines) + note
 
@@ -158,13 +159,36 @@ def photos(folder: Path) -> str:
         with tempfile.TemporaryDirectory() as made:
             place = Path(made)
             _elsewhere(write, place / "model")
+            results = []
             for number, way in enumerate(ways):
-                out = ["--out", str(place / f"out{number}")]
-                run([command, str(folder), "--model", str(place / "model"), *out, *way], place)
+                out = place / f"out{number}"
+                model = ["--model", str(place / "model"), "--out", str(out)]
+                run([command, str(folder), *model, *way], place)
                 match = _RATE.search((place / "bench.log").read_text(encoding="utf-8"))
                 assert match is not None
-                lines.append([name, f"`{' '.join(way)}`", match[1]])
-    return table(["what", "how", "images/s"], lines) + f"\n{n_photos} photos.\n"
+                results.append(_values(out))
+                equal = f"{_share_equal(results[-1], results[0]):.1%}"
+                lines.append([name, f"`{' '.join(way)}`", match[1], equal])
+    note = f"\n{n_photos} photos. Vectors are equal within 1e-5, captions word for word.\n"
+    return table(["what", "how", "images/s", "equal to the processor's"], lines) + note
+
+
+def _values(out: Path) -> list[Any]:
+    """What was computed of each photo."""
+    store = BlockStore(out, {}, "of any settings")
+    rows: dict[str, Any] = {}
+    for path in out.glob("*/blocks/*/*.block"):
+        block = store.table(path)
+        assert block is not None
+        rows |= dict(zip(block["id"].to_pylist(), block["value"].to_pylist(), strict=True))
+    return [rows[identifier] for identifier in sorted(rows)]
+
+
+def _share_equal(values: Sequence[Any], others: Sequence[Any]) -> float:
+    pairs = list(zip(values, others, strict=True))
+    if isinstance(values[0][0], str):
+        return float(np.mean([value == other for value, other in pairs]))
+    return float(np.mean([np.abs(np.subtract(*pair)).max() <= 1e-5 for pair in pairs]))
 
 
 def likelihoods() -> str:
@@ -233,21 +257,20 @@ def main(folder: str = str(DATA / "photos" / "images"), *parts: str) -> None:
     if not torch.cuda.is_available():
         print("no GPU: not measured")
         return
-    measurements: Mapping[str, Callable[[], str]] = {
-        "same_predictions": same_predictions,
-        "ensembles": ensembles,
-        "training": training,
-        "pictures": pictures,
-        "photos": lambda: photos(Path(folder).resolve()),
-        "likelihoods": likelihoods,
-        "cells": cells,
-        "shortage": shortage,
+    measurements: Mapping[str, tuple[str, Callable[[], str]]] = {
+        "same_predictions": ("predictions", same_predictions),
+        "ensembles": ("stacked attackers", ensembles),
+        "training": ("attackers", training),
+        "pictures": ("SAT and GRIT", pictures),
+        "photos": ("photos", lambda: photos(Path(folder).resolve())),
+        "likelihoods": ("language model", likelihoods),
+        "cells": ("whole cells", cells),
+        "shortage": ("little memory", shortage),
     }
-    body = [f"{torch.cuda.get_device_name()}, torch {torch.__version__}.\n"]
-    for name in parts or measurements:
-        body.append(measurements[name]())
-        print(body[-1], flush=True)
-    publish("A GPU", "python -m benchmarks.gpu", "\n".join(body))
+    card = f"{torch.cuda.get_device_name()}, torch {torch.__version__}.\n\n"
+    for part in parts or measurements:
+        title, measure = measurements[part]
+        publish(f"A GPU: {title}", f"python -m benchmarks.gpu PHOTOS {part}", card + measure())
 
 
 if __name__ == "__main__":

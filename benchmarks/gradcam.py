@@ -17,9 +17,8 @@ import torch
 from PIL import Image
 
 from benchmarks.record import publish, table
-from bias_pipeline.captioners.fitted import CLASSES, Fitted
+from bias_pipeline.captioners.fitted import CLASSES, NO_PROMPT, Fitted
 from bias_pipeline.captioners.forced import FittedForced
-from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.explain.gradcam import Target, maps
 from bias_pipeline.explain.layers import LayerSearch, MapLayer
 from bias_pipeline.models.forced_captions import WrittenCaption
@@ -32,7 +31,7 @@ TARGET = 3.0  # times the forward pass
 def captioner(kind: str, folder: Path) -> FittedForced:
     """One of usual sizes, with random weights."""
     torch.manual_seed(0)
-    fitted = Fitted(kind, CLASSES[kind](Prompt("")), tuple(f"w{n}" for n in range(N_WORDS)))
+    fitted = Fitted(kind, CLASSES[kind](NO_PROMPT), tuple(f"w{n}" for n in range(N_WORDS)))
     folder.mkdir()
     fitted.save(folder, fitted.network().state_dict(), "# Random\n")
     return FittedForced(find_pretrained(str(folder), None), torch.device("cpu"))

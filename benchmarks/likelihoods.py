@@ -21,6 +21,7 @@ import torch
 
 from benchmarks.record import publish, real_data, table
 from bias_pipeline.config.compose import cell
+from bias_pipeline.errors import ResourceError
 from bias_pipeline.inference.language_model import LanguageModel
 from bias_pipeline.models.likelihoods import Likelihoods
 
@@ -119,7 +120,11 @@ def lines_of(rates: Mapping[str, tuple[int, float, float]]) -> list[list[str]]:
 
 def main() -> None:
     name = cell(["metric=gender_score"]).tree["metric"]["language_model"]
-    judge = LanguageModel(name, device="cpu")._load()
+    try:
+        judge = LanguageModel(name, device="cpu")._load()
+    except ResourceError as error:
+        print(f"not measured: {error}")
+        return
     texts = captions(N_TEXTS)
     few = np.random.default_rng(1).choice(texts, N_PLAIN, replace=False).tolist()
     ours = judge.embed(few)

@@ -29,7 +29,7 @@ from tests.tiny_models import write_blip, write_clip, write_preprocessing, write
 DATA = Path(os.environ.get("BIAS_PIPELINE_DATA", REPOSITORY.parent / "shared" / "data"))
 N_GATHERED, SIZE = 200_000, 512
 
-_TOLD = re.compile(r"(\d+) images in [\d.]+ s: ([\d.]+) images/s")
+_RATE = re.compile(r"(\d+) images in [\d.]+ s: ([\d.]+) images/s")
 
 
 def write_vit_b_32(folder: Path) -> Path:
@@ -94,7 +94,7 @@ def measure(case: Case, photos: Sequence[Path]) -> tuple[Usage, int, float, Usag
         out = ["--out", str(folder / "out"), "--threads", "1"]
         words = [case.word, str(folder / "photos"), "--model", str(model), *out]
         usage = run(words, folder)
-        match = _TOLD.search((folder / "bench.log").read_text(encoding="utf-8"))
+        match = _RATE.search((folder / "bench.log").read_text(encoding="utf-8"))
         assert match is not None
         return usage, int(match[1]), float(match[2]), run(words, folder)
 
