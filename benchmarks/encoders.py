@@ -34,7 +34,7 @@ TARGET_HEADS, TARGET_THROUGHPUT, TARGET_ALIGN = 1.3, 1.0, 10.0
 def words() -> list[str]:
     """The cell whose captions are embedded."""
     data = real_data()
-    overrides = ["encoder=minilm", "attribute=gender"]
+    overrides = ["encoder=minilm", "attribute=gender", "split=lic"]
     return (
         [*overrides, "dataset=lic", f"dataset.root={data}", "captioner=sat"] if data else overrides
     )
