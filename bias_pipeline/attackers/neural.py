@@ -178,7 +178,7 @@ class NeuralProbe(Probe):
         try:
             for job, one in zip(jobs, chain.from_iterable(results), strict=True):
                 if one.attempts > 1:
-                    message = "%s, seed %d: %d attackers failed"
+                    message = "%s, seed %d: failed attackers: %d"
                     log.warning(message, data.name, job.seed, one.attempts - 1)
                 yield one
         except BrokenProcessPool as error:

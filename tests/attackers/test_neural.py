@@ -229,7 +229,7 @@ def test_a_failed_attacker_is_trained_again_and_never_averaged_in(failing, predi
     predictions = probe(**QUICK).fit_predict(labelled(), splits(12))
     assert seeds == [12, *retries]
     np.testing.assert_array_equal(predictions.probs[0], alone.probs[0])
-    assert "model, seed 12: 2 attackers failed" in caplog.text
+    assert "model, seed 12: failed attackers: 2" in caplog.text
 
 
 def test_a_retried_attacker_keeps_its_seeds_name(failing):
