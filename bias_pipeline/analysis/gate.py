@@ -112,7 +112,7 @@ class Decision:
         if self.winner:
             return f"{self.first} is {_WORDS[self.quality][self.winner]} than {self.other}"
         apart = f"no significant difference between {self.first} and {self.other}"
-        if math.isnan(self.detectable):
+        if not self.detectable > 0:  # unknown, or the two are equal in every resample
             return apart
         smallest = self._amount(self.detectable)
         return f"{apart}; this test usually misses differences below {smallest}"

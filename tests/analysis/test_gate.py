@@ -144,6 +144,10 @@ def test_nothing_wrong_on_either_side_of_few_images_is_no_difference_that_was_ru
     assert " points (difference" in decision.sentence()
 
 
+def test_equal_captioners_have_no_smallest_difference():
+    assert "usually misses" not in decided(cell("a", 0.1), cell("b", 0.1)).sentence()
+
+
 @pytest.mark.parametrize(
     ("wrong", "n", "outcome", "sentence"),
     [
