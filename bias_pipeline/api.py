@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,7 +39,7 @@ from bias_pipeline.report.page import finished_runs, write_page
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results
 from bias_pipeline.results.store import ResultStore
-from bias_pipeline.sweeps.audit import Audit, Plan, attribute_names, audited
+from bias_pipeline.sweeps.audit import Audit, Plan, ScoredCells, attribute_names, audited
 from bias_pipeline.sweeps.job import load_or_run
 
 if TYPE_CHECKING:
@@ -294,16 +294,20 @@ class _InMemoryRunner:
         """The corpus of the first captioner."""
         return self._corpus(self._cell(next(iter(self.files)), attribute=attribute))
 
-    def scored(self, plans: Mapping[str, Plan]) -> tuple[Sequence[Result], int]:
-        """The results that the data permit, and exit code 0: failures raise."""
-        results = []
+    def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
+        """The results that the data permit; failures raise."""
+        results: list[Result] = []
+        skipped: dict[str, str] = {}
         captioner = next(iter(self.files))
         for attribute, plan in plans.items():
             for metric, settings in plan.cells:
-                with suppress(NotApplicableError):
-                    chosen = {**_nested(settings), "metric": metric, "seeds": plan.seeds}
+                chosen = {**_nested(settings), "metric": metric, "seeds": plan.seeds}
+                try:
                     results.append(self.run(captioner, **self._of(attribute), **chosen))
-        return results, 0
+                except NotApplicableError as error:
+                    words = {"attribute": attribute, "metric": metric, **settings}
+                    skipped[" ".join(f"{k}={v}" for k, v in words.items())] = str(error)
+        return ScoredCells(results, skipped)
 
     def compared(self, metrics: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
         """The results of both captioners, and why a metric does not apply to one."""

@@ -223,6 +223,11 @@ def test_a_comparison_without_a_metric_that_applies_is_refused():
         bp.compare(CAPTIONS, CAPTIONS[::-1], LABELS, metric="cooccurrence")
 
 
+def test_an_audit_says_why_a_metric_does_not_apply():
+    audit = bp.audit(CAPTIONS * 5, LABELS * 5, minutes=0.001)
+    assert "no objects" in audit.skipped["attribute=gender metric=dpa"]
+
+
 def test_a_setting_that_asks_for_too_many_images_is_refused(monkeypatch):
     def run(self, captioner, metric):
         raise TooFewImagesError("metric.k=1000: only 4 images are retrieved from")

@@ -32,10 +32,11 @@ from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.page import write_page
 from bias_pipeline.report.smallest_bias import unseen
-from bias_pipeline.results.rows import Result
+from bias_pipeline.report.text_formats import skipped_cells
 from bias_pipeline.sweeps.audit import (
     FIRST,
     Plan,
+    ScoredCells,
     attribute_names,
     audited,
     planned,
@@ -74,7 +75,8 @@ def command(words: Sequence[str]) -> int:
     print_out(*str(result).splitlines())
     write_page(out, out / "report.html", limits)
     if options.json:
-        write_file(options.json, baseline.stored(result.results, answers=str(result).splitlines()))
+        answers, skipped = str(result).splitlines(), skipped_cells(result.skipped)
+        write_file(options.json, baseline.stored(result.results, answers=answers, skipped=skipped))
     print_out(out / "report.html")
     return result.exit_code
 
@@ -90,12 +92,12 @@ class _FileCells:
     def corpus(self, attribute: str) -> Corpus:
         return cell(self._of(attribute)).corpus()
 
-    def scored(self, plans: Mapping[str, Plan]) -> tuple[Sequence[Result], int]:
+    def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
         from bias_pipeline.sweeps.launch import run_cells
 
         finished = run_cells(self._planned(plans), tables_by="attribute")
         print_out()
-        return finished.with_draws(), finished.exit_code
+        return ScoredCells(finished.with_draws(), finished.skipped, finished.exit_code)
 
     def print_plan(self, plans: Mapping[str, Plan]) -> int:
         """Print what would run."""

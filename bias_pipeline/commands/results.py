@@ -33,7 +33,7 @@ from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.tables import print_leaderboards
-from bias_pipeline.report.text_formats import junit, model_card
+from bias_pipeline.report.text_formats import junit, model_card, skipped_cells
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
 
@@ -85,7 +85,7 @@ def compare_command(words: Sequence[str]) -> int:
         print_out(sentence)
     print_leaderboards(comparison.leaderboards, comparison.decisions)
     if options.json:
-        decided = {"decisions": comparison.lines(), "skipped": comparison.skipped}
+        decided = {"decisions": comparison.lines(), "skipped": skipped_cells(comparison.skipped)}
         write_file(options.json, baseline.stored(first, **decided))
     if options.junit:
         write_file(options.junit, junit(comparison))

@@ -271,7 +271,7 @@ def _labelled(dataset: Dataset) -> str:
     """The attributes that a data set labels."""
     trees = {name: cell([f"attribute={name}"]).tree for name in group_choices("attribute")}
     attributes = [
-        name for name, tree in trees.items() if dataset.name in tree["attribute"]["labels"]
+        name for name, tree in trees.items() if dataset.name in tree["attribute"].get("labels", ())
     ]
     return ", ".join(attributes) or "no attribute"
 

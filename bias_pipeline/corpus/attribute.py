@@ -186,7 +186,8 @@ class Attribute(Configurable):
         words: group name to the words and phrases that reveal it, as text with commas or a list.
             Lower case, none in two groups; "dark-skinned" is found with its hyphen, "dark skinned"
             without.
-        labels: data set name to how that data set writes the groups.
+        labels: data set name to how that data set writes the groups. A file of your own needs none
+            if its column is named after the attribute and contains the groups' names.
         also_masked: words that reveal the attribute but not the group.
         presets: published word lists by name.
         applies_to: the context that a word needs to name its group; None: none. Masking replaces
@@ -199,7 +200,7 @@ class Attribute(Configurable):
     name: Name
     groups: Sequence[Name]
     words: Annotated[Mapping[str, Sequence[str]], ConfiguredAs(Mapping[str, Words])]
-    labels: Mapping[str, LabelMap]
+    labels: Mapping[str, LabelMap] = field(default_factory=dict)
     also_masked: Annotated[Sequence[str], ConfiguredAs(Words)] = ()
     presets: Mapping[str, WordList] = field(default_factory=dict)
     applies_to: Context | None = None

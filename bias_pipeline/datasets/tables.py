@@ -363,7 +363,8 @@ def check_file(path: Path, key: str | None = None) -> Path:
     near = get_close_matches(path.name, beside, n=1)
     hint = f"did you mean {str(path.with_name(near[0]))!r}? " if near else ""
     listed = ", ".join(beside[:_FILES]) or "no file"
-    fix = f"set {key}=... to the file's path" if key else f"{path.parent} holds {listed}"
+    named = "its folder" if key == "dataset.root" else "the file's path"
+    fix = f"set {key}=... to {named}" if key else f"{path.parent} holds {listed}"
     raise ResourceError(f"{path} is absent (relative paths start at {Path.cwd()}); {hint}{fix}")
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -201,6 +201,22 @@ def _latex_word(word: str, level: int) -> str:
     if not level:
         return text
     return rf"\underline{{{text}}}" if level < 0 else rf"\underline{{\textsl{{{text}}}}}"
+
+
+def skipped_cells(skipped: Mapping[str, str]) -> list[dict[str, str]]:
+    """Skipped cells as plain data, their paths cut to the last name.
+
+    Args:
+        skipped: cell to why its metric does not apply.
+
+    Example:
+        >>> skipped_cells({"metric=dpa captioner='/home/kim/new.json'": "no objects"})
+        [{'cell': "metric=dpa captioner='…/new.json'", 'reason': 'no objects'}]
+    """
+    return [
+        {"cell": without_places(cell), "reason": without_places(reason)}
+        for cell, reason in skipped.items()
+    ]
 
 
 _KINDS = {"worse": "failure", "undecided": "skipped", "passed": "system-out"}

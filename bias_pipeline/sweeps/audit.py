@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
@@ -74,6 +74,8 @@ class Audit:
     results: Results  # of every cell that the data permit
     limits: Limits = LIMITS  # what an answer needs
     exit_code: int = 0  # of the command; 0 unless a cell failed
+    # Metric and attribute, as `attribute=race metric=dpa`, to why the metric does not apply
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """What was audited, and the answers, in sentences."""
@@ -84,6 +86,14 @@ class Audit:
         return self.results.frame()
 
 
+class ScoredCells(NamedTuple):
+    """What became of the cells of an audit."""
+
+    results: Sequence[Result]  # with draws, of those that the data permit
+    skipped: Mapping[str, str]  # see :class:`Audit`
+    exit_code: int = 0
+
+
 class Cells(Protocol):
     """What an audit reads and runs: cells of a file, or of data in memory."""
 
@@ -91,8 +101,8 @@ class Cells(Protocol):
         """What is scored under an attribute."""
         ...
 
-    def scored(self, plans: Mapping[str, Plan]) -> tuple[Sequence[Result], int]:
-        """The results that the data permit, with draws, and an exit code."""
+    def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
+        """Run the planned cells."""
         ...
 
     def noisy(self, attribute: str) -> bool:
@@ -133,11 +143,11 @@ def audited(
         BiasPipelineError: if the data cannot be read or nothing can be scored.
     """
     corpora, plans = planned(cells, minutes, announce)
-    scored, exit_code = cells.scored(plans)
-    results = Results(scored)
+    scored = cells.scored(plans)
+    results = Results(scored.results)
     if not results:
         raise DataError("nothing could be scored: no metric applies to these data")
-    return Audit(corpora, plans, results, limits, exit_code)
+    return Audit(corpora, plans, results, limits, scored.exit_code, scored.skipped)
 
 
 def attribute_names() -> list[str]:

@@ -210,6 +210,15 @@ def test_without_peoples_captions_errors_are_told_all_the_same(alone):
     assert "give their captions (--captions FILE)" in message
 
 
+def test_metrics_that_do_not_apply_are_in_the_json_file(ok, plan, few, tmp_path):
+    plan("gender_error", "dpa")
+    labels = ("--attributes", few.labels)
+    ok("audit", few.captions, *labels, "--json", str(tmp_path / "x.json"), "--out", "out")
+    (skipped,) = json.loads((tmp_path / "x.json").read_text())["skipped"]
+    assert skipped["cell"] == "metric=dpa"
+    assert "has no objects for these images" in skipped["reason"]
+
+
 @pytest.mark.parametrize(
     ("there", "absent"),
     [("(audit --objects FILE)", "union"), ("labelled images have no caption", "strict")],

@@ -280,6 +280,11 @@ def test_pictures_are_found_by_names_in_another_wrong_encoding(tmp_path):
     assert corpus.pictures.present.all()
 
 
+def test_an_absent_release_is_asked_for_by_its_folder(tmp_path):
+    with pytest.raises(ResourceError, match=r"Contrastive\.csv is absent .* to its folder"):
+        read_release(tmp_path / "Contrastive.csv", 2)
+
+
 def test_an_absent_picture_is_an_error(tmp_path):
     with pytest.raises(ResourceError, match=r"1 of 12 paintings have no picture.*bob-ray_three"):
         load(*without_a_picture(tmp_path))

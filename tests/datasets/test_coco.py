@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets.coco import CocoDataset
 from bias_pipeline.errors import DataError, ResourceError, UsageError
@@ -146,6 +147,13 @@ def test_objects_may_be_a_table(tmp_path):
     words = (f"dataset.attributes={root / LABELS}", f"dataset.instances={root / 'objects.csv'}")
     corpus = load(root, *words)
     assert (corpus[0].objects, corpus[59].objects) == ({"person"}, frozenset())
+
+
+def test_an_attribute_whose_groups_the_column_names_needs_no_label_map(tmp_path):
+    root = write_folder(tmp_path, {"pets.csv": "id,pet\n100,dog\n101,cat\n"})
+    pet = Attribute("pet", ("dog", "cat"), {"dog": ["dog"], "cat": ["cat"]})
+    corpus = CocoDataset(str(root), str(root / "pets.csv"), strict=False).load("mine", pet)
+    assert corpus.groupings["pet"].codes.tolist() == [0, 1]
 
 
 def test_an_image_without_objects_is_known_and_an_absent_one_is_not(tmp_path):

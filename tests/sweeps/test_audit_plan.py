@@ -1,5 +1,6 @@
 """What an audit plans: more metrics in more time, the same for an attribute whatever the others."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pytest
@@ -8,7 +9,6 @@ from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.results.rows import Result
 from bias_pipeline.sweeps import audit as auditing
 from bias_pipeline.sweeps.audit import plan_for
 
@@ -50,8 +50,8 @@ class Columns:
         del attribute
         return False
 
-    def scored(self, attribute: str, plan: auditing.Plan) -> tuple[list[Result], int]:
-        raise AssertionError(attribute, plan)
+    def scored(self, plans: Mapping[str, auditing.Plan]) -> auditing.ScoredCells:
+        raise AssertionError(plans)
 
 
 def test_a_further_column_of_labels_changes_nothing_of_what_is_run_for_gender(
