@@ -62,7 +62,7 @@ def test_images_of_no_group_keep_their_weight():
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("tie", NotApplicableError, "no caption names tie"),
+        ("tie", NotApplicableError, "no caption names an object of the run, such as tie"),
         ("bus", UsageError, "has no object 'bus'"),
     ],
 )
