@@ -201,6 +201,7 @@ class CocoDataset(Dataset):
             *strata_note((raw[image] for image in images), labels.map),
             *_collapsed(captioner_file.repeated, "captions of the captioner"),
             *_collapsed(repeated_human, "human captions"),
+            *_copied(contents.model, contents.human),
             *self._chosen(captioner_file.unused),
             *match.check_captions(contents.model, known=(raw, contents.human, objects or {})),
             *(match.check_objects(objects, self.files["instances"]) if objects is not None else ()),
@@ -343,6 +344,16 @@ def _records(images: Sequence[str], contents: _Found, attribute: str) -> Iterato
             image=contents.pictures.photo(image),
             regions=contents.pictures.regions_of(image),
         )
+
+
+def _copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """A warning if people's captions are the captioner's."""
+    if not model or any(human.get(image) != (caption,) for image, caption in model.items()):
+        return ()
+    return (
+        "warning: people's captions are the captioner's, word for word, so nothing can differ; "
+        "name a file of people's captions (dataset.captions=FILE, audit --captions FILE)",
+    )
 
 
 def _collapsed(repeated: int, what: str) -> tuple[str, ...]:

@@ -149,6 +149,11 @@ def test_objects_may_be_a_table(tmp_path):
     assert (corpus[0].objects, corpus[59].objects) == ({"person"}, frozenset())
 
 
+def test_people_who_say_what_the_captioner_says_are_a_warning(tmp_path):
+    corpus = load(write_folder(tmp_path, {CAPTIONS: {"annotations": ROWS}}))
+    assert any("people's captions are the captioner's" in note for note in corpus.notes)
+
+
 def test_an_attribute_whose_groups_the_column_names_needs_no_label_map(tmp_path):
     root = write_folder(tmp_path, {"pets.csv": "id,pet\n100,dog\n101,cat\n"})
     pet = Attribute("pet", ("dog", "cat"), {"dog": ["dog"], "cat": ["cat"]})
