@@ -25,11 +25,11 @@ from bias_pipeline.datasets.rating_tables import read_label_errors
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.catalogue import infos
-from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.page import write_page
 from bias_pipeline.report.smallest_bias import unseen
 from bias_pipeline.report.text_formats import skipped_cells

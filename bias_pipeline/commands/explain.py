@@ -26,7 +26,7 @@ from bias_pipeline.declared import Count, NotNegativeCount, Resamples
 from bias_pipeline.errors import UsageError
 from bias_pipeline.explain.gradients import BASELINES, Gradients
 from bias_pipeline.explain.words import DEFAULT, RESAMPLES, words
-from bias_pipeline.io.files import drafted, require_new
+from bias_pipeline.io.files import check_places, drafted, require_new, write_file
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.functional.quality import METEOR_ABSENT, has_meteor
 from bias_pipeline.models.gguf import ENDING
@@ -281,8 +281,6 @@ def analysis_alignment_command(arguments: Sequence[str]) -> int:
     Args:
         arguments: overrides as of ``run``; ``captioner=`` may name several, or ``all``.
     """
-    from bias_pipeline.report.exports import check_places, write_file
-
     options = analysis_alignment_parser().parse_intermixed_args(list(arguments))
     check_places(options.figure)
     pairs = [(_masked(cell), _alignment(cell)) for cell in _cells(_contextual(options.overrides))]

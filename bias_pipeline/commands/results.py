@@ -29,9 +29,9 @@ from bias_pipeline.errors import (
     TooFewImagesError,
     UsageError,
 )
+from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.report.exports import check_places, write_file
 from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit, model_card, skipped_cells
 from bias_pipeline.results.rows import Result
@@ -241,7 +241,7 @@ def _single(rest: Sequence[str]) -> list[list[str]]:
 
 def report_command(words: list[str]) -> int:
     """Write the page, and with --export the files."""
-    from bias_pipeline.report.exports import check_places, export, write_file
+    from bias_pipeline.report.exports import export
     from bias_pipeline.report.page import report_of_folder, save_page
 
     options = report_parser().parse_args(words)

@@ -69,6 +69,29 @@ UMASK = os.umask(0o077)
 os.umask(UMASK)
 
 
+def check_places(*paths: Path | None) -> None:
+    """Check before any work that the folders of files exist.
+
+    Raises:
+        ResourceError: naming the file that has none.
+    """
+    for path in filter(None, paths):
+        if not path.parent.is_dir():
+            raise ResourceError(f"{path}: the folder {path.parent} does not exist; create it first")
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        ResourceError: if it cannot be written.
+    """
+    try:
+        replace_file(path, content, sync=False)
+    except OSError as error:
+        raise ResourceError(f"cannot write {path}: {error.strerror or error}") from error
+
+
 def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
     """Write a file so that a reader sees all of the old or all of the new content.
 

@@ -231,29 +231,6 @@ def _slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "untitled"
 
 
-def check_places(*paths: Path | None) -> None:
-    """Check before any work that the folders of files exist.
-
-    Raises:
-        ResourceError: naming the file that has none.
-    """
-    for path in filter(None, paths):
-        if not path.parent.is_dir():
-            raise ResourceError(f"{path}: the folder {path.parent} does not exist; create it first")
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-        ResourceError: if it cannot be written.
-    """
-    try:
-        replace_file(path, content, sync=False)
-    except OSError as error:
-        raise ResourceError(f"cannot write {path}: {error.strerror or error}") from error
-
-
 def standard_deviation(runs: Runs) -> float:
     """The standard deviation over seeds (n - 1); NaN of one seed."""
     return runs.std
