@@ -65,7 +65,7 @@ def compare_command(words: Sequence[str]) -> int:
         BiasPipelineError: if the words are wrong or nothing can be compared.
     """
     options, rest = compare_parser().parse_known_args(arguments.expand_flags(words))
-    names = [word for word in rest if "=" not in word and not word.startswith("-")]
+    names = [word for word in rest if _names_captioner(word)]
     rest = [*(word for word in rest if word not in names), *arguments.column_overrides(options)]
     if len(set(names)) < (1 if options.baseline else 2):
         raise UsageError(
@@ -90,6 +90,11 @@ def compare_command(words: Sequence[str]) -> int:
     if options.junit:
         write_file(options.junit, junit(comparison))
     return _gate(comparison) if options.fail_if_worse else 0
+
+
+def _names_captioner(word: str) -> bool:
+    """Whether a word is no option and no override; a file's name may contain ``=``."""
+    return not word.startswith("-") and ("=" not in word or Path(word).is_file())
 
 
 def compare_parser() -> Parser:

@@ -206,5 +206,6 @@ def _exit_code(failed: Sequence[Mapping[str, Any]], n_jobs: int, multirun: bool)
         return 0
     if not multirun:
         return int(failed[0]["exit_code"])
-    warn(f"{len(failed)} of {n_jobs} jobs failed; the results of the others are saved")
+    others = "; the results of the others are saved" if len(failed) < n_jobs else ""
+    warn(f"{len(failed)} of {n_jobs} jobs failed{others}")
     return SweepError.exit_code

@@ -160,6 +160,13 @@ def test_a_metric_that_does_not_apply_is_skipped_in_the_junit_file(ok, files, wo
     assert (suite.get("tests"), suite.get("skipped")) == (str(len(suite)), str(n_skipped))
 
 
+def test_a_file_whose_name_contains_an_equals_sign_is_a_captioner(ok, files, words, tmp_path):
+    shutil.copy(files / "stereotyper" / "results.json", tmp_path / "step=9, new.json")
+    other = str(files / "faithful" / "results.json")
+    output = ok("compare", "step=9, new.json", other, *words, "metric=gender_error")
+    assert "gender_error (by named): step_9_new is less fair than" in output
+
+
 def test_a_metric_that_does_not_apply_is_in_the_json_file(ok, files, words, tmp_path):
     captioners = [str(files / name / "results.json") for name in ("faithful", "few", "stereotyper")]
     ok("compare", *captioners, *words, *LEAKS_AND_ERRS, "--json", str(tmp_path / "x.json"))

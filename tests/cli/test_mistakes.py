@@ -282,3 +282,9 @@ def test_a_choice_that_no_metric_uses_is_told(ok):
 def test_a_choice_that_one_metric_of_several_uses_is_no_surprise(ok):
     words = ("metric=gender_error,lic", "scoring=accuracy", "dataset.n_images=200", "seeds=1")
     assert "has no effect" not in ok(*words, "logger=csv")
+
+
+def test_nothing_is_said_of_other_jobs_if_all_failed(ends):
+    printed = ends(4, "metric=lic,leakage", "dataset.n_images=20", "logger=csv")
+    assert "2 of 2 jobs failed" in printed
+    assert "the results of the others" not in printed
