@@ -1,9 +1,12 @@
 """The fixture ``bias_gate``, in a pytest of its own."""
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -23,9 +26,27 @@ def test_other():
 """
 
 
-def outcomes(folder: Path, new: str, old: str, *words: str, text: str = FILE) -> tuple[int, str]:
+TOGETHER = {
+    "less_fair": FILE.replace("NEW, OLD", "wrong, right"),
+    "mistaken": FILE.replace("NEW, OLD", "'new.json', right"),
+    "several": FILE.replace("NEW, OLD", "wrong, right").replace(
+        '"gender_error"', '["cooccurrence", "gender_error"]'
+    ),
+    "objects": """
+def test_gate(bias_gate):
+    labels = {i: ["male", "female"][i % 2] for i in range(200)}
+    captions = {i: ["a man, a dog", "a woman, a cake"][i % 2] for i in labels}
+    objects = {i: ["dog", "cake"] for i in labels}
+    data = (captions, captions, labels, captions, objects)
+    bias_gate(*data, metric="cooccurrence", stats={"resamples": 100})
+""",
+}
+
+
+def outcomes(folder: Path, files: Mapping[str, str], *words: str) -> tuple[int, str]:
     """How pytest ends, and what it prints."""
-    (folder / "test_gate.py").write_text(text.replace("NEW", new).replace("OLD", old))
+    for name, text in files.items():
+        (folder / f"test_{name}.py").write_text(text)
     plugin = "bias_pipeline.integrations.pytest_plugin"
     command = [sys.executable, "-m", "pytest", "-p", plugin, "-rs", "--strict-markers", *words]
     variables = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -35,43 +56,47 @@ def outcomes(folder: Path, new: str, old: str, *words: str, text: str = FILE) ->
     return done.returncode, done.stdout
 
 
-def test_a_captioner_that_is_less_fair_fails(tmp_path):
-    code, text = outcomes(tmp_path, "wrong", "right")
-    assert (code, "1 failed, 1 passed" in text) == (1, True), text
-    assert "new is less fair than old" in text
-    assert "Traceback" not in text
+@pytest.fixture(scope="module")
+def outcome_of(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What pytest says of each test, by file and test; nothing of one that passed."""
+    folder = tmp_path_factory.mktemp("together")
+    code, text = outcomes(folder, TOGETHER, "--junitxml=result.xml")
+    assert (code, "Traceback" in text) == (1, False), text
+    cases = ElementTree.parse(folder / "result.xml").iter("testcase")
+    return {f"{case.get('classname')} {case.get('name')}": text_of(case) for case in cases}
 
 
-def test_a_mistake_fails_with_its_sentence_alone(tmp_path):
-    mistaken = FILE.replace("bias_gate(NEW, OLD, labels,", "bias_gate('new.json', OLD, labels,")
-    code, text = outcomes(tmp_path, "", "right", text=mistaken)
-    assert (code, "1 failed, 1 passed" in text) == (1, True), text
+def text_of(case: ElementTree.Element) -> str:
+    """How a test ended if it did not pass, with the message and the lines."""
+    return "".join(f"{one.tag}: {one.get('message')} {one.text}" for one in case)
+
+
+def test_a_captioner_that_is_less_fair_fails_and_no_other_test(outcome_of):
+    assert re.match("failure: .*new is less fair than old", outcome_of["test_less_fair test_gate"])
+    assert outcome_of["test_less_fair test_other"] == ""
+
+
+def test_a_mistake_fails_with_its_sentence_alone(outcome_of):
+    text = outcome_of["test_mistaken test_gate"]
+    assert text.startswith("failure:")
     assert "bias_gate: new: the file 'new.json' is absent" in text
     assert "api.py" not in text
+    assert outcome_of["test_mistaken test_other"] == ""
 
 
-def test_objects_are_the_fifth_argument_as_of_compare(tmp_path):
-    text = """
-def test_gate(bias_gate):
-    labels = {i: ["male", "female"][i % 2] for i in range(200)}
-    captions = {i: ["a man, a dog", "a woman, a cake"][i % 2] for i in labels}
-    objects = {i: ["dog", "cake"] for i in labels}
-    data = (captions, captions, labels, captions, objects)
-    assert bias_gate(*data, metric="cooccurrence", stats={"resamples": 100}).decided
-"""
-    code, text = outcomes(tmp_path, "", "", text=text)
-    assert code == 0, text
+def test_objects_are_the_fifth_argument_as_of_compare(outcome_of):
+    text = outcome_of["test_objects test_gate"]  # scored: the two are one captioner
+    assert text.startswith("skipped: cooccurrence: no verdict on new and old")
 
 
-def test_a_metric_that_does_not_apply_does_not_end_the_others(tmp_path):
-    several = FILE.replace('"gender_error"', '["cooccurrence", "gender_error"]')
-    code, text = outcomes(tmp_path, "wrong", "right", text=several)
-    assert (code, "new is less fair than old" in text) == (1, True), text
+def test_a_metric_that_does_not_apply_does_not_end_the_others(outcome_of):
+    assert re.match("failure: .*new is less fair than old", outcome_of["test_several test_gate"])
 
 
 @pytest.mark.slow
 def test_a_captioner_that_is_fairer_passes(tmp_path):
-    code, text = outcomes(tmp_path, "right", "wrong", "-m", "bias_gate")
+    files = {"gate": FILE.replace("NEW, OLD", "right, wrong")}
+    code, text = outcomes(tmp_path, files, "-m", "bias_gate")
     assert (code, "1 passed, 1 deselected" in text) == (0, True), text
 
 
@@ -81,7 +106,7 @@ def test_what_cannot_be_decided_is_skipped_with_the_reason(tmp_path):
         "def test_gate",
         'quieter = {**right, **dict.fromkeys(range(150), "a person")}\n\ndef test_gate',
     )
-    code, text = outcomes(tmp_path, "quieter", "wrong", text=quieter)
+    code, text = outcomes(tmp_path, {"gate": quieter.replace("NEW, OLD", "quieter, wrong")})
     assert (code, "1 passed, 1 skipped" in text) == (0, True), text
     assert "no verdict on new and old" in text
 

@@ -554,7 +554,8 @@ def test_a_group_that_no_word_names_is_a_class_of_a_to_t_alone():
 
 def test_a_talkative_captioner_owes_its_a_to_t_to_the_priors(tmp_path):
     data = ("captioner=talkative", "dataset.n_images=600", f"paths.outputs={tmp_path}")
-    cell = compose.cell(["metric=dbac", *data, "metric.min_support=0.02", "stats.resamples=20"])
+    few = ("metric.positions=2", "metric.min_support=0.02", "stats.resamples=20")
+    cell = compose.cell(["metric=dbac", *data, *few])
     metric, corpus = cell.build("metric"), cell.corpus()
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
     counts, shared = (estimate(score, f"a_to_t:{prior}").value for prior in ("counts", "shared"))

@@ -17,6 +17,8 @@ from bias_pipeline.stats.scores import ScoreTable
 from tests.corpora import make_corpus
 
 SEEDS = (0, 12)
+FEW = ("stats.resamples=100",)
+FURTHER = {"dbac": ("metric.positions=1",)}
 NAMES = ("a", "b", "c")
 # As the gender of scenes, with a third group that no label names: images are dealt into it.
 THREE = """
@@ -47,7 +49,8 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
 @cache
 def scored(metric: str, images: int, words: tuple[str, ...], third: int = 0) -> Result:
     """A cell of scenes, with so many images in the third group."""
-    cell = compose.cell([f"metric={metric}", f"dataset.n_images={images}", *words])
+    small = (f"dataset.n_images={images}", *FEW, *FURTHER.get(metric, ()))
+    cell = compose.cell([f"metric={metric}", *small, *words])
     corpus = with_third(cell.corpus(), third) if third else cell.corpus()
     return run_cell(corpus, cell.build("metric"), SEEDS, run_id="x")
 

@@ -18,6 +18,8 @@ from bias_pipeline.text.tokenize import Tokenize
 from tests.corpora import GENDER
 from tests.metrics.attack.test_equal_speech import SEEDS, corpus, plain, stereotyped
 
+FEW = "stats.resamples=50"
+
 
 def build(**options: bool) -> LIC:
     return LIC(
@@ -44,7 +46,7 @@ def curve_of(score: Score, whose: str = "") -> str:
 
 def test_attackers_of_fewer_images_see_less_of_a_planted_bias_and_a_note_says_so():
     """An amplifier of the embedded data set; pairs of words take many images to learn."""
-    cell = compose.cell(["metric=lic", "captioner=amplifier", "seeds=1"])
+    cell = compose.cell(["metric=lic", "captioner=amplifier", "seeds=1", FEW])
     score = of_metric(cell.build("metric"), cell.corpus())
     parts = [score.parts[name] for name in ("score", "learning:half", "learning:quarter")]
     whole, half, quarter = (part.estimate.value for part in parts)
@@ -86,7 +88,7 @@ class Slow(ConvexProbe):
 
 def of_tasks(name: str, *words: str) -> tuple[Metric, Corpus]:
     cell = compose.cell(
-        [f"metric={name}", "captioner=amplifier", "dataset.n_images=1200", "seeds=1", *words]
+        [f"metric={name}", "captioner=amplifier", "dataset.n_images=1200", "seeds=1", FEW, *words]
     )
     return cell.build("metric"), cell.corpus()
 
