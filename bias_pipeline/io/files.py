@@ -70,12 +70,14 @@ os.umask(UMASK)
 
 
 def check_places(*paths: Path | None) -> None:
-    """Check before any work that the folders of files exist.
+    """Check before any work that the folders of files exist, and that no file is a folder.
 
     Raises:
-        ResourceError: naming the file that has none.
+        ResourceError: naming the file.
     """
     for path in filter(None, paths):
+        if path.is_dir():
+            raise ResourceError(f"{path} is a folder; name a file in it")
         if not path.parent.is_dir():
             raise ResourceError(f"{path}: the folder {path.parent} does not exist; create it first")
 

@@ -187,8 +187,8 @@ def _check_labelled(
         raise faults.get(FIRST, next(iter(faults.values())))
     if small and not labelled:
         raise UsageError(
-            f"an audit compares two groups of at least {SMALLEST_GROUP} images; the label file has "
-            f"{'; '.join(small)}"
+            f"an audit compares two groups of at least {SMALLEST_GROUP} images; labelled "
+            f"images: {'; '.join(small)}"
         )
     unlabelled = [error for error in refused.values() if isinstance(error, NoLabelColumnError)]
     if not labelled and len(unlabelled) == len(refused):

@@ -210,6 +210,18 @@ def test_without_peoples_captions_errors_are_told_all_the_same(alone):
     assert "give their captions (--captions FILE)" in message
 
 
+def test_a_folder_is_refused_as_a_file_before_anything_runs(ends, few, tmp_path):
+    labels = ("--attributes", few.labels)
+    printed = ends(5, "audit", few.captions, *labels, "--json", str(tmp_path), "--out", "out")
+    assert "is a folder; name a file in it" in " ".join(printed.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_limit_is_no_fault_of_the_labels(ends, few):
+    printed = ends(2, "audit", few.captions, "--attributes", few.labels, "--limit", "5")
+    assert "label file" not in printed
+
+
 def test_metrics_that_do_not_apply_are_in_the_json_file(ok, plan, few, tmp_path):
     plan("gender_error", "dpa")
     labels = ("--attributes", few.labels)
