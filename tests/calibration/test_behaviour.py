@@ -42,7 +42,7 @@ SEEDS = (0, 12, 456, 789)
 FEW = ("stats.resamples=30", "probe.cache=null", "encoder=ngram")
 ALIKE = ("metric.labels=each", "metric.denominator=named")
 ATTACKERS: dict[str, tuple[str, ...]] = {
-    "lic": ("metric.positions=1",),
+    "lic": ("metric.positions=1", "metric.learning_curve=false"),
     "dbac": ("metric.positions=1", "metric.min_support=5"),
     "dpa": ("metric.labels=first", "metric.equalise=none", "metric.min_support=20"),
 }
@@ -80,8 +80,9 @@ def metric(name: str) -> Metric:
         return composed(name, *FEW, *ATTACKERS[name])
     if name == "leakage":
         fields = vars(metric("lic"))
-        shared = ("attribute", "transforms", "probe", "split", "stats", "positions")
-        return lic.Leakage(**{key: fields[key] for key in shared}, scoring=Accuracy())
+        needed = ("attribute", "transforms", "probe", "split", "stats", "positions")
+        shared = {key: fields[key] for key in (*needed, "learning_curve")}
+        return lic.Leakage(**shared, scoring=Accuracy())
     ba = composed("ba_directional", FEW[0], *ALIKE)
     if name == "ba_directional":
         return ba
