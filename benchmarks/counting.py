@@ -290,7 +290,8 @@ def _beside_pandas() -> None:
     header = ["", "plain pandas (CPU s)", "here (CPU s)"]
     body = (
         f"BA->, BA_MALS, gender error and co-occurrence of {FEW_CAPTIONS:,} captions, seconds of "
-        f"CPU on one core after loading, best of {REPEATS}:\n\n"
+        f"CPU on one core after loading, best of {REPEATS}. BA-> and BA_MALS here take the usual "
+        "group of an object from other images than its change; pandas takes it from the same:\n\n"
         + table([*header, f"times as fast, target {TARGET_TIMES:.0f}"], lines)
     )
     publish("Counting metrics beside pandas", "python -m benchmarks.counting pandas", body)
