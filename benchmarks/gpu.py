@@ -8,7 +8,6 @@ Usage: python -m benchmarks.gpu [PHOTOS [PART ...]]
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import re
 import sys
@@ -23,7 +22,7 @@ import numpy as np
 from benchmarks.attackers import ensembles_table, masked_captions, study
 from benchmarks.cells import run
 from benchmarks.likelihoods import random_gpt2
-from benchmarks.photos import DATA, write_blip_base, write_vit_b_32
+from benchmarks.photos import DATA, write_blip_base, write_elsewhere, write_vit_b_32
 from benchmarks.pictures import captioned, timed
 from benchmarks.record import publish, table
 from bias_pipeline.config.compose import cell
@@ -137,7 +136,7 @@ def write_bert_base(folder: Path) -> None:
 
 
 def _bert(place: Path) -> list[str]:
-    _elsewhere(write_bert_base, place / "bert")
+    write_elsewhere(write_bert_base, place / "bert")
     return ["encoder=bert", f"encoder.model={place / 'bert'}", "head.dropout=0"]
 
 
@@ -158,7 +157,7 @@ def photos(folder: Path) -> str:
     for name, (command, write, ways) in cases.items():
         with tempfile.TemporaryDirectory() as made:
             place = Path(made)
-            _elsewhere(write, place / "model")
+            write_elsewhere(write, place / "model")
             results = []
             for number, way in enumerate(ways):
                 out = place / f"out{number}"
@@ -241,14 +240,6 @@ def shortage() -> str:
         torch.cuda.set_per_process_memory_fraction(1.0)
     header = ["memory (GiB)", "batches were cut into parts", "seconds", "largest difference"]
     return table(header, lines)
-
-
-def _elsewhere(write: Callable[[Path], Any], folder: Path) -> None:
-    """Make a model in a separate process."""
-    folder.mkdir()
-    process = multiprocessing.get_context("spawn").Process(target=write, args=(folder,))
-    process.start()
-    process.join()
 
 
 def main(folder: str = str(DATA / "photos" / "images"), *parts: str) -> None:

@@ -85,12 +85,11 @@ def measure(case: Case, photos: Sequence[Path]) -> tuple[Usage, int, float, Usag
     """Time of the command, images, images per second after loading; then of a second run."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for folder_name in ("photos", "model"):
-            (folder / folder_name).mkdir()
+        (folder / "photos").mkdir()
         for path in photos[: case.n_photos]:
             (folder / "photos" / path.name).symlink_to(path)
         model = folder / "model"
-        _elsewhere(case.write, model)
+        write_elsewhere(case.write, model)
         out = ["--out", str(folder / "out"), "--threads", "1"]
         words = [case.word, str(folder / "photos"), "--model", str(model), *out]
         usage = run(words, folder)
@@ -99,8 +98,9 @@ def measure(case: Case, photos: Sequence[Path]) -> tuple[Usage, int, float, Usag
         return usage, int(match[1]), float(match[2]), run(words, folder)
 
 
-def _elsewhere(write: Callable[[Path], Path], folder: Path) -> None:
-    """Make a model in a separate process, since its memory would count as the command's."""
+def write_elsewhere(write: Callable[[Path], object], folder: Path) -> None:
+    """Make a model's folder in another process, since its memory would count as the command's."""
+    folder.mkdir()
     process = multiprocessing.get_context("spawn").Process(target=write, args=(folder,))
     process.start()
     process.join()
