@@ -13,6 +13,7 @@ from bias_pipeline.results.rows import Result, Row
 
 COVERAGE = 0.5
 NO_RULE = "it changes when captions say more or less, even without bias"
+NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 
 
 @dataclass(frozen=True)

@@ -278,7 +278,8 @@ def _doubts(
     if not all("readings" in _reading(result) for result in pair):
         return ["these results are of an earlier version; run their cells again"]
     if reading is None:
-        return [_unread(pair[0])]
+        mentions = _reading(pair[0]).get("question") == "mentions"
+        return [conclusion_checks.NOT_JUDGED if mentions else conclusion_checks.NO_RULE]
     rows = {result.rows[0].captioner: _row(result, reading.part) for result in pair}
     reasons = [
         f"{name}: {text}"
@@ -303,13 +304,6 @@ def _doubts(
             text for text in [conclusion_checks.wins_by_silence(fairer, worse, limits)] if text
         ]
     return reasons
-
-
-def _unread(result: Result) -> str:
-    """Why no reading of a headline decides."""
-    if _reading(result).get("question") == "mentions":
-        return "it is shown, but no conclusion is drawn from it"
-    return "it changes when captions say more or less, for all groups alike"
 
 
 def _reading(result: Result) -> Mapping[str, object]:

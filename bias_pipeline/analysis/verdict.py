@@ -164,8 +164,8 @@ def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
     """A finding that is shown and never judged: the captioner's value and that of the labels."""
     row = rows.get("model", rows[headline])
     people = rows["human"].value if "human" in rows else math.nan
-    doubt = "it is shown, but no conclusion is drawn from it"
-    return Finding(question, row, headline, people, row, math.nan, math.nan, doubt)
+    nan = math.nan
+    return Finding(question, row, headline, people, row, nan, nan, conclusion_checks.NOT_JUDGED)
 
 
 def _findings(result: Result, limits: Limits) -> Iterable[Finding]:

@@ -25,6 +25,7 @@ from bias_pipeline.report.verdict_sentences import (
     DEEDS,
     brief,
     brief_of_all,
+    doubt_about,
     finding_name,
     join_sentences,
     one_direction,
@@ -219,7 +220,9 @@ def _by_reason(findings: Iterable[Finding]) -> list[str]:
     reasons: dict[str, dict[str, None]] = {}
     for finding in findings:
         reasons.setdefault(finding.doubt, {})[finding_name(finding)] = None
-    return [f"{join_sentences(names)}: {reason}." for reason, names in reasons.items()]
+    return [
+        f"{join_sentences(names)}: {doubt_about(names, doubt)}." for doubt, names in reasons.items()
+    ]
 
 
 def _by_stem(findings: Iterable[Finding]) -> list[str]:
@@ -241,4 +244,4 @@ def _sentence(metrics: Sequence[str], stem: str, details: Mapping[str, str]) -> 
     name, detail = next(iter(details.items()))
     whom = f"of {len(details)} captioners, " if len(details) > 1 else f"of {name}, "
     such = f" ({'such as ' * (len(details) > 1)}{name}: {detail})" if detail else ""
-    return f"{join_sentences(metrics)}: {whom}{stem}{such}."
+    return f"{join_sentences(metrics)}: {whom}{doubt_about(metrics, stem)}{such}."

@@ -6,7 +6,7 @@ In the questions ``{attribute}`` is replaced by gender, race or another attribut
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict
@@ -344,12 +344,38 @@ def _mentioned(findings: Sequence[Finding]) -> list[str]:
 
 def _left_out(findings: Sequence[Finding]) -> list[str]:
     """The numbers that are not used, by reason."""
-    reasons = dict.fromkeys(finding.doubt for finding in findings)
+    doubted: dict[str, list[Finding]] = {}
+    for finding in findings:
+        doubted.setdefault(finding.doubt, []).append(finding)
     parts = "; ".join(
-        f"{_by_metric([f for f in findings if f.doubt == reason], _plain_value)}: {reason}"
-        for reason in reasons
+        f"{_by_metric(some, _plain_value)}: {doubt_about(set(map(reading_name, some)), doubt)}"
+        for doubt, some in doubted.items()
     )
     return [f"Not used: {parts}."] if parts else []
+
+
+_PLURAL = {
+    "it changes ": "they change ",
+    "it covers ": "they cover ",
+    "it has ": "they have ",
+    "of its images": "of their images",
+    "compare it ": "compare them ",
+}
+
+
+def doubt_about(metrics: Collection[str], doubt: str) -> str:
+    """A doubt in the plural if it is about several metrics.
+
+    What follows a colon is about the captioner and stays.
+
+    Example:
+        >>> doubt_about(["dbac", "dpa"], "it changes with the style: it has few words")
+        'they change with the style: it has few words'
+    """
+    stem, colon, detail = doubt.partition(": ")
+    for one, several in _PLURAL.items() if len(metrics) > 1 else ():
+        stem = stem.replace(one, several)
+    return f"{stem}{colon}{detail}"
 
 
 def _by_metric(findings: Iterable[Finding], describe: Callable[[Finding], str]) -> str:

@@ -150,6 +150,15 @@ def test_a_verdict_is_told_in_sentences(result, message):
     assert message in "\n".join(sentences(verdict([result])))
 
 
+def test_several_numbers_that_are_not_used_are_named_in_the_plural():
+    one, other = (cell({"score": 0.3}, reading=None, metric=name) for name in ("lic", "dpa"))
+    (line,) = (text for text in sentences(verdict([one, other])) if text.startswith("Not used"))
+    assert line == (
+        "Not used: lic (gender 30.0); dpa (gender 30.0): they change when captions say more or "
+        "less, even without bias."
+    )
+
+
 SILENT = {"attribute": "race", "question": "mentions"}  # of a question that is not judged
 
 

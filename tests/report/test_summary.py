@@ -132,6 +132,18 @@ RACE = result(attribute="race", run_id="r")
             "lic: it changes with the style of captions: it writes 5.0 words a caption and people "
             "10.0",
         ),
+        (
+            [result("lic", words=5.0), result("leakage", words=5.0)],
+            "lic and leakage: they change with the style of captions: it writes 5.0 words",
+        ),
+        (
+            [
+                result(metric, captioner, coverage=0.02)
+                for metric in ("lic", "leakage")
+                for captioner in "ab"
+            ],
+            "lic and leakage: of 2 captioners, they cover only 2% of their images; 50% are needed.",
+        ),
         ([at_equal_speech("lic", "score", 0.011)], "points [10.5, 11.5], people 1.1; "),
         (
             [ALONE],
