@@ -122,6 +122,8 @@ class MetricInfo:
         sources: paper to the section that defines the metric, empty for all; cited in this order.
         ours: what no paper has.
         needs: what of :data:`NEEDS` it requires with its default settings.
+        without: what further of :data:`NEEDS` a headline requires, to the part that there is
+            without it.
         images: which images it is about, ``LABELLED`` or ``UNSURE``; coverage is a share
             of these.
         cost: how long it takes.
@@ -158,6 +160,7 @@ class MetricInfo:
     sources: Mapping[Reference, str] = field(default_factory=dict)
     ours: str = ""
     needs: tuple[str, ...] = ()
+    without: Mapping[str, str] = field(default_factory=dict)
     images: str = LABELLED
     cost: Cost = Cost()
     responses: Mapping[str, ExpectedResponse] = field(default_factory=dict)
@@ -185,7 +188,7 @@ class MetricInfo:
             *({self.question} - set(QUESTIONS)),
             *({self.images} - {LABELLED, UNSURE}),
             *({self.family} - set(FAMILIES)),
-            *(set(self.needs) - set(NEEDS)),
+            *({*self.needs, *self.without} - set(NEEDS)),
             *({*self.readings, *self.says, *self.responses, *self.untested} - set(HEADLINES)),
             *(traits - set(TRAITS)),
         ]

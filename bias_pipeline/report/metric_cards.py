@@ -72,9 +72,10 @@ Written by `python -m bias_pipeline metrics --cards`; a test checks that this pa
 [footguns.md](footguns.md) lists what can go wrong with them, [counting.md](counting.md),
 [dbac.md](dbac.md) and [dpa.md](dpa.md) have formulas and choices.
 
-If the unit is `fraction`, values are fractions in files and per cent on screen. Properties are
-those by which papers compare metrics (ImageCaptioner2, Table 1; DBAC, Table 1). *Planted habits*
-are changes made to captions; tests check their effects (`python -m bias_pipeline metrics`).
+If the unit is `fraction`, values are fractions in files and per cent on screen. *Neutral* is the
+value that means no bias. Properties are those by which papers compare metrics (ImageCaptioner2,
+Table 1; DBAC, Table 1). *Planted habits* are changes made to captions; tests check their effects
+(`python -m bias_pipeline metrics`).
 
 *Usable for a conclusion* says whether `audit` draws a conclusion from a headline if the captioner
 writes differently from people, as the published captioners do. *Only a yes*: if the metric finds
@@ -128,7 +129,7 @@ def card(name: str) -> str:
     metric = metric_class(name)
     info = metric.info
     facts = {
-        "read": f"{info.direction}; {info.neutral:g} means no bias",
+        "read": info.direction,
         "asks": QUESTIONS[info.question],
         "usable for a conclusion": _usable(info),
         "background and objects": _features(info),
@@ -136,7 +137,7 @@ def card(name: str) -> str:
         "range": _range(info),
         "source": _sources(info),
         "family": info.family,
-        "needs": ", ".join(info.needs) or "model captions alone",
+        "needs": _needs(info),
         "properties": ", ".join(_spoken(p) for p in PROPERTIES if getattr(info, p)) or "none",
         "version": str(info.version),
         "settings": _settings(settings_of(name)),
@@ -167,7 +168,17 @@ def _range(info: MetricInfo) -> str:
     low, high = info.range
     unit = {"fraction": "a fraction", "nat": "in nats"}.get(info.unit, f"a {info.unit}")
     bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
-    return f"{bounds}, {unit}"
+    return f"{bounds}, {unit}; neutral: {info.neutral:g}"
+
+
+def _needs(info: MetricInfo) -> str:
+    """What there must be for any number, and which headlines need more."""
+    alone = "model captions" if info.without else "model captions alone"
+    absent = (
+        f"without {need} there is `{part}` but no `{'`, `'.join({*info.says} - {part})}`"
+        for need, part in info.without.items()
+    )
+    return "; ".join([", ".join(info.needs) or alone, *absent])
 
 
 def _usable(info: MetricInfo) -> str:

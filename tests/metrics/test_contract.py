@@ -24,8 +24,10 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.split import Split
+from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
+from bias_pipeline.metrics.catalogue import infos, settings_of
 from bias_pipeline.report.tables import interval, markdown, print_results
 from bias_pipeline.results.rows import Result, rows_csv
 from bias_pipeline.results.store import ResultStore
@@ -65,6 +67,9 @@ FURTHER: dict[str, tuple[str, ...]] = {
 
 # What no caption decides has nothing to say of captioners.
 OF_CAPTIONERS = [name for name in NAMES if name != "retrieval_fairness"]
+
+
+CAPTIONS_ALONE = [name for name in OF_CAPTIONERS if "pictures" not in infos()[name].needs]
 
 
 def further(name: str) -> tuple[str, ...]:
@@ -266,6 +271,22 @@ def test_the_corpus_is_left_as_it_was(name):
     score(name)
     fresh = rebuilt(corpus, list(corpus))
     assert (corpus.model.digest, corpus.human.digest) == (fresh.model.digest, fresh.human.digest)
+
+
+@pytest.mark.parametrize("need", ["human captions", "objects"])
+@pytest.mark.parametrize("name", CAPTIONS_ALONE)
+def test_a_headline_is_absent_only_without_what_it_needs(name, need):
+    gone: dict[str, object] = {"human captions": {"human": ()}, "objects": {"objects": None}}[need]
+    corpus = rebuilt(cell(name).corpus(), [replace(image, **gone) for image in cell(name).corpus()])
+    words = ["metric.labels=objects"] if "labels" in settings_of(name) else []  # the default
+    if need in info(name).needs:
+        with pytest.raises(NotApplicableError):
+            compute(name, corpus, *words)
+        return
+    parts = compute(name, corpus, *words).parts
+    known = {part for part, item in parts.items() if math.isfinite(item.estimate.value)}
+    left = info(name).without.get(need)
+    assert known & {left, *HEADLINES} == ({left} if left else {*headlines(score(name))})
 
 
 def test_every_part_says_how_many_images_it_rests_on():

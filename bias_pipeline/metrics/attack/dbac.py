@@ -27,7 +27,7 @@ from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import check_excluded
 from bias_pipeline.metrics.functional import dbac
 from bias_pipeline.metrics.references import NAIR_2025
-from bias_pipeline.metrics.value_names import DIRECTIONS, PartName
+from bias_pipeline.metrics.value_names import A_TO_T, DIRECTIONS, PartName
 from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.matched import MatchedAlignment
@@ -66,6 +66,7 @@ class DBAC(Metric):
         question="tasks",
         sources={NAIR_2025: "eq. 5-8"},
         needs=("human captions",),
+        without={"objects": A_TO_T},
         cost=Cost(per_caption=0.0, per_attacked=3e-4, without_objects=0.2),
         responses={
             "a_to_t": ExpectedResponse(

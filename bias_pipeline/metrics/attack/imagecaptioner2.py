@@ -21,7 +21,7 @@ from bias_pipeline.metrics.attack.attack_runner import AttackRunner
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.base import PICTURES, Cost, EvidenceRule, MetricInfo, Part
 from bias_pipeline.metrics.references import BAKR_2023
-from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.metrics.value_names import MODEL, PartName
 from bias_pipeline.stats.bootstrap import Combination
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.text.transform import Transform, applied
@@ -71,6 +71,7 @@ class ImageCaptioner2(CaptionAttack):
         question="leakage",
         sources={BAKR_2023: "eq. 2"},
         needs=(PICTURES,),
+        without={"human captions": MODEL},
         cost=Cost(per_caption=0.0, per_attacked=1e-2),
         says={
             "score": "an attacker that also sees the masked picture is surer of the true "

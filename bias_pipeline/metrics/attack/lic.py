@@ -11,6 +11,7 @@ from typing import ClassVar
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.base import Cost, EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.references import BAKR_2023, HIROTA_2022, RELIC_2023, WANG_2019
+from bias_pipeline.metrics.value_names import MODEL
 
 
 class LIC(CaptionAttack):
@@ -38,6 +39,7 @@ class LIC(CaptionAttack):
         family="attack",
         question="leakage",
         sources={HIROTA_2022: "eq. 2-4", RELIC_2023: "eq. 1-3"},
+        without={"human captions": MODEL},
         cost=Cost(per_caption=0.0, per_attacked=3.5e-5),
         responses={
             "score": ExpectedResponse(
@@ -93,6 +95,7 @@ class Leakage(CaptionAttack):
         family="attack",
         question="leakage",
         sources={WANG_2019: "section 3", BAKR_2023: "section 3: on captions"},
+        without={"human captions": MODEL},
         cost=Cost(per_caption=0.0),
         responses={
             "score": ExpectedResponse(

@@ -46,7 +46,7 @@ class AssumedGroup(CountingMetric):
     the captioner's captions of such images that name one group and ``human`` people's, each on all
     such images that the side describes; ``score`` is the difference on the images that both
     describe (``model:paired``, ``human:paired``). Every image counts once, however many captions
-    people wrote of it. Without people's captions there is ``model`` but no ``score``.
+    people wrote of it.
 
     ``group:NAME`` is the share that names NAME, ``both`` that of captions that name several groups,
     ``both:human`` people's. With two groups ``ratio`` is how many of these captions name the first
@@ -69,6 +69,7 @@ class AssumedGroup(CountingMetric):
         sources={HENDRICKS_2018: "section 4", BAKR_2023: "section 5.5.1"},
         ours="labelled photographs and people's share are",
         images=UNSURE,
+        without={"human captions": MODEL},
         responses={
             "score": ExpectedResponse(
                 moves=("group assumed",),

@@ -94,6 +94,7 @@ class Cooccurrence(TaskMetric):
             LIN_2019: "eq. 1-3: disparity",
             HENDRICKS_2018: "distance",
         },
+        without={"human captions": MODEL},
         responses={
             "score": ExpectedResponse(moves=("object follows group",), stays=("biased people",))
         },

@@ -79,6 +79,7 @@ class DifferentialFairness(TaskMetric):
         family="counting",
         question="tasks",
         sources={FOULDS_2020: "definition 3.1 and section 4; bias amplification: section 5"},
+        without={"human captions": MODEL},
         responses={
             "score": ExpectedResponse(
                 moves=("object follows group",),

@@ -93,6 +93,7 @@ class GenderDistance(TaskMetric):
         sources={SABIR_2023: "eq. 1 and 2", ZHAO_2017: "an object's ratio"},
         ours="the difference to people is",
         needs=(WEIGHTS,),
+        without={"human captions": MODEL},
         cost=Cost(per_caption=2e-5),
         responses={
             "score": ExpectedResponse(

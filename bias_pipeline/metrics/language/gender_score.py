@@ -104,6 +104,7 @@ class GenderScore(CountingMetric):
         sources={SABIR_2023: "eq. 3"},
         ours="the difference to people is",
         needs=("objects", WEIGHTS),
+        without={"human captions": MODEL},
         cost=Cost(per_caption=0.1),
         # As measured with the default models (experiments/gender_score/planted.py).
         responses={
