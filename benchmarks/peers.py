@@ -34,6 +34,7 @@ from bias_pipeline.metrics.functional.counts import Counts
 from bias_pipeline.metrics.functional.quality import (
     bleu,
     cider_d,
+    clipped_counts,
     clipped_matches,
     closest_lengths,
     count_ngrams,
@@ -114,10 +115,11 @@ def quality() -> tuple[Numbers, Numbers]:
         scored = ngrams.take(np.arange(len(candidates)))
         others = ngrams.take(np.arange(len(candidates), len(captions)))
         owner = np.repeat(np.arange(len(references)), [len(texts) for texts in references])
-        frequencies = document_frequencies(others, owner)
-        cider = cider_d(scored, others, owner, frequencies, len(references)).mean()
+        (frequencies,) = document_frequencies(others, owner)
+        clipped = clipped_counts(scored, others, owner)
+        cider = cider_d(scored, others, owner, clipped, frequencies, len(references)).mean()
         totals = np.array([table.sum() for table in scored.tables], np.float64)
-        matches = clipped_matches(scored, others, owner).sum(axis=0)
+        matches = clipped_matches(clipped, owner, len(scored)).sum(axis=0)
         closest = closest_lengths(scored.lengths, others.lengths, owner)
         words, nearest = (np.array(each.sum(), np.float64) for each in (scored.lengths, closest))
         whole = bleu(matches, totals, words, nearest)

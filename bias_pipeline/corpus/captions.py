@@ -389,7 +389,8 @@ def ranges(starts: IntArray, lengths: IntArray | Int32Array) -> IntArray:
 def dense(codes: IntArray | Int32Array) -> IntArray:
     """The rank of each code among the distinct ones.
 
-    A table of all codes takes a tenth of the time of sorting them, where it is not too large.
+    Only distinct codes are sorted, and none where a table of all codes is not too large: sorting
+    them all takes ten times as long.
 
     Example:
         >>> dense(np.array([7, 2, 7])).tolist()
@@ -397,7 +398,12 @@ def dense(codes: IntArray | Int32Array) -> IntArray:
     """
     highest = int(codes.max(initial=-1))
     if highest > 4 * len(codes):
-        return np.unique(codes, return_inverse=True)[1]
+        import pandas as pd
+
+        numbers, distinct = pd.factorize(codes)
+        ranks = np.empty(len(distinct), np.int64)
+        ranks[np.argsort(distinct)] = np.arange(len(distinct))
+        return ranks[numbers]
     used = np.zeros(highest + 1, bool)
     used[codes] = True
     return (np.cumsum(used) - 1)[codes]

@@ -32,18 +32,16 @@ class Ngram(FeatureEncoder):
         runs = [_runs(captions, width) for width in range(1, self.order + 1)]
         sizes = np.cumsum([0, *(int(codes.max(initial=-1)) + 1 for codes in runs)])
         n_grams = int(sizes[-1])
-        cells = np.concatenate(
-            [
-                _owners(captions, width) * np.int64(n_grams) + (codes + size)
-                for width, (codes, size) in enumerate(zip(runs, sizes, strict=False), start=1)
-            ]
-        )
+        owners = [_owners(captions, width) for width in range(1, self.order + 1)]
+        grams = [codes + size for codes, size in zip(runs, sizes, strict=False)]
         del runs  # with a million captions each such array has a hundred megabytes
-        cells.sort()
-        cells = cells[np.diff(cells, prepend=-1) != 0]  # a repeated n-gram counts once
-        starts = np.searchsorted(cells, np.arange(len(captions) + 1) * np.int64(n_grams))
-        cells %= max(n_grams, 1)
-        return NgramItems(cells, starts, n_grams, self.min_count, captions.identities)
+        places = np.concatenate(owners), np.concatenate(grams)
+        shape = (len(captions), n_grams)
+        # A repeated n-gram is one cell of the table.
+        cells = sparse.coo_array((np.ones(len(places[0]), np.int8), places), shape).tocsr()
+        starts = cells.indptr.astype(np.int64)
+        grams_of_all = cells.indices.astype(np.int64)
+        return NgramItems(grams_of_all, starts, n_grams, self.min_count, captions.identities)
 
     def names(self, captions: Captions, wanted: IntArray) -> list[tuple[str, ...]]:
         """The words of n-grams.

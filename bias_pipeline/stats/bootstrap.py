@@ -6,17 +6,15 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.declared import Configurable, InnerShare, Resamples, Seed
 from bias_pipeline.io.hashing import UIntArray, poisson, random_words
+from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.shares import effective_trials, wilson
-
-if TYPE_CHECKING:
-    from bias_pipeline.stats.scores import ScoreTable
 
 LEAST_TESTED = 3  # images of a seed; ours
 MOST_VOID = 0.08  # share of resamplings without any of them; exp(-3) is below, exp(-2) above
@@ -153,7 +151,7 @@ class Bootstrap(Configurable):
         Returns:
             Name to estimate.
         """
-        images = np.unique(np.concatenate([table.images for table in tables]))
+        images = ScoreTable.images_by_group(tables)
         aligned = {id(table): table.at(images) for table in tables}  # a table may occur twice
 
         def evaluate(weights: Float64Array) -> dict[Name, Float64Array]:

@@ -67,19 +67,20 @@ class ScoreTable:
         return np.where(~known @ member > 0, np.nan, means)
 
     @cached_property
-    def _by_group(self) -> list[tuple[IntArray | None, Float64Array, Float64Array | None]]:
+    def _by_group(self) -> list[tuple[slice | IntArray, Float64Array, Float64Array | None]]:
         """For each group which images it has, their scores with 0 for NaN, and 1 where tested.
 
-        None stands for all images, and for tests of all of them.
+        Images that stand together are a slice, which is not copied; None if all were tested.
         """
         parts = []
         for group in np.unique(self.group_of[self.group_of >= 0]):
             images = np.flatnonzero(self.group_of == group)
+            first, last = int(images[0]), int(images[-1])
             values = self.values[images]
             tested = np.isfinite(values)
             parts.append(
                 (
-                    None if len(images) == len(self.images) else images,
+                    slice(first, last + 1) if last - first < len(images) else images,
                     np.where(tested, values, 0.0),
                     None if tested.all() else tested.astype(np.float64),
                 )
@@ -89,18 +90,28 @@ class ScoreTable:
     @staticmethod
     def _means(
         weights: Float64Array,
-        images: IntArray | None,
+        images: slice | IntArray,
         values: Float64Array,
         tested: Float64Array | None,
     ) -> Float64Array:
         """(B, A) each attacker's mean over a group; NaN where it has none of its images."""
-        counted = weights if images is None else weights.take(images, axis=1)
+        counted = weights[:, images] if isinstance(images, slice) else weights.take(images, axis=1)
         number = counted.sum(axis=1, keepdims=True) if tested is None else counted @ tested
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(counted @ values / number, np.float64)
 
+    @staticmethod
+    def images_by_group(tables: Sequence[ScoreTable]) -> IntArray:
+        """(I,) the images of all tables, those of one group together."""
+        images = np.unique(np.concatenate([table.images for table in tables]))
+        group_of = np.zeros(len(images), np.int64)
+        for table in tables:
+            place = np.searchsorted(images, table.images)
+            group_of[place] = np.maximum(group_of[place], table.group_of)
+        return images[np.argsort(group_of, kind="stable")]
+
     def at(self, images: IntArray) -> ScoreTable:
-        """The table with one row for each of the given images, NaN rows where untested."""
+        """The table with a row for each of the given images, in any order, NaN where untested."""
         if np.array_equal(images, self.images):
             return self
         values = np.full((len(images), self.values.shape[1]), np.nan)

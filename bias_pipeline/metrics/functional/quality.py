@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import Float64Array, Int32Array, IntArray
+from bias_pipeline.array_types import BoolArray, Float64Array, Int32Array, IntArray
 from bias_pipeline.corpus.captions import dense
 from bias_pipeline.metrics.functional.counts import share
 
@@ -44,10 +44,6 @@ class Ngrams:
     def take(self, rows: IntArray) -> Ngrams:
         """The captions of the given rows."""
         return Ngrams(tuple(table[rows] for table in self.tables), self.lengths[rows])
-
-    def as_floats(self) -> Iterator[sparse.csr_array]:
-        """The tables as float64, to compute with, one after the other."""
-        return (table.astype(np.float64) for table in self.tables)
 
 
 def count_ngrams(columns: Sequence[tuple[IntArray | Int32Array, IntArray]]) -> list[Ngrams]:
@@ -87,29 +83,46 @@ def count_ngrams(columns: Sequence[tuple[IntArray | Int32Array, IntArray]]) -> l
     return [whole.take(np.arange(a, b)) for a, b in pairwise(ends)]
 
 
-def document_frequencies(captions: Ngrams, documents: IntArray) -> list[Float64Array]:
-    """In how many documents each n-gram occurs.
+def document_frequencies(
+    captions: Ngrams, documents: IntArray, left_out: Sequence[BoolArray] = ()
+) -> list[list[Int32Array]]:
+    """In how many documents each n-gram occurs, and without some captions.
 
     Args:
         captions: R captions.
         documents: (R,) the document (image) that each belongs to.
+        left_out: any number of (R,) masks of captions that are not counted, each in turn.
 
     Returns:
-        (G_n,) for each n.
+        For all captions, then for each mask: (G_n,) for each n.
 
     Example:
         >>> texts = np.array([0, 1, 0, 0]), np.array([0, 2, 3, 4])  # "a b", "a", "a"
         >>> (ngrams,) = count_ngrams([texts])
-        >>> document_frequencies(ngrams, np.array([0, 0, 1]))[0].tolist()
-        [2.0, 1.0]
+        >>> first = np.array([True, False, False])
+        >>> whole, rest = document_frequencies(ngrams, np.array([0, 0, 1]), [first])
+        >>> whole[0].tolist(), rest[0].tolist()
+        ([2, 1], [2, 0])
     """
     known, document = np.unique(documents, return_inverse=True)
-    places = (np.ones(len(documents), np.uint16), (document, np.arange(len(documents))))
-    gather = sparse.csr_array(places, shape=(len(known), len(documents)))
-    return [  # a row of the product has an n-gram once, however often the document contains it
-        np.bincount((gather @ table).indices, minlength=table.shape[1]).astype(np.float64)
-        for table in captions.tables
-    ]
+    places = np.arange(len(documents))
+    counts: list[list[Int32Array]] = [[] for _ in (None, *left_out)]
+    for table in captions.tables:
+        contains = sparse.csr_array(
+            (np.ones_like(table.data), table.indices, table.indptr), table.shape
+        )
+        within = [  # how many captions of each document contain an n-gram
+            sparse.csr_array(
+                (np.ones(mask.sum(), np.uint16), (document[mask], places[mask])),
+                shape=(len(known), len(documents)),
+            )
+            @ contains
+            for mask in (np.ones(len(documents), bool), *left_out)
+        ]
+        for into, other in zip(counts, (None, *within[1:]), strict=True):
+            left = within[0] if other is None else within[0] - other  # a zero is not stored
+            into.append(np.bincount(left.indices, minlength=table.shape[1]).astype(np.int32))
+    return counts
 
 
 SIGMA = 6.0
@@ -146,28 +159,46 @@ def bleu(
     return scores
 
 
-def clipped_matches(candidates: Ngrams, references: Ngrams, owner: IntArray) -> Float64Array:
-    """(C, 4) n-grams of each candidate that also occur in a reference, clipped to its count.
+def clipped_counts(
+    candidates: Ngrams, references: Ngrams, owner: IntArray
+) -> tuple[sparse.csr_array, ...]:
+    """The n-grams that each reference shares with its candidate, each as often as both have it.
 
     Args:
         candidates: C captions.
         references: R captions, counted together with the candidates.
         owner: see the module.
 
+    Returns:
+        (R, G_n) for each n, which :func:`clipped_matches` and :func:`cider_d` take.
+    """
+    pairs = zip(candidates.tables, references.tables, strict=True)
+    return tuple(table[owner].minimum(reference) for table, reference in pairs)
+
+
+def clipped_matches(
+    clipped: Sequence[sparse.csr_array], owner: IntArray, n_candidates: int
+) -> Float64Array:
+    """(C, 4) n-grams of each candidate that also occur in a reference, clipped to its count.
+
+    Args:
+        clipped: see :func:`clipped_counts`.
+        owner: see the module.
+        n_candidates: C.
+
     Source: Papineni et al. 2002, section 2.1 (modified n-gram precision).
 
     Example:
-        >>> from bias_pipeline.metrics.functional.quality import count_ngrams
+        >>> from bias_pipeline.metrics.functional.quality import clipped_counts, count_ngrams
         >>> the = np.zeros(3, np.int64), np.array([0, 3])  # "the the the"
         >>> cat = np.array([0, 1, 0]), np.array([0, 2, 3])  # "the cat", "the"
         >>> one, two = count_ngrams([the, cat])
-        >>> clipped_matches(one, two, np.array([0, 0])).tolist()
+        >>> owner = np.array([0, 0])
+        >>> clipped_matches(clipped_counts(one, two, owner), owner, 1).tolist()
         [[1.0, 0.0, 0.0, 0.0]]
     """
-    matches = [
-        np.bincount(*_most(table[owner].minimum(reference), owner), minlength=len(candidates))
-        for table, reference in zip(candidates.as_floats(), references.as_floats(), strict=True)
-    ]
+    most = (_most(counts, owner) for counts in clipped)
+    matches = [np.bincount(rows, data, minlength=n_candidates) for rows, data in most]
     return np.stack(matches, axis=-1)
 
 
@@ -193,7 +224,8 @@ def cider_d(
     candidates: Ngrams,
     references: Ngrams,
     owner: IntArray,
-    frequencies: Sequence[Float64Array],
+    clipped: Sequence[sparse.csr_array],
+    frequencies: Sequence[Int32Array],
     n_documents: int,
     sigma: float = SIGMA,
 ) -> Float64Array:
@@ -208,6 +240,7 @@ def cider_d(
         candidates: C captions; each must have a reference.
         references: R captions, counted together with the candidates.
         owner: see the module.
+        clipped: see :func:`clipped_counts`.
         frequencies: (G_n,) for each n in how many documents an n-gram occurs.
         n_documents: how many documents there are.
         sigma: of the penalty on length, in words.
@@ -215,21 +248,21 @@ def cider_d(
     Source: Vedantam, Zitnick, Parikh 2015, section 5 (CIDEr-D).
 
     Example:
-        >>> from bias_pipeline.metrics.functional.quality import count_ngrams, document_frequencies
+        >>> from bias_pipeline.metrics.functional import quality
         >>> words = np.array([0, 1, 2, 3, 0, 4]), np.array([0, 4, 6])  # two captions
-        >>> (captions,) = count_ngrams([words])
+        >>> (captions,) = quality.count_ngrams([words])
         >>> documents = np.arange(2)  # each compared with itself
-        >>> frequencies = document_frequencies(captions, documents)
-        >>> cider_d(captions, captions, documents, frequencies, n_documents=2).round(6).tolist()
+        >>> (frequencies,) = quality.document_frequencies(captions, documents)
+        >>> clipped = quality.clipped_counts(captions, captions, documents)
+        >>> cider_d(captions, captions, documents, clipped, frequencies, 2).round(6).tolist()
         [10.0, 5.0]
     """
     likeness = np.zeros(len(references))
-    for counts, other, frequency in zip(
-        candidates.as_floats(), references.as_floats(), frequencies, strict=True
-    ):
+    tables = zip(candidates.tables, references.tables, clipped, frequencies, strict=True)
+    for counts, other, shared, frequency in tables:
         weights = np.log(n_documents / np.maximum(frequency, 1.0)) ** 2
-        overlap = (counts[owner].minimum(other) * other) @ weights
-        norms = np.sqrt((counts**2) @ weights)[owner] * np.sqrt((other**2) @ weights)
+        overlap = shared.astype(np.float64).multiply(other) @ weights
+        norms = _norms(counts, weights)[owner] * _norms(other, weights)
         likeness += np.divide(overlap, norms, out=np.zeros(len(norms)), where=norms > 0)
     apart = candidates.lengths[owner] - references.lengths
     likeness *= CIDER_SCALE / len(ORDERS) * np.exp(-(apart**2) / (2 * sigma**2))
@@ -239,6 +272,14 @@ def cider_d(
         for each in (likeness, np.ones(len(owner)))
     )
     return share(total, count)
+
+
+def _norms(counts: sparse.csr_array, weights: Float64Array) -> Float64Array:
+    """(C,) length of each caption's vector of weighted counts."""
+    squares = sparse.csr_array(
+        (counts.data.astype(np.float64) ** 2, counts.indices, counts.indptr), counts.shape
+    )
+    return np.sqrt(np.asarray(squares @ weights))
 
 
 def _most(counts: sparse.csr_array, owner: IntArray) -> tuple[IntArray, Float64Array]:

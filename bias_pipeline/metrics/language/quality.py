@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.array_types import BoolArray, Float64Array, Int32Array, IntArray
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import NotApplicableError
@@ -33,6 +34,7 @@ from bias_pipeline.metrics.functional.quality import (
     Ngrams,
     bleu,
     cider_d,
+    clipped_counts,
     clipped_matches,
     closest_lengths,
     count_ngrams,
@@ -136,7 +138,8 @@ class Quality(CountingMetric):
                 f"captioner {view.corpus.captioner!r}: no image with a group and a caption of the "
                 "model has human captions to compare it with"
             )
-        folds = self._folds(described, sets)
+        documents = sets[MODEL] if self.documents == "scored" else view.has("human")
+        folds = self._folds(described, sets, documents)
         tables = {name: table for of_side in folds.values() for name, table in of_side.items()}
         values = _Values(
             view.groups, {part: tuple(tables_of_side) for part, tables_of_side in folds.items()}
@@ -148,16 +151,22 @@ class Quality(CountingMetric):
             parts[METEOR] = ValueBasis(sets[MODEL])
             notes += [] if has_meteor() else [METEOR_ABSENT]
         about = parts.get(SCORE, parts[MODEL])
-        audit = {"documents": self.documents, "n_documents": described.n_documents(self, sets)}
+        audit = {"documents": self.documents, "n_documents": int(documents.sum())}
         return CountSpec(tables, values.of, about, parts, audit, notes)
 
     def _folds(
-        self, described: _Described, sets: Mapping[PartName, BoolArray]
+        self, described: _Described, sets: Mapping[PartName, BoolArray], documents: BoolArray
     ) -> dict[PartName, dict[str, sparse.csr_array]]:
-        """Each side's tables of sums, one for each caption position left out."""
+        """Each side's tables of sums, one for each caption position left out.
+
+        Args:
+            described: all captions.
+            sets: part to the images it rests on.
+            documents: (N,) images that give the document frequencies.
+        """
         folds: dict[PartName, dict[str, sparse.csr_array]] = {part: {} for part in sets}
-        for left_out in (None, *range(self.positions)):
-            frequencies = described.frequencies(self, left_out, sets)
+        frequencies = described.frequencies(documents, self.positions)
+        for left_out, counts in zip((None, *range(self.positions)), frequencies, strict=True):
             done: dict[bytes, sparse.csr_array] = {}  # people's captions are often the same twice
             for part in [part for part in sets if (part == MODEL) == (left_out is None)]:
                 scored = described.candidates(part, sets[part], left_out or 0)
@@ -165,9 +174,8 @@ class Quality(CountingMetric):
                     continue
                 rows = scored.tobytes()
                 if rows not in done:
-                    done[rows] = described.crossing(
-                        self._sums(described, scored, left_out, frequencies)
-                    )
+                    sums = self._sums(described, scored, left_out, counts, int(documents.sum()))
+                    done[rows] = described.crossing(sums)
                 folds[part][key(part, left_out or 0)] = done[rows]
         return folds
 
@@ -176,7 +184,8 @@ class Quality(CountingMetric):
         described: _Described,
         scored: IntArray,
         left_out: int | None,
-        frequencies: tuple[list[Float64Array], int],
+        frequencies: list[Int32Array],
+        n_documents: int,
     ) -> Float64Array:
         """(N, 12) a row an image: 1, CIDEr-D, length, closest length, matches, n-grams.
 
@@ -184,7 +193,8 @@ class Quality(CountingMetric):
             described: all captions.
             scored: rows of the candidates, at most one an image.
             left_out: position of the human captions that are no references, if any.
-            frequencies: see :meth:`_Described.frequencies`.
+            frequencies: of each n-gram in the documents, for each n.
+            n_documents: how many there are.
         """
         images = described.images
         rows = described.references(images[scored], left_out)
@@ -197,10 +207,12 @@ class Quality(CountingMetric):
             references = described.ngrams.take(rows[start:end])
             its_owner = owner[start:end] - first
             closest = closest_lengths(candidates.lengths, references.lengths, its_owner)
-            cider = cider_d(candidates, references, its_owner, *frequencies, self.sigma)
+            pairs = candidates, references, its_owner
+            clipped = clipped_counts(*pairs)
+            cider = cider_d(*pairs, clipped, frequencies, n_documents, self.sigma)
             plain = np.stack([np.ones(len(block)), cider, candidates.lengths, closest], axis=-1)
             totals = np.stack([np.asarray(t.sum(axis=1)) for t in candidates.tables], axis=-1)
-            matches = clipped_matches(candidates, references, its_owner)
+            matches = clipped_matches(clipped, its_owner, len(block))
             table[images[block]] = np.concatenate([plain, matches, totals], axis=-1)
         return table
 
@@ -293,23 +305,24 @@ class _Described:
             wanted[self.images] & (self.positions >= 0) & (self.positions != left_out)
         )
 
-    def frequencies(
-        self, metric: Quality, left_out: int | None, sets: Mapping[PartName, BoolArray]
-    ) -> tuple[list[Float64Array], int]:
-        """Document frequencies without the position left out, and the number of documents."""
-        documents = self.documents(metric, sets)
-        rows = self.references(np.flatnonzero(documents), left_out)
+    def frequencies(self, documents: BoolArray, positions: int) -> list[list[Int32Array]]:
+        """Document frequencies of human captions: of all, then without each position in turn.
+
+        Args:
+            documents: (N,) the images that count.
+            positions: how many there are.
+        """
+        rows = self.references(np.flatnonzero(documents), None)
         blocks = np.split(rows, np.flatnonzero(np.diff(self.images[rows] // _TOGETHER)) + 1)
-        each = [document_frequencies(self.ngrams.take(b), self.images[b]) for b in blocks]
-        return [np.sum(counts, axis=0) for counts in zip(*each, strict=True)], int(documents.sum())
-
-    def documents(self, metric: Quality, sets: Mapping[PartName, BoolArray]) -> BoolArray:
-        """(N,) images that give the document frequencies."""
-        return self.view.has("human") if metric.documents == "corpus" else sets[MODEL]
-
-    def n_documents(self, metric: Quality, sets: Mapping[PartName, BoolArray]) -> int:
-        """How many images give the document frequencies."""
-        return int(self.documents(metric, sets).sum())
+        totals: list[list[Int32Array]] = []
+        for block in blocks:
+            left_out = [self.positions[block] == k for k in range(positions)]
+            ngrams = self.ngrams.take(block)
+            counts = document_frequencies(ngrams, self.images[block], left_out)
+            totals = totals or [[np.zeros_like(n) for n in of_all] for of_all in counts]
+            for total, count in zip(chain(*totals), chain(*counts), strict=True):
+                total += count
+        return totals
 
     def crossing(self, sums: Float64Array) -> sparse.csr_array:
         """(N, K * C) sums in the columns of each image's group."""

@@ -14,6 +14,7 @@ from bias_pipeline.metrics.functional.quality import (
     Ngrams,
     bleu,
     cider_d,
+    clipped_counts,
     clipped_matches,
     closest_lengths,
     count_ngrams,
@@ -44,9 +45,11 @@ def scored(candidates: list[str], references: list[list[str]]) -> tuple[list[flo
     c, r = numbered(candidates, [text for texts in references for text in texts])
     totals = np.stack([table.sum(axis=1) for table in c.tables], axis=-1).sum(axis=0)
     closest = closest_lengths(c.lengths, r.lengths, owner)
-    whole = bleu(clipped_matches(c, r, owner).sum(axis=0), totals, c.lengths.sum(), closest.sum())
-    frequencies = document_frequencies(r, owner)
-    return whole.tolist(), cider_d(c, r, owner, frequencies, len(candidates)).tolist()
+    clipped = clipped_counts(c, r, owner)
+    matches = clipped_matches(clipped, owner, len(c)).sum(axis=0)
+    whole = bleu(matches, totals, c.lengths.sum(), closest.sum())
+    (frequencies,) = document_frequencies(r, owner)
+    return whole.tolist(), cider_d(c, r, owner, clipped, frequencies, len(candidates)).tolist()
 
 
 # --- worked cases
@@ -57,7 +60,8 @@ def test_the_papers_example_of_clipping():
     the = "the the the the the the the"
     owner = np.zeros(2, np.int64)
     c, r = numbered([the], ["the cat is on the mat", "there is a cat on the mat"])
-    assert clipped_matches(c, r, owner)[0, :2].tolist() == [2, 0]
+    matches = clipped_matches(clipped_counts(c, r, owner), owner, 1)
+    assert matches[0, :2].tolist() == [2, 0]
 
 
 def test_the_papers_example_of_precision():
@@ -75,7 +79,9 @@ def test_the_papers_example_of_precision():
     ]
     for text, matches in ((good, [17, 10]), (poor, [8, 1])):
         c, r = numbered([text], references)
-        assert clipped_matches(c, r, np.zeros(3, np.int64))[0, :2].tolist() == matches
+        owner = np.zeros(3, np.int64)
+        outcome = clipped_matches(clipped_counts(c, r, owner), owner, 1)
+        assert outcome[0, :2].tolist() == matches
 
 
 def test_bleu_penalises_short_captions_and_is_absent_of_those_too_short_for_an_order():
@@ -281,3 +287,13 @@ def test_meteor_of_a_right_caption_is_above_that_of_a_wrong_one():
 def test_settings_out_of_range_are_refused(option):
     with pytest.raises(UsageError, match=next(iter(option))):
         Quality(GENDER, FEW, **option)
+
+
+def test_document_frequencies_without_a_caption_are_those_of_the_rest():
+    texts = ["a dog a dog", "a cat", "a dog", "the dog", "a cat runs"]
+    (whole,) = numbered(texts)
+    documents, first = np.array([0, 0, 1, 1, 2]), np.array([1, 0, 1, 0, 1], bool)
+    rest = whole.take(np.flatnonzero(~first))
+    _, without = document_frequencies(whole, documents, [first])
+    (alone,) = document_frequencies(rest, documents[~first])
+    assert [n.tolist() for n in without] == [n.tolist() for n in alone]
