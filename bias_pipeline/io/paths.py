@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.errors import ResourceError, UsageError, nearest_name
 
 
 def conf_dir() -> Path:
@@ -47,6 +47,18 @@ def user_cache() -> Path:
 def choices_of(folder: Path) -> list[str]:
     """The choices of a configuration group; a file that others share starts with an underscore."""
     return sorted(path.stem for path in folder.glob("[!_]*.yaml"))
+
+
+def nearest_folder(path: Path) -> str:
+    """The folder whose path differs from an absent one in one name that is like it; or empty."""
+    absent = next(place for place in (*reversed(path.parents), path) if not place.exists())
+    rest = path.relative_to(absent)
+    try:
+        others = [place for place in absent.parent.iterdir() if (place / rest).is_dir()]
+    except OSError:  # not a folder, or not a readable one
+        return ""
+    near = nearest_name(absent.name, [place.name for place in others])
+    return str(absent.parent / near / rest) if near else ""
 
 
 def safe_name(stem: str) -> str:

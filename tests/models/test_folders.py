@@ -49,6 +49,25 @@ def test_every_kind_of_vocabulary_will_do(tmp_path, files):
     require_vocabulary(tmp_path, files)
 
 
+@pytest.mark.parametrize(
+    "name", ["fits/sta", "./fits/sta", "fits/sta/", "fitz/./sat", "./fitz/sat"]
+)
+def test_a_misspelt_folder_is_told_with_the_one_that_was_meant(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fits" / "sat").mkdir(parents=True)
+    with pytest.raises(ResourceError) as refused:
+        find_pretrained(name, None)
+    assert str(refused.value) == f"model {name}: there is no such folder; did you mean 'fits/sat'?"
+
+
+def test_a_name_that_may_be_a_misspelt_folder_is_told_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_model").mkdir()
+    message = r"neither a folder at .* did you mean 'my_model'.* models prefetch my_modl"
+    with pytest.raises(ResourceError, match=message):
+        find_pretrained("my_modl", None)
+
+
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "preprocessor_config.json"])
 def test_a_file_that_is_absent_is_named_with_its_folder(folder, name):
     (folder / name).unlink()
