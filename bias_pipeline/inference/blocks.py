@@ -105,12 +105,15 @@ class BlockStore:
 
     def has(self, ids: Sequence[str], stamps: Sequence[int]) -> bool:
         """Whether a block is finished for exactly these contents."""
-        return self.stamps(ids) == list(stamps)
+        return [stamp for stamp, _ in self.outcomes(ids).values()] == list(stamps)
 
-    def stamps(self, ids: Sequence[str]) -> list[int] | None:
-        """The stamps of a block, None if it is absent or damaged."""
+    def outcomes(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
+        """Image to its stamp and why it has no value; empty if the block is absent or damaged."""
         table = self.read(ids)
-        return None if table is None else list(table["stamp"].to_pylist())
+        if table is None:
+            return {}
+        fields = zip(table["stamp"].to_pylist(), table["reason"].to_pylist(), strict=True)
+        return dict(zip(ids, fields, strict=True))
 
     def read(self, ids: Sequence[str]) -> pa.Table | None:
         """Columns ``id stamp value reason`` of a block, None if it is absent or damaged.

@@ -63,6 +63,7 @@ class ProgressCounts:
     empty: int = 0  # empty texts among them
     seconds: float = 0.0  # for them, without loading the model
     unreadable: dict[str, str] = field(default_factory=dict)  # image to reason
+    failed_before: dict[str, str] = field(default_factory=dict)  # the same, of earlier starts
 
     def add(self, outcomes: Mapping[str, Any]) -> None:
         """Count images that were described, or why they could not be."""
@@ -99,8 +100,11 @@ class ProgressCounts:
             lines.append(f"{self.described} {noun} in {self.seconds:.1f} s: {rate:.1f} {noun}/s")
         if self.empty:
             lines.append(f"{self.empty} have an empty text")
-        if self.unreadable:
-            lines.append(f"{len(self.unreadable)} have no result: {first_reasons(self.unreadable)}")
+        if failed := {**self.failed_before, **self.unreadable}:
+            lines.append(
+                f"{len(failed)} have no result: {first_reasons(failed)}; the next start tries "
+                "them again (a broken file only after it has changed)"
+            )
         return lines
 
 
@@ -166,9 +170,11 @@ def remaining(
     tally = ProgressCounts(len(share))
     left = []
     for ids in share:
-        known = store.stamps(ids)
-        before = dict(zip(ids, known, strict=True)) if known is not None else {}
+        known = store.outcomes(ids)
+        before = {image: stamp for image, (stamp, _) in known.items()}
         outdated = [image for image in ids if before.get(image) != stamps[image]]
+        reasons = {image: reason for image, (_, reason) in known.items() if reason is not None}
+        tally.failed_before |= {i: reasons[i] for i in reasons if before[i] == stamps[i]}
         tally.finished += not outdated
         wanted = [image for image in outdated if image in allowed]
         for image in set(wanted) & before.keys():

@@ -162,7 +162,8 @@ def test_a_broken_photo_is_missing_when_all_is_gathered_and_changes_no_other(
 ):
     folder = Path(shutil.copytree(photos, "broken"))
     break_some(folder)
-    assert "3 have no result: " in ok(*command.line(folder))
+    for _ in range(2):  # what was tried before is named again
+        assert "3 have no result: " in ok(*command.line(folder))
     printed = ends(3, *command.gather())
     assert "3 images are missing, 0 of them not computed yet" in printed
     assert {path.name for path in Path("out").glob("*.*")} == {"missing.csv"}
