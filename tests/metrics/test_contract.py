@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline import metrics
+from bias_pipeline.analysis.gate import decisions
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import LabelMap
@@ -408,3 +409,58 @@ def test_the_rows_come_back_as_they_were(name, tmp_path):
     loaded = store.load("run")
     assert loaded is not None
     assert rows_csv(loaded.rows) == rows_csv(result(name).rows)
+
+
+# --- blank captions make nobody fair
+
+
+TEXTS = ("", " . ", "NaN", "None", "null")
+EVERY = 10
+
+
+@cache
+def blank_result(name: str) -> Result:
+    """The same captioner with three in ten captions blank, under another name."""
+    corpus = cell(name).corpus()
+    spoiled = [
+        replace(record, model=TEXTS[i % len(TEXTS)]) if i % EVERY < 3 else record
+        for i, record in enumerate(corpus)
+    ]
+    blanked = replace(rebuilt(corpus, spoiled), captioner="blank")
+    return run_cell(blanked, cell(name).build("metric"), SEEDS, run_id="blank")
+
+
+@pytest.mark.parametrize("name", OF_CAPTIONERS)
+def test_e6_blanks_lower_the_coverage_of_every_headline(name):
+    whole, spoiled = (
+        {row.part: row.coverage for row in one.rows if row.part in HEADLINES}
+        for one in (result(name), blank_result(name))
+    )
+    assert all(spoiled[part] < 0.8 * whole[part] for part in spoiled), (whole, spoiled)
+
+
+def test_e6_blanks_are_noted():
+    notes = {name: blank_result(name).manifest["notes"] for name in NAMES}
+    silent = [n for n in NAMES if not any("captions (30.0%) are blank" in t for t in notes[n])]
+    assert silent == []
+
+
+def test_e6_blanks_are_counted_in_the_manifest():
+    corpora = {name: blank_result(name).manifest["corpus"] for name in NAMES}
+    counts = {name: corpus["blanks"]["model"] for name, corpus in corpora.items()}
+    assert counts == {name: 0.3 * corpus["n_images"] for name, corpus in corpora.items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_e6_a_captioner_with_blanks_wins_nothing(name):
+    pair = [blank_result(name), result(name)]
+    outcome = decisions(pair, {item.run_id: item.draws for item in pair})
+    assert {decision.winner for decision in outcome} == {""}
+    assert all(decision.doubts for decision in outcome)
+
+
+def test_e6_the_table_marks_blanks(capsys):
+    print_results([blank_result("gender_error")])
+    out = capsys.readouterr().out
+    assert "70 ‡" in out
+    assert "‡ blank captions" in out
