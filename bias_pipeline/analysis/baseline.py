@@ -11,7 +11,7 @@ import base64
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +73,26 @@ def _packed(draws: Draws) -> dict[str, Any]:
     }
 
 
-def read(path: Path) -> list[Result]:
-    """The results of a baseline file, with their draws.
+@dataclass(frozen=True)
+class Baseline:
+    """What a baseline file says of its captioner."""
+
+    file: Path
+    results: Sequence[Result]  # with their draws
+    skipped: Mapping[str, str]  # cell, as `metric=lic attribute=age`, to why it does not apply
+
+    def reason(self, metric: str, attribute: str) -> tuple[str, str] | None:
+        """A skipped cell of a metric and an attribute, and why; None if none was skipped."""
+        for cell, reason in self.skipped.items():
+            settings = dict(word.partition("=")[::2] for word in cell.split())
+            named = settings.get("metric"), settings.get("attribute", attribute)
+            if named == (metric, attribute):
+                return cell, reason
+        return None
+
+
+def read(path: Path) -> Baseline:
+    """What a baseline file says.
 
     Raises:
         ResourceError: if it is absent.
@@ -84,8 +102,10 @@ def read(path: Path) -> list[Result]:
     try:
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
-        records = checked(unsealed(content, within="about")["results"], list, "results")
-        return [_result(record) for record in records]
+        body = unsealed(content, within="about")
+        records = checked(body["results"], list, "results")
+        skipped = {str(one["cell"]): str(one["reason"]) for one in body.get("skipped", ())}
+        return Baseline(path, [_result(record) for record in records], skipped)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise DataError(f"{path}: is not {_WHAT} ({error}); write it again") from error
 
@@ -110,25 +130,43 @@ def _unpacked(packed: Mapping[str, Any]) -> Draws:
     )
 
 
-def compare_to_baseline(results: Sequence[Result], baseline: Sequence[Result]) -> list[Result]:
+def compare_to_baseline(
+    results: Sequence[Result], baseline: Baseline
+) -> tuple[list[Result], dict[str, str]]:
     """The baseline's result for each result of a captioner.
 
     Returns:
-        The same metrics and attributes, in the same order; renamed if both have the same name.
+        The same metrics and attributes, in the same order, renamed if both have the same name; and
+        cells that the baseline skipped, to the reason.
+
+    Raises:
+        DataError: if the baseline was written without a metric, or cannot be paired.
     """
     names = {result.rows[0].captioner for result in results}
-    return [_renamed(_match(result, baseline), names) for result in results]
+    matches: list[Result] = []
+    skipped: dict[str, str] = {}
+    for result in results:
+        key = _metric_and_attribute(result)
+        same = [earlier for earlier in baseline.results if _metric_and_attribute(earlier) == key]
+        if same:
+            matches.append(_renamed(_match(result, same), names))
+        elif passed_over := baseline.reason(*key):
+            skipped |= [passed_over]
+        else:
+            raise _absent(key, baseline)
+    return matches, skipped
 
 
-def _match(result: Result, baseline: Sequence[Result]) -> Result:
-    row = result.rows[0]
-    what = f"{row.metric} of {row.attribute}"
-    same = [r for r in baseline if _metric_and_attribute(r) == _metric_and_attribute(result)]
-    if not same:
-        available = ", ".join(
-            dict.fromkeys(" of ".join(_metric_and_attribute(r)) for r in baseline)
-        )
-        raise DataError(f"the baseline has no {what}, only {available}; write it with this metric")
+def _absent(key: tuple[str, str], baseline: Baseline) -> DataError:
+    known = dict.fromkeys(" of ".join(_metric_and_attribute(r)) for r in baseline.results)
+    return DataError(
+        f"{baseline.file}: was written without {' of '.join(key)}; it has {', '.join(known)}. "
+        f"Write it again with metric={key[0]} attribute={key[1]}, or compare without it"
+    )
+
+
+def _match(result: Result, same: Sequence[Result]) -> Result:
+    what = " of ".join(_metric_and_attribute(result))
     differing = [_differing(result, other) for other in same]
     if all(differing):
         seeds = ",".join(map(str, same[0].rows[0].seeds))

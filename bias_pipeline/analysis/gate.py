@@ -22,6 +22,7 @@ from bias_pipeline.analysis.compare import (
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.analysis.power import detectable
+from bias_pipeline.analysis.verdict import JUDGED
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
 from bias_pipeline.results.rows import Result, Row
@@ -278,8 +279,8 @@ def _doubts(
     if not all("readings" in _reading(result) for result in pair):
         return ["these results are of an earlier version; run their cells again"]
     if reading is None:
-        mentions = _reading(pair[0]).get("question") == "mentions"
-        return [conclusion_checks.NOT_JUDGED if mentions else conclusion_checks.NO_RULE]
+        judged = _reading(pair[0]).get("question") in JUDGED
+        return [conclusion_checks.NO_RULE if judged else conclusion_checks.NOT_JUDGED]
     rows = {result.rows[0].captioner: _row(result, reading.part) for result in pair}
     reasons = [
         f"{name}: {text}"

@@ -73,12 +73,15 @@ def compare_command(words: Sequence[str]) -> int:
             f"{len(set(names))}"
         )
     check_places(options.json, options.junit)
-    earlier = baseline.read(options.baseline) if options.baseline else []
+    earlier = baseline.read(options.baseline) if options.baseline else None
     folders = [_folder(name) for name in names]
     results, skipped = (_stored(folders), {}) if all(folders) else _computed(names, rest)
     first = [r for r in results if r.rows[0].captioner == results[0].rows[0].captioner]
     if earlier:
-        results += baseline.compare_to_baseline(first, earlier)
+        others, passed_over = baseline.compare_to_baseline(first, earlier)
+        for cell_name, reason in passed_over.items():
+            print_out(f"skipped: {cell_name}, in {earlier.file}: {reason}")
+        results, skipped = [*results, *others], {**skipped, **passed_over}
     limits = Limits(coverage=options.least_coverage, speech=options.alike)
     comparison = compared(results, margin=options.margin, limits=limits, skipped=skipped)
     for sentence in comparison.namesakes:

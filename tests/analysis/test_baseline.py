@@ -1,13 +1,14 @@
 """A captioner is held against a file of results as it is against the captions themselves."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import bias_pipeline as bp
-from bias_pipeline.analysis.baseline import compare_to_baseline, read, stored
+from bias_pipeline.analysis.baseline import Baseline, compare_to_baseline, read, stored
 from bias_pipeline.analysis.gate import compared
 from bias_pipeline.errors import DataError
 from bias_pipeline.results.rows import Result
@@ -15,6 +16,7 @@ from bias_pipeline.results.rows import Result
 LABELS = ["male", "female"] * 20
 OLD = ["a man", "a woman"] * 10 + ["a man", "a man"] * 10
 NEW = ["a man", "a woman"] * 20
+OLD_FILE = Path("old.json")
 
 
 def scored(captions: list[str], *, metric: str = "gender_error", **settings: Any) -> Result:
@@ -33,7 +35,7 @@ def test_it_decides_as_the_captions_do(baseline):
     new = scored(NEW)
     old = scored(OLD, captioner="mine (baseline)")
     direct = compared([new, old]).lines()
-    by_file = compared([new, *compare_to_baseline([new], read(baseline))]).lines()
+    by_file = compared([new, *compare_to_baseline([new], read(baseline))[0]]).lines()
     pair = "mine (baseline)", "mine_baseline"  # names of files are plainer
     assert [{**line, "other": pair[0]} for line in direct] == by_file
     assert by_file[0]["winner"] == "first"
@@ -45,7 +47,11 @@ def test_it_decides_as_the_captions_do(baseline):
         ({"labels": ["male", "female"] * 19 + ["female", "male"]}, "images, labels, objects"),
         ({"human": [["a man"], ["a lady"]] * 20}, "human captions"),
         ({"stats": {"resamples": 30}}, r"settings \(stats\)"),
-        ({"metric": "gender_ratio"}, "has no gender_ratio of gender, only gender_error"),
+        (
+            {"metric": "gender_ratio"},
+            "old.json: was written without gender_ratio of gender; it has gender_error of gender. "
+            "Write it again with metric=gender_ratio attribute=gender, or compare without it",
+        ),
     ],
 )
 def test_what_was_not_made_alike_is_refused(baseline, settings, message):
@@ -54,20 +60,35 @@ def test_what_was_not_made_alike_is_refused(baseline, settings, message):
 
 
 def test_seeds_play_no_part_where_nothing_is_trained_nor_do_places(baseline, tmp_path):
-    assert compare_to_baseline([scored(NEW, seeds=3, out=tmp_path)], read(baseline))
+    assert compare_to_baseline([scored(NEW, seeds=3, out=tmp_path)], read(baseline))[0]
 
 
 def test_attackers_need_the_same_seeds():
     old = scored(OLD, metric="leakage", seeds=2)
     with pytest.raises(DataError, match=r"seeds differ; add seeds=\[0,12\]"):
-        compare_to_baseline([scored(NEW, metric="leakage", seeds=3)], [old])
+        compare_to_baseline([scored(NEW, metric="leakage", seeds=3)], Baseline(OLD_FILE, [old], {}))
 
 
 def test_results_of_an_earlier_version_are_refused(baseline):
     new = scored(NEW)
     del new.manifest["corpus"]["reference"]
     with pytest.raises(DataError, match="images"):
-        compare_to_baseline([new], [new])
+        compare_to_baseline([new], Baseline(OLD_FILE, [new], {}))
+
+
+@pytest.mark.parametrize("cell", ["metric=gender_ratio", "attribute=gender metric=gender_ratio"])
+def test_what_the_earlier_captioner_could_not_be_scored_by_is_skipped(baseline, cell):
+    earlier = replace(read(baseline), skipped={cell: "it names no group"})
+    results = [scored(NEW), scored(NEW, metric="gender_ratio")]
+    matches, skipped = compare_to_baseline(results, earlier)
+    assert [match.rows[0].metric for match in matches] == ["gender_error"]
+    assert skipped == {cell: "it names no group"}
+
+
+def test_what_was_skipped_for_another_attribute_is_refused(baseline):
+    earlier = replace(read(baseline), skipped={"attribute=age metric=gender_ratio": "no groups"})
+    with pytest.raises(DataError, match="written without gender_ratio of gender"):
+        compare_to_baseline([scored(NEW, metric="gender_ratio")], earlier)
 
 
 def test_a_changed_file_is_refused(baseline, tmp_path):

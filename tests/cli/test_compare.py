@@ -175,7 +175,9 @@ def test_a_metric_that_does_not_apply_is_in_the_json_file(ok, files, words, tmp_
     assert "attackers need two groups" in skipped["reason"]
 
 
-def test_a_metric_that_asks_for_too_many_images_of_one_is_skipped(ok, files, words, monkeypatch):
+@pytest.fixture
+def refused(monkeypatch) -> str:
+    """The pattern of what is said where ``group_accuracy`` has too few images of ``amplifier``."""
     computed = GroupAccuracy.compute
 
     def compute(self, corpus, *, splits):
@@ -184,9 +186,23 @@ def test_a_metric_that_asks_for_too_many_images_of_one_is_skipped(ok, files, wor
         return computed(self, corpus, splits=splits)
 
     monkeypatch.setattr(GroupAccuracy, "compute", compute)
+    return r"skipped: metric=group_accuracy captioner=.*: metric\.k="
+
+
+def test_a_metric_that_asks_for_too_many_images_of_one_is_skipped(ok, files, words, refused):
     captioners = [str(files / name / "results.json") for name in BIASED[::-1]]
     output = ok("compare", *captioners, *words, "metric=gender_error,group_accuracy")
-    assert re.search(r"skipped: metric=group_accuracy captioner=.*amplifier.*: metric\.k=", output)
+    assert re.search(refused, output)
+
+
+def test_a_baseline_that_skipped_a_metric_decides_as_captions_do(ok, files, words, refused):
+    old, new = (str(files / name / "results.json") for name in BIASED)
+    words = [*words, "metric=gender_error,group_accuracy", "stats.resamples=120"]
+    ok("compare", old, new, *words, "--json", "x.json")
+    outputs = [ok("compare", new, *pair, *words) for pair in [(old,), ("--baseline", "x.json")]]
+    assert [bool(re.search(refused, output)) for output in outputs] == [True, True]
+    decided = [re.findall(r"\(difference .*\)", output) for output in outputs]
+    assert decided[0] == decided[1] != []
 
 
 def test_a_metric_that_does_not_apply_to_the_first_decides_nothing(ok, files, words):
