@@ -33,7 +33,7 @@ from tests.lic_folder import entries
 
 N_IMAGES = 1000
 TIME_S = 3600.0
-TOLD = 12  # lines of what a failed command printed
+LAST_LINES = 12  # lines of what a failed command printed
 
 
 def _slurm_answers() -> bool:
@@ -198,7 +198,9 @@ def outcome(folder: Path, command: str, exported: Sequence[str]) -> Outcome:
     if done.returncode in allowed:
         return Outcome("ok", seconds=seconds)
     printed = done.stdout.splitlines()  # the error may stand before what was buffered
-    last_lines = [line for line in printed[:-TOLD] if line.startswith("error")] + printed[-TOLD:]
+    last_lines = [line for line in printed[:-LAST_LINES] if line.startswith("error")] + printed[
+        -LAST_LINES:
+    ]
     return Outcome("FAILED", "\n".join([f"exit code {done.returncode}", *last_lines]), seconds)
 
 

@@ -44,7 +44,7 @@ USED = {
     "wandb-workspaces": ["wandb_workspaces.workspaces.internal View from_name"],
 }
 # The last release that all of it was seen in.
-SEEN = {
+CHECKED = {
     "hydra-core": "1.3",
     "omegaconf": "2.3",
     "pytorch-lightning": "2.",
@@ -65,7 +65,7 @@ def test_a_private_part_that_we_use_is_there(package, part):
     attribute = getattr(importlib.import_module(module), name, None)
     assert hasattr(attribute, member), (
         f"{package} {version(package)} has no {module}.{name}.{member}; it was last seen in "
-        f"{SEEN[package]}*"
+        f"{CHECKED[package]}*"
     )
 
 
@@ -76,6 +76,6 @@ def test_every_private_module_that_we_name_is_listed():
     assert {item for item in named if not any(item.startswith(known) for known in listed)} == set()
 
 
-@pytest.mark.parametrize("package", SEEN)
+@pytest.mark.parametrize("package", CHECKED)
 def test_the_release_is_one_that_they_were_seen_in(package):
-    assert version(package).startswith(SEEN[package])
+    assert version(package).startswith(CHECKED[package])

@@ -52,7 +52,7 @@ def name_of(path: Path) -> str:
 
 
 FILES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-OWN = [name for name in FILES if "." in name]
+IN_PACKAGES = [name for name in FILES if "." in name]
 
 
 @cache
@@ -64,7 +64,7 @@ def imported(module: str) -> frozenset[str]:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 modules.add(full if full in FILES else str(node.module))
-    return frozenset(modules & set(OWN)) - {module}
+    return frozenset(modules & set(IN_PACKAGES)) - {module}
 
 
 def room(module: str) -> str:
@@ -74,19 +74,19 @@ def room(module: str) -> str:
 def test_imports_point_left():
     assert [
         f"{module} imports {other}"
-        for module in OWN
+        for module in IN_PACKAGES
         for other in sorted(imported(module))
         if room(other) != room(module) and RANK[room(other)] >= RANK[room(module)]
     ] == []
 
 
 def test_every_room_has_a_layer():
-    assert {room(module) for module in OWN} == set(RANK)
+    assert {room(module) for module in IN_PACKAGES} == set(RANK)
 
 
 def test_no_files_import_each_other_in_a_circle():
     try:
-        TopologicalSorter({module: imported(module) for module in OWN}).prepare()
+        TopologicalSorter({module: imported(module) for module in IN_PACKAGES}).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(error.args[1]))
 

@@ -3,13 +3,14 @@
 import ast
 import re
 from collections.abc import Iterator
+from doctest import DocTestParser
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 PLACEHOLDERS = frozenset(("own", "found", "told", "seen", "asked", "meant", "said", "kept", "held"))
-WORD = re.compile(rf"\b({'|'.join(PLACEHOLDERS)})\b")
+WORD = re.compile(rf"(?i)(?<![a-z0-9])({'|'.join(PLACEHOLDERS)})(?![a-z0-9])")
 TREES = ("bias_pipeline", "experiments", "benchmarks", "tests")
 
 
@@ -25,11 +26,25 @@ def identifiers(tree: ast.AST) -> Iterator[tuple[str, int]]:
                 yield name, node.lineno
 
 
+def examples(tree: ast.AST) -> Iterator[tuple[ast.AST, int]]:
+    """The code in the docstrings of a module, with the line of the docstring."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and ">>>" in node.value:
+            for example in DocTestParser().get_examples(node.value):
+                yield ast.parse(example.source), node.lineno
+
+
 def placeholders(source: str) -> list[int]:
-    """The lines of a module that bind a placeholder."""
+    """The lines of a module that bind a placeholder, in capitals or between underscores too.
+
+    An example in a docstring counts at the docstring's first line.
+    """
     if not WORD.search(source):  # parsing all files takes seconds
         return []
-    return sorted(line for name, line in identifiers(ast.parse(source)) if name in PLACEHOLDERS)
+    tree = ast.parse(source)
+    names = [*identifiers(tree)]
+    names += [(name, line) for code, line in examples(tree) for name, _ in identifiers(code)]
+    return sorted(line for name, line in names if name.strip("_").lower() in PLACEHOLDERS)
 
 
 @pytest.mark.parametrize("tree", TREES)
@@ -56,6 +71,10 @@ def test_names_say_what_a_value_is(tree):
         "import json as own",
         "a.own = 1",
         "lambda own: 1",
+        "KEPT = 5",
+        "class _Found: pass",
+        "def _meant(): pass",
+        "'''An example.\n\n{} told = 1\n'''".format(">" * 3),  # not this file's own
     ],
 )
 def test_a_placeholder_is_noticed(source):

@@ -15,7 +15,7 @@ from bias_pipeline.results.run_lock import claimed, is_claimed
 @pytest.fixture
 def claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where one may be; what is not renewed for 0.4 s is stale."""
-    for name, seconds in {"STALE_S": 0.4, "HEARTBEAT_S": 0.05, "TOLD_S": 0.1}.items():
+    for name, seconds in {"STALE_S": 0.4, "HEARTBEAT_S": 0.05, "LOGGED_S": 0.1}.items():
         monkeypatch.setattr(run_lock, name, seconds)
     return tmp_path / "run"
 

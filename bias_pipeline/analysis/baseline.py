@@ -30,7 +30,7 @@ from bias_pipeline.stats.bootstrap import Draws
 SCHEMA = 1
 _WHAT = "a file that compare --json or audit --json wrote"
 _SEEDS = "seeds"
-_KEPT = ("metric", "corpus", "speech", "config", "keys", "attackers", "notes", "versions")
+_MANIFEST_KEYS = ("metric", "corpus", "speech", "config", "keys", "attackers", "notes", "versions")
 
 
 def stored(results: Sequence[Result], **further: object) -> bytes:
@@ -51,7 +51,7 @@ def stored(results: Sequence[Result], **further: object) -> bytes:
 
 def _stored(result: Result) -> dict[str, Any]:
     """Rows, draws and the manifest entries that tests need; no paths of this machine."""
-    manifest = {name: result.manifest[name] for name in _KEPT if name in result.manifest}
+    manifest = {name: result.manifest[name] for name in _MANIFEST_KEYS if name in result.manifest}
     corpus = _mapping(result.manifest, "corpus")
     manifest |= {"corpus": {**corpus, "file": ""}, "files": {}}
     manifest["config"] = deciding(manifest.get("config"))

@@ -82,7 +82,7 @@ class Power:
         size = min(self.measurements, key=lambda m: abs(math.log(m.balanced / balanced))).n_images
         return sorted((m for m in self.measurements if m.n_images == size), key=lambda m: m.planted)
 
-    def seen_from(self, planted: int) -> int | None:
+    def smallest_size(self, planted: int) -> int | None:
         """The smallest size from which on audits conclude in four of five trials.
 
         Args:
@@ -259,7 +259,7 @@ def _listed(traits: Sequence[str]) -> str:
 def _unseen(metric: str, part: str) -> str:
     """A sentence on planted bias that a number finds with no measured size; empty if it does."""
     powers = measured_of(metric, part)
-    if not powers or any(power.seen_from(PLANTED) for power in powers):
+    if not powers or any(power.smallest_size(PLANTED) for power in powers):
         return ""
     sizes = {m.n_images for power in powers for m in power.measurements}
     return (

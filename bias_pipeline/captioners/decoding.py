@@ -20,26 +20,26 @@ _NEVER_WRITTEN = slice(END)  # unknown, padding, start
 class DecodingState(Protocol):
     """The state of a network in B captions."""
 
-    def take(self: Own, rows: Tensor) -> Own:
+    def take(self: State, rows: Tensor) -> State:
         """The state of some of them."""
 
 
-Own = TypeVar("Own", bound=DecodingState)
+State = TypeVar("State", bound=DecodingState)
 
 
-class Writer(Protocol[Own]):
+class Writer(Protocol[State]):
     """A network that gives log-probabilities of the next word."""
 
-    def begun(self, **picture: Tensor) -> Own:
+    def begun(self, **picture: Tensor) -> State:
         """The state before any word."""
 
-    def go_on(self, reading: Own, words: Tensor) -> tuple[Own, Tensor]:
+    def go_on(self, reading: State, words: Tensor) -> tuple[State, Tensor]:
         """Read a word (B,) of each caption; (B, V) log-probabilities of the next."""
 
 
 @torch.inference_mode()
 def written(
-    net: Writer[Own],
+    net: Writer[State],
     picture: Mapping[str, Tensor],
     *,
     beams: int,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.datasets.anonymous_pictures import AnonymousPictures
 
-ASKED = "filter"  # the folder of raters' answers about the pictures
+RATING_FOLDER = "filter"  # the folder of raters' answers about the pictures
 _LIMIT = 1000  # pictures that the paper keeps
 _SCENES = ("dataset=scenes", "dataset.n_images=200", "dataset.seed=1")
 _BUILD_ABOUT = (
@@ -144,13 +144,13 @@ def filter_parser() -> Parser:
 def filter_command(words: Sequence[str]) -> int:
     """Print what asks raters, and keep what they leave."""
     from bias_pipeline.analysis.anonymous import ANSWERS, QUESTION, filter_pictures
-    from bias_pipeline.datasets.anonymous_pictures import KEPT, built_pictures
+    from bias_pipeline.datasets.anonymous_pictures import ACCEPTED, built_pictures
     from bias_pipeline.datasets.rating_tables import CANNOT_TELL, rater_answers
     from bias_pipeline.web.study import TABLE
 
     options = filter_parser().parse_args(list(words))
     pictures = built_pictures(options.folder)
-    answers = options.folder / ASKED
+    answers = options.folder / RATING_FOLDER
     if not (answers / TABLE).is_file():
         question = ["--question", QUESTION, "--answers", ",".join(ANSWERS)]
         print_out("ask people, then run this command again:")
@@ -167,7 +167,7 @@ def filter_command(words: Sequence[str]) -> int:
     images = result.retained[: options.limit]
     pictures.keep(images)
     print_out(
-        f"{options.folder / KEPT}: {len(images)} of {len(pictures.photos)} pictures are kept; "
+        f"{options.folder / ACCEPTED}: {len(images)} of {len(pictures.photos)} pictures are kept; "
         f"{_counted(result)}"
     )
     print_out("captioners describe this folder; their files go into captioners/NAME.json, then")

@@ -250,7 +250,7 @@ def _noise(path: Path | None, attribute: str) -> list[str]:
 def _own_labels(options: Namespace, attribute: Attribute) -> list[str]:
     """The overrides for an attribute's labels; --map applies where the attribute has its group."""
     groups, strata = _meanings(attribute)
-    maps = [text for text in options.map if _meant(text) in groups | strata]
+    maps = [text for text in options.map if _group_in(text) in groups | strata]
     if options.map and not maps:
         return []
     return arguments.column_overrides(Namespace(label_column=options.label_column, map=maps))
@@ -261,13 +261,13 @@ def _check_map(texts: Sequence[str], attributes: Mapping[str, Attribute]) -> Non
         name for attribute in attributes.values() for part in _meanings(attribute) for name in part
     }
     for text in texts:
-        if "=" not in text or _meant(text) not in known:
+        if "=" not in text or _group_in(text) not in known:
             raise UsageError(
-                f"--map {text}: write LABEL=GROUP; {did_you_mean(_meant(text), known - {''})}"
+                f"--map {text}: write LABEL=GROUP; {did_you_mean(_group_in(text), known - {''})}"
             )
 
 
-def _meant(text: str) -> str:
+def _group_in(text: str) -> str:
     return text.rpartition("=")[2].strip()
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from hydra.plugins.config_source import ConfigResult, ConfigSource
 
 _WITH_DEFAULTS = "HYDRA_REMOVE_TOP_LEVEL_DEFAULTS"  # Hydra's flag on a file's content
-KEPT = 500  # composed jobs that a loader caches, and merges that a process does; 40 kB each
+MOST_CACHED = 500  # composed jobs that a loader caches, and merges that a process does; 40 kB each
 
 
 def loader_of(config_dir: str | None = None) -> Loader:
@@ -150,7 +150,7 @@ class Loader(ConfigLoaderImpl):
             raise ResourceError(f"{place} cannot be read: {error.strerror}") from error
         except Exception as error:  # Hydra's parts raise any exception
             raise UsageError(composition_message(error)) from error
-        if len(self._composed) < KEPT:
+        if len(self._composed) < MOST_CACHED:
             self._composed[key] = written
         return config
 
@@ -217,7 +217,7 @@ class Loader(ConfigLoaderImpl):
             merged = super()._load_configuration_impl(config_name, choices, run_mode, False, False)
             snapshot, versions = _Snapshot(merged), dict(repository.versions)
         _MERGED[key] = snapshot, versions
-        while len(_MERGED) > KEPT:
+        while len(_MERGED) > MOST_CACHED:
             _MERGED.pop(next(iter(_MERGED)))
         config = snapshot.copy()
         config.hydra.runtime.cwd = str(Path.cwd())

@@ -73,7 +73,7 @@ def _plain(value: Any, key: str) -> object:
 
 _Merged = tuple[bytes, Mapping[str, Any], Mapping[Path, object]]
 _MERGED: dict[tuple[object, ...], _Merged] = {}  # by choices and folders
-_KEPT = 64
+_MOST_CACHED = 64
 
 
 def _merged(choices: Mapping[str, str | None]) -> tuple[bytes, Mapping[str, Any]]:
@@ -88,7 +88,7 @@ def _merged(choices: Mapping[str, str | None]) -> tuple[bytes, Mapping[str, Any]
         config, chosen = pickle.dumps(composer.config()), composer.chosen
         stamps = composer.stamps
     _MERGED[key] = config, chosen, stamps
-    while len(_MERGED) > _KEPT:
+    while len(_MERGED) > _MOST_CACHED:
         _MERGED.pop(next(iter(_MERGED)))
     return config, chosen
 

@@ -266,8 +266,8 @@ class Attribute(Configurable):
 
         Example:
             >>> few = WordList(["man", "obama", "pregnant"], "x", {"obama": "male"})
-            >>> own = {"male": ["man", "boy"], "female": ["woman"]}
-            >>> gender = Attribute("gender", tuple(own), own, {}, presets={"few": few})
+            >>> words = {"male": ["man", "boy"], "female": ["woman"]}
+            >>> gender = Attribute("gender", tuple(words), words, {}, presets={"few": few})
             >>> gender.counted_words("few")
             {'male': ('man', 'obama'), 'female': ()}
         """

@@ -206,7 +206,7 @@ class Captions(ReadCache):
 
         Example:
             >>> captions = Captions.from_texts(["a", "b", "c"], [0, 0, 1])
-            >>> [[own.text(0), own.text(1)] for own in captions.by_position(5)]
+            >>> [[column.text(0), column.text(1)] for column in captions.by_position(5)]
             [['a', 'c'], ['b', 'c']]
         """
         known = int(self.positions.max(initial=-1)) + 1

@@ -20,7 +20,7 @@ from bias_pipeline.declared import Count, PositiveShare, Range
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.hashing import random_words
 
-_TEST, _HELD, _TRAIN = range(3)
+_TEST, _VALIDATION, _TRAIN = range(3)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,8 @@ def _draw_hashed(rule: HoldOut, corpus: Corpus, groups: Sequence[IntArray], seed
         tested = round(rule.test_share * len(order))
         validation_end = tested + round(rule.validation_share * len(order))
         part[order] = np.repeat(
-            [_TEST, _HELD, _TRAIN], [tested, validation_end - tested, len(order) - validation_end]
+            [_TEST, _VALIDATION, _TRAIN],
+            [tested, validation_end - tested, len(order) - validation_end],
         )
     first = originals(corpus)
     whole = reunited(part, first) if rule.together else part
@@ -109,7 +110,7 @@ def _draw_hashed(rule: HoldOut, corpus: Corpus, groups: Sequence[IntArray], seed
     torn = any(not needed <= set(whole[order].tolist()) for order in orders)
     test, held_out, train = (
         np.concatenate([order[(part if torn else whole)[order] == number] for order in orders])
-        for number in (_TEST, _HELD, _TRAIN)
+        for number in (_TEST, _VALIDATION, _TRAIN)
     )
     drawn = first[part >= 0]
     copies = Copies(len(drawn) - len(np.unique(drawn)), rule.together and not torn)

@@ -27,7 +27,7 @@ from bias_pipeline.io.files import replace_file, table_csv
 
 SCENES = "scenes"
 PICTURES, TABLE = "images", "pictures.csv"
-KEPT, KEPT_TABLE = "kept", "kept.csv"  # those in which people could tell no group
+ACCEPTED, ACCEPTED_TABLE = "kept", "kept.csv"  # those in which people could tell no group
 CAPTIONERS = "captioners"
 _WHAT = "the pictures of anonymous build: a table of image_id and file"
 
@@ -47,7 +47,7 @@ class AnonymousPictures:
         Raises:
             ResourceError: if they cannot be written.
         """
-        place = self.folder / KEPT
+        place = self.folder / ACCEPTED
         try:
             place.mkdir(exist_ok=True)
             for image in self.photos.keys() - set(images):
@@ -57,7 +57,7 @@ class AnonymousPictures:
                     place / self.photos[image].name, self.photos[image].read_bytes(), sync=False
                 )
             text = table_csv([self.lines[image] for image in images])
-            replace_file(self.folder / KEPT_TABLE, text.encode())
+            replace_file(self.folder / ACCEPTED_TABLE, text.encode())
         except OSError as error:
             raise ResourceError(f"cannot write {place}: {error.strerror}") from error
 
@@ -107,8 +107,8 @@ def built_pictures(folder: Path) -> AnonymousPictures:
 
 def scored_pictures(folder: Path) -> AnonymousPictures:
     """The pictures that people kept; all, where nobody was asked."""
-    if (folder / KEPT_TABLE).is_file():
-        return _pictures(folder, KEPT_TABLE, KEPT, "run anonymous filter again")
+    if (folder / ACCEPTED_TABLE).is_file():
+        return _pictures(folder, ACCEPTED_TABLE, ACCEPTED, "run anonymous filter again")
     return built_pictures(folder)
 
 

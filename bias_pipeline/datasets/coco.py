@@ -179,7 +179,7 @@ class CocoDataset(Dataset):
         captioner_file = self._model(path, layout) if path else CaptionerFile({}, 0, 0, {})
         human, repeated_human = self._human(captioner_file, path, layout)
         layout.check_used()
-        contents, renamed = _Found(
+        contents, renamed = _Contents(
             labels,
             captioner_file.captions,
             human,
@@ -282,7 +282,7 @@ class CocoDataset(Dataset):
             return splits_by_id(check_file(self.split_file, "dataset.split_file"))
         return labels.parts
 
-    def _images(self, contents: _Found) -> list[str]:
+    def _images(self, contents: _Contents) -> list[str]:
         """The labelled images of the parts that are scored."""
         if not self.split:
             return list(contents.labels.raw)
@@ -294,7 +294,7 @@ class CocoDataset(Dataset):
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Contents:
     """The contents of the files, by image id."""
 
     labels: Labels
@@ -304,13 +304,13 @@ class _Found:
     parts: Mapping[str, str]
     pictures: PictureFiles
 
-    def with_short_ids(self) -> tuple[_Found, Sequence[str]]:
+    def with_short_ids(self) -> tuple[_Contents, Sequence[str]]:
         """A copy with short ids instead of file names in every file, and a note if any changed."""
         others = (self.labels.raw, self.model, self.human, self.objects or {}, self.parts)
         short = short_forms(others)
         if not short:
             return self, ()
-        shortened = _Found(
+        shortened = _Contents(
             replace(self.labels, raw=_renamed(self.labels.raw, short)),
             _renamed(self.model, short),
             _renamed(self.human, short),
@@ -328,7 +328,7 @@ def _renamed(values: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
     return {names.get(image, image): value for image, value in values.items()}
 
 
-def _records(images: Sequence[str], contents: _Found, attribute: str) -> Iterator[Record]:
+def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Iterator[Record]:
     """Records of the labelled images in the order of the captioner's file."""
     wanted = set(images)
     raw, model, objects = contents.labels.raw, contents.model, contents.objects

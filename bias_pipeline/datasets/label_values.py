@@ -65,7 +65,7 @@ def recognised(
     """
     unknown = [label for label in dict.fromkeys(raw_labels) if not _known(label, labels)]
     meanings = {
-        label: meaning for label in unknown if (meaning := _meant(label, labels, attribute))
+        label: meaning for label in unknown if (meaning := _meaning_of(label, labels, attribute))
     }
     known = labels.groups.values()
     groups = {label: meaning for label, meaning in meanings.items() if meaning in known}
@@ -79,7 +79,7 @@ def _known(label: str, labels: LabelMap) -> bool:
     return label in labels.groups or label in labels.strata
 
 
-def _meant(label: str, labels: LabelMap, attribute: Attribute) -> str:
+def _meaning_of(label: str, labels: LabelMap, attribute: Attribute) -> str:
     """The only group, or label of no group, that this label can mean; empty if there is none."""
     read = {**labels.groups, **{stratum: stratum for stratum in labels.strata if stratum}}
     same = {meaning for name, meaning in read.items() if _plain(name) == _plain(label)}

@@ -15,7 +15,7 @@ from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.declared import Count, Range, Seed
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.io.hashing import hash_ids, random_words
-from bias_pipeline.text.counterfactual_captions import told_of
+from bias_pipeline.text.counterfactual_captions import captions_naming
 from bias_pipeline.text.mentions import lowered_words, named_group
 
 Cells = Mapping[tuple[int, int], Sequence[int]]  # (group, verb) to rows of captions
@@ -111,7 +111,9 @@ class LanguageBiasDataset(Dataset):
         fitting = self._fitting(source, named)
         taken = {task: self._cells(task, rows, source, named) for task, rows in fitting.items()}
         by_group = [
-            told_of(source.human, attribute, group, self.terms) if self.retold else source.human
+            captions_naming(source.human, attribute, group, self.terms)
+            if self.retold
+            else source.human
             for group in groups
         ]
         records = [
@@ -124,7 +126,7 @@ class LanguageBiasDataset(Dataset):
             dataset=f"{source.dataset} {self.imbalance:.0%} language bias",
             captioner=SPEAKER,
             groups={attribute.name: (groups, LabelMap(attribute.name, {g: g for g in groups}))},
-            notes=[f"language bias: {'; '.join(map(self._told, self.tasks, taken.values()))}"],
+            notes=[f"language bias: {'; '.join(map(self._balance, self.tasks, taken.values()))}"],
         )
 
     def _named(self, captions: Captions, attribute: Attribute, groups: Sequence[str]) -> IntArray:
@@ -231,7 +233,7 @@ class LanguageBiasDataset(Dataset):
             for row in rows
         ]
 
-    def _told(self, task: str, cells: Cells) -> str:
+    def _balance(self, task: str, cells: Cells) -> str:
         """How many captions of a task there are."""
         first, second = (self.verbs[task][verb][0] for verb in (0, 1))
         counts = {cell: len(rows) for cell, rows in cells.items()}

@@ -228,12 +228,12 @@ class PHASEDataset(PeopleDataset):
                 if _PERSON.fullmatch(name):
                     source = f"{path}, {image}, {name}"
                     fields = expect(person, dict, path, f"{image}.{name}")
-                    value = _said(fields.get("annotations"), column, source)
+                    value = _answer_in(fields.get("annotations"), column, source)
                     box = _phase_box(fields.get("region"), source)
                     yield Label(f"images/{image}", column, value, source, person=name, box=box)
 
 
-def _said(annotations: Any, column: str, source: str) -> str:
+def _answer_in(annotations: Any, column: str, source: str) -> str:
     """The most frequent answer, or the answer itself if there is one."""
     listed = annotations if isinstance(annotations, list) else [annotations]
     if not listed or not all(isinstance(answer, Mapping) and column in answer for answer in listed):

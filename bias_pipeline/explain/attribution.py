@@ -256,15 +256,15 @@ class SeenMasks:
         photo = Pillow.fromarray(np.repeat(255 * mask[..., None].astype(np.uint8), 3, axis=2))
         if photo.size not in self._extremes:
             black, white = (
-                self._seen(Pillow.new("RGB", photo.size, colour)) for colour in ("black", "white")
+                self._grey(Pillow.new("RGB", photo.size, colour)) for colour in ("black", "white")
             )
             self._extremes[photo.size] = black, white - black
         black, span = self._extremes[photo.size]
         with np.errstate(divide="ignore", invalid="ignore"):
-            shares = np.where(span > 0, (self._seen(photo) - black) / span, 0.0)
+            shares = np.where(span > 0, (self._grey(photo) - black) / span, 0.0)
         return np.clip(shares, 0.0, 1.0)
 
-    def _seen(self, photo: Image) -> Float64Array:
+    def _grey(self, photo: Image) -> Float64Array:
         """(H', W') mean of the channels."""
         pixels = self._captioner.pixels(self._captioner.shown(photo))
         return pixels.double().cpu().numpy().mean(axis=0)

@@ -127,7 +127,9 @@ def fits(
             "%s, seed %d: integrated gradients miss %.0f %% of what words add; raise --steps",
             data.name, split.seed, 100 * attribution.error,
         )  # fmt: skip
-    sums = _Told(data, test, [attribution.words[p] for p in place], attribution.rest[place])
+    sums = _Contributions(
+        data, test, [attribution.words[p] for p in place], attribution.rest[place]
+    )
     return NetworkFit(
         table=data.name,
         grams=sums.grams,
@@ -250,7 +252,7 @@ def _captum() -> Callable[..., Any]:
     return IntegratedGradients
 
 
-class _Told:
+class _Contributions:
     """What words add in the test captions of a split, as tables for weighted sums.
 
     Args:
@@ -272,7 +274,7 @@ class _Told:
         tested = captions.take(rows)
         types = np.concatenate([tested.tokens, np.full(len(rows), len(tested.types))])
         self.grams: list[Gram] = [*((word,) for word in tested.types), ()]
-        self.captions = np.append(_held(captions, tested.types), 0)
+        self.captions = np.append(_caption_counts(captions, tested.types), 0)
         shape = (len(self.grams), len(rows))
 
         def summed(values: Float64Array) -> sparse.csr_array:
@@ -301,7 +303,7 @@ class _Told:
         return np.where(np.isnan(numbers), self.numbers(np.ones((1, counts.shape[1]))), numbers)
 
 
-def _held(captions: Captions, words: tuple[str, ...]) -> IntArray:
+def _caption_counts(captions: Captions, words: tuple[str, ...]) -> IntArray:
     """In how many captions each word occurs."""
     owner = np.repeat(np.arange(len(captions)), captions.lengths)
     cells = np.unique(owner * np.int64(max(len(captions.types), 1)) + captions.tokens)

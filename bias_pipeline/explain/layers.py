@@ -149,8 +149,8 @@ class LayerSearch:
 
     def grids(self) -> list[MapLayer]:
         """Layers with a grid that depends on the picture and not on the words, the last first."""
-        here, elsewhere = (self._seen_by(number, self.caption) for number in (0, 1))
-        otherwise = self._seen_by(0, _turned(self.caption))
+        here, elsewhere = (self._outputs(number, self.caption) for number in (0, 1))
+        otherwise = self._outputs(0, _turned(self.caption))
         layers = [
             MapLayer(name, GRID, item, grid)
             for (name, item), (shape, numbers) in reversed(here.items())
@@ -164,7 +164,7 @@ class LayerSearch:
 
     def attentions(self) -> list[MapLayer]:
         """Layers with attention weights of words to a grid, the last first."""
-        here = self._seen_by(0, self.caption, weights=True)
+        here = self._outputs(0, self.caption, weights=True)
         forms = {layer.grid for layer in self.grids()}
         return [
             MapLayer(name, ATTENTION, item, grid)
@@ -244,7 +244,7 @@ class LayerSearch:
         with hooked(module, lambda _, output: replaced(output, layer.item, taken[0])):
             return self._logits(0)
 
-    def _seen_by(
+    def _outputs(
         self, number: int, caption: WrittenCaption, *, weights: bool = False
     ) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]]:
         """Module and place of each output to its shape and some sums, in the order of calls.

@@ -153,7 +153,7 @@ def fits(
     items = encoder.read(data)
     shared = items.shared([train])
     features = shared.matrix[:, shared.known[:, 0]]
-    sums = _Told(features[shared.rows[test]], data, test)
+    sums = _Occurrences(features[shared.rows[test]], data, test)
     of_captions = drawn[:, data.captions.image_rows]
 
     def weights_of(counts: Float64Array, near: Float64Array | None = None) -> Float64Array:
@@ -213,7 +213,7 @@ def votes_of(weights: Float64Array) -> Float64Array:
     return weights - weights.mean(axis=1, keepdims=True)
 
 
-class _Told:
+class _Occurrences:
     """The test captions of a split, as tables for weighted sums."""
 
     def __init__(self, x: sparse.csr_array, data: LabelledCaptions, rows: IntArray) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import UsageError
-from bias_pipeline.inference.embedders import DualEncoderModel, Found, FoundOneSpace
+from bias_pipeline.inference.embedders import DualEncoderModel, ModelOnDevice, OneSpaceModel
 from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.models import clip
@@ -65,7 +65,7 @@ class TwoModes(CrossEncoder, DualEncoderModel, Protocol):
 
 
 @dataclass(frozen=True)
-class FoundTwoModes(FoundOneSpace, ABC):
+class TwoModesModel(OneSpaceModel, ABC):
     """A model of two modes on disk."""
 
     judging: ClassVar[str]  # a published model of its kind with a matching head
@@ -150,7 +150,7 @@ class PairMatcher:
 
 
 @dataclass(frozen=True)
-class ClipHalves(Found):
+class ClipHalves(ModelOnDevice):
     """A CLIP or SigLIP on disk."""
 
     @property
@@ -180,7 +180,7 @@ def _texts(model: Pretrained, device: str) -> ClipTexts:
 
 
 @dataclass(frozen=True)
-class OpenClipHalves(FoundOneSpace):
+class OpenClipHalves(OneSpaceModel):
     """A model of open_clip on disk."""
 
     quick: bool  # whether it computes QuickGELU
@@ -200,7 +200,7 @@ class OpenClipHalves(FoundOneSpace):
 
 
 @dataclass(frozen=True)
-class FiberHalves(FoundTwoModes):
+class FiberHalves(TwoModesModel):
     """A FIBER on disk."""
 
     judging: ClassVar[str] = "fiber_pretrain.ckpt"
@@ -225,7 +225,7 @@ class FiberHalves(FoundTwoModes):
 
 
 @dataclass(frozen=True)
-class PublishedHalves(FoundTwoModes):
+class PublishedHalves(TwoModesModel):
     """Such a model on disk."""
 
     judging: ClassVar[str] = "BridgeTower/bridgetower-large-itm-mlm-itc"

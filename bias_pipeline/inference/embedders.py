@@ -104,7 +104,7 @@ class LazyDualModel(Protocol):
 
 
 @dataclass(frozen=True)
-class Found:
+class ModelOnDevice:
     """A model on disk, the base of :class:`LazyDualModel`."""
 
     model: Pretrained  # the same
@@ -270,7 +270,7 @@ class TextHalf:
 
 
 @dataclass(frozen=True)
-class FoundOneSpace(Found, ABC):
+class OneSpaceModel(ModelOnDevice, ABC):
     """A model on disk that is loaded as a whole."""
 
     @property

@@ -131,7 +131,7 @@ def _look_at_missing(
 BATCH = 16  # pictures at once
 
 
-def seen_in(
+def labels_in(
     pictures: Mapping[str, Path], store: BlockStore, load: Callable[[], Model]
 ) -> tuple[dict[str, Labels], dict[str, str]]:
     """The labels of pictures; cached ones are not computed again.
@@ -144,12 +144,12 @@ def seen_in(
     Returns:
         Digest to labels and confidences; and digest to the reason for unreadable pictures.
     """
-    known = _kept(store)
+    known = _stored(store)
     missing = {digest: path for digest, path in pictures.items() if digest not in known}
     if missing:
         how = Namespace(shard="0/1", batch=BATCH, threads=n_threads())
         describe_share(missing, by_name, store, load, how)
-        known = _kept(store, lasting=False)
+        known = _stored(store, lasting=False)
     labels: dict[str, Labels] = {}
     unreadable: dict[str, str] = {}
     for digest in pictures:
@@ -161,7 +161,7 @@ def seen_in(
     return labels, unreadable
 
 
-def _kept(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
+def _stored(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
     """Digest to value and reason; temporary failures only on request."""
     results = {}
     for path in store.index():

@@ -46,11 +46,11 @@ def clear_drafts(drafts: Iterable[Path]) -> None:
     """
     for path in drafts:
         with contextlib.suppress(OSError):
-            if time.time() - path.lstat().st_mtime > YOUNG_S and not _is_held(path):
+            if time.time() - path.lstat().st_mtime > YOUNG_S and not _is_locked(path):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _is_held(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     """Whether a process has locked a draft; yes if that is unknown."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:

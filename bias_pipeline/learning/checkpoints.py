@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-_OWN = "bias_pipeline"  # key of our part of a checkpoint
+_OUR_KEY = "bias_pipeline"  # key of our part of a checkpoint
 _LIGHTNINGS = ("state_dict", "optimizer_states", "lr_schedulers", "loops", "epoch", "global_step")
 
 
@@ -118,7 +118,7 @@ class Checkpoint(callbacks.Checkpoint):
     ) -> None:
         """Add our part to the checkpoint."""
         assert isinstance(pl_module, Learner)
-        checkpoint[_OWN] = {
+        checkpoint[_OUR_KEY] = {
             "order": json.dumps(self._order.bit_generator.state),
             "random": _of_all_ranks(trainer, torch.get_rng_state()),
             "random_gpu": torch.cuda.get_rng_state() if pl_module.device.type == "cuda" else None,
@@ -130,7 +130,7 @@ class Checkpoint(callbacks.Checkpoint):
     ) -> None:
         """Load the losses; random numbers are set when training starts."""
         assert isinstance(pl_module, Learner)
-        self._state = checkpoint[_OWN]
+        self._state = checkpoint[_OUR_KEY]
         pl_module.losses = self._state["losses"][trainer.global_rank]
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -153,7 +153,7 @@ class Checkpoint(callbacks.Checkpoint):
 def _check(checkpoint: Any, module: torch.nn.Module) -> None:
     """Check that a file is our checkpoint of a network."""
     content = checkpoint if isinstance(checkpoint, Mapping) else {}
-    lacking = sorted({*_LIGHTNINGS, _OWN} - set(content))
+    lacking = sorted({*_LIGHTNINGS, _OUR_KEY} - set(content))
     if lacking:
         raise ValueError(f"not a checkpoint of a training: it lacks {', '.join(lacking)}")
     theirs, ours = (

@@ -352,10 +352,10 @@ def pooled(numbers: Float32Array, term: str, *, end: bool) -> Float64Array:
     Source: Sabir and Padro 2023, section 4, "mean token probability", and its public code.
 
     Example:
-        >>> kept = np.log(np.array([[np.e**2, 0.5 * 0.25, 0.75, 0.0625, 0.25]])).astype(np.float32)
-        >>> np.exp(pooled(kept, "arithmetic", end=False)).round(4).tolist()
+        >>> sums = np.log(np.array([[np.e**2, 0.5 * 0.25, 0.75, 0.0625, 0.25]])).astype(np.float32)
+        >>> np.exp(pooled(sums, "arithmetic", end=False)).round(4).tolist()
         [0.375]
-        >>> np.exp(pooled(kept, "geometric", end=True)).round(4).tolist()
+        >>> np.exp(pooled(sums, "geometric", end=True)).round(4).tolist()
         [0.1984]
     """
     n, total, log_sum, ends, last_word = numbers.astype(np.float64).T

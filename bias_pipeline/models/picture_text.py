@@ -151,7 +151,7 @@ class Question(NamedTuple):
     follows: tuple[str, ...]  # K possible continuations: an answer and the rest of the text
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A question as the network takes it."""
 
     inputs: dict[str, torch.Tensor]  # name to (1, ...) tensors, with the text before the answer
@@ -195,7 +195,7 @@ class PictureText:
         self._recodes = bool(self.network.config.get_text_config().is_encoder_decoder)
         self._starts = _starts(self.network) if self._recodes else ()
 
-    def read(self, question: Question) -> Asked:
+    def read(self, question: Question) -> Request:
         """A question as the network takes it.
 
         Raises:
@@ -218,7 +218,7 @@ class PictureText:
                 ) from error
             follows = tuple(self._tokens(question.before, follow) for follow in question.follows)
         inputs = {name: tensor for name, tensor in made.items() if name != _TYPES}
-        request = Asked(inputs if self._recodes else self._begun(inputs), follows)
+        request = Request(inputs if self._recodes else self._begun(inputs), follows)
         self._check_length(request, question)
         return request
 
@@ -256,7 +256,7 @@ class PictureText:
             begun[_IDS][:, 0] = self.network.config.text_config.bos_token_id
         return begun
 
-    def _check_length(self, request: Asked, question: Question) -> None:
+    def _check_length(self, request: Request, question: Question) -> None:
         text = self.network.config.get_text_config()
         most = getattr(text, "max_position_embeddings", None)
         if hasattr(text, "relative_attention_num_buckets"):  # T5's, which reads any length
@@ -269,14 +269,14 @@ class PictureText:
                 f"answer has {length}; shorten encoder.prompt.template"
             )
 
-    def describe(self, requests: Sequence[Asked]) -> list[Float32Array]:
+    def describe(self, requests: Sequence[Request]) -> list[Float32Array]:
         """(K,) log-probabilities of each continuation, for each question."""
         import torch
 
         with torch.inference_mode():
             return list(self.likely(requests).cpu().numpy())
 
-    def likely(self, requests: Sequence[Asked]) -> torch.Tensor:
+    def likely(self, requests: Sequence[Request]) -> torch.Tensor:
         """(B, K) float32 log-probabilities of each continuation, with gradients.
 
         Args:
@@ -291,7 +291,7 @@ class PictureText:
         order = np.argsort([place for places in forms.values() for place in places])
         return torch.cat(parts)[torch.from_numpy(order)]
 
-    def _likely(self, requests: Sequence[Asked]) -> torch.Tensor:
+    def _likely(self, requests: Sequence[Request]) -> torch.Tensor:
         """(B, K) of questions of one form."""
         import torch
 

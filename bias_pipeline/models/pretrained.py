@@ -267,7 +267,7 @@ class Preprocessing:
 
         try:
             self._process = image_processor(model)
-            self._told = _told(model.kind, self._process)
+            self._processor_options = _processor_options(model.kind, self._process)
             self._shapes = {self(Image.new("RGB", size)).shape for size in ((40, 30), (30, 60))}
         except BiasPipelineError:
             raise
@@ -292,13 +292,13 @@ class Preprocessing:
 
     def __call__(self, photo: Image) -> Float32Array:
         """(3, H, W) the model's input."""
-        pixels: Float32Array = self._process(images=photo, return_tensors="np", **self._told)[
-            "pixel_values"
-        ][0]
+        pixels: Float32Array = self._process(
+            images=photo, return_tensors="np", **self._processor_options
+        )["pixel_values"][0]
         return pixels
 
 
-def _told(kind: str, process: Any) -> dict[str, bool]:
+def _processor_options(kind: str, process: Any) -> dict[str, bool]:
     """Options that a processor needs at each call, although its files have them.
 
     BridgeTower's in transformers 4.51 crops only if the call says so.

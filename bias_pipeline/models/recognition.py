@@ -193,7 +193,7 @@ def _shapes(weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
     return {k: tuple(v.shape) for k, v in weights.items() if not k.endswith(_COUNTERS)}
 
 
-KEPT = 20  # most confident labels kept per picture
+MOST_LABELS = 20  # most confident labels kept per picture
 _LEAST = 0.05  # confidence of a box, torchvision's own default
 PROMPT = "a photo of a {}"  # the first one of CLIP's paper
 
@@ -234,7 +234,7 @@ def _surest(names: Sequence[str], confidences: Sequence[float]) -> list[tuple[st
     for name, confidence in zip(names, confidences, strict=True):
         if name:
             best[name] = max(best.get(name, 0.0), confidence)
-    return list(surest_first(best)[:KEPT])
+    return list(surest_first(best)[:MOST_LABELS])
 
 
 class Network(NamedTuple):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 # What a model's own file may add to a search, with the values that change nothing.
-_OWN: Mapping[str, tuple[object, ...]] = {
+_IDLE: Mapping[str, tuple[object, ...]] = {
     "repetition_penalty": (None, 1, 1.0),
     "length_penalty": (None, 1, 1.0),
     "no_repeat_ngram_size": (None, 0),
@@ -89,7 +89,7 @@ def own_settings(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     config = expect(load_json(path, what="settings of generation"), dict, path, "")
-    return {key: config[key] for key, idle in _OWN.items() if config.get(key) not in idle}
+    return {key: config[key] for key, idle in _IDLE.items() if config.get(key) not in idle}
 
 
 class Noise:

@@ -194,8 +194,8 @@ class SwinBlock(nn.Module):
             more: a function whose result is added to the attention's output (FIBER's text).
         """
         attended = self._attended(self.norm1(grid))
-        grid = grid + self._kept(attended if more is None else attended + more(attended))
-        return grid + self._kept(self.mlp(self.norm2(grid)))
+        grid = grid + self._dropped(attended if more is None else attended + more(attended))
+        return grid + self._dropped(self.mlp(self.norm2(grid)))
 
     def _attended(self, grid: Tensor) -> Tensor:
         height, width = grid.shape[1:3]
@@ -211,7 +211,7 @@ class SwinBlock(nn.Module):
         rolled = self.attn(filled.roll((-shift, -shift), (1, 2)), window, apart)
         return rolled.roll((shift, shift), (1, 2))[:, :height, :width]
 
-    def _kept(self, branch: Tensor) -> Tensor:
+    def _dropped(self, branch: Tensor) -> Tensor:
         """A branch, left out of some rows in training (Huang et al. 2016)."""
         if not self.training or not self.drop_path:
             return branch

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 HEARTBEAT_S = 5.0
 STALE_S = 60.0
-TOLD_S = 2.0  # a longer wait is logged
+LOGGED_S = 2.0  # a longer wait is logged
 _OWNER = re.compile(r"([\w.-]{1,255}) (\d{1,9})")
 
 
@@ -82,7 +82,7 @@ class _Waiting:
             self.stamp, self.stamp_changed_s = stamp, time.monotonic()
 
     def _warn(self, owner: tuple[str, str] | None) -> None:
-        if self.warned or owner is None or time.monotonic() - self.started < TOLD_S:
+        if self.warned or owner is None or time.monotonic() - self.started < LOGGED_S:
             return
         self.warned = True
         host, pid = owner

@@ -15,7 +15,7 @@ from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.text.mentions import Listed, listed_words
 
 
-def told_of(
+def captions_naming(
     captions: Captions, attribute: Attribute, group: str, terms: Mapping[str, str]
 ) -> Captions:
     """Captions in which every word that names another group is replaced by one of this group.
@@ -33,8 +33,8 @@ def told_of(
     Example:
         >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}
         >>> gender = Attribute("gender", tuple(words), words, {})
-        >>> told = told_of(Captions.from_texts(["A man and his dog."]), gender, "female", {})
-        >>> told.text(0)
+        >>> captions = Captions.from_texts(["A man and his dog."])
+        >>> captions_naming(captions, gender, "female", {}).text(0)
         'a woman and her dog'
     """
     matches = listed_words(captions, _naming(attribute))
@@ -43,12 +43,12 @@ def told_of(
     return _replaced(matches, other, counterparts(attribute, group), term)
 
 
-def told_of_nobody(
+def captions_naming_nobody(
     captions: Captions, attribute: Attribute, word: str, words: Mapping[str, str]
 ) -> Captions:
     """Captions in which every word that names a group is replaced by a neutral one.
 
-    Their form is that of :func:`told_of`.
+    Their form is that of :func:`captions_naming`.
 
     Args:
         captions: raw captions.
@@ -59,8 +59,8 @@ def told_of_nobody(
     Example:
         >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}
         >>> gender = Attribute("gender", tuple(words), words, {})
-        >>> told = Captions.from_texts(["A man and his dog."])
-        >>> told_of_nobody(told, gender, "person", {"his": "their"}).text(0)
+        >>> captions = Captions.from_texts(["A man and his dog."])
+        >>> captions_naming_nobody(captions, gender, "person", {"his": "their"}).text(0)
         'a person and their dog'
     """
     matches = listed_words(captions, _naming(attribute))

@@ -104,9 +104,9 @@ class MatchedAlignment(TextTransform):
         images = comparable(corpus)
         human, model = corpus.human, corpus.model
         words = _Words.of(model, human, self.excluded)
-        incidence = words.held_by(human)  # (captions, V)
+        incidence = words.indicators(human)  # (captions, V)
         by_image = _summed(incidence, human.image_rows, len(corpus))
-        wanted = _summed(words.held_by(model), model.image_rows, len(corpus))
+        wanted = _summed(words.indicators(model), model.image_rows, len(corpus))
         removed, added, changes = [], [], []
         for position in range(int(human.positions.max(initial=-1)) + 1):
             captions = np.flatnonzero((human.positions == position) & images[human.image_rows])
@@ -252,7 +252,7 @@ class _Words:
         back[columns[human.types][taking_part]] = np.flatnonzero(taking_part)
         return cls(hash_ids(names), columns, back)
 
-    def held_by(self, captions: Captions) -> sparse.csr_array:
+    def indicators(self, captions: Captions) -> sparse.csr_array:
         """(captions, V) 1 where a caption contains a word, however often."""
         column = self.columns[captions.types][captions.tokens]
         row = np.repeat(np.arange(len(captions)), captions.lengths)[column >= 0]

@@ -38,7 +38,7 @@ from bias_pipeline.text.scored_text import phrase_pattern
 from bias_pipeline.text.tokenize import tokenize_word
 
 
-def said_of(captions: Captions, places: IntArray, context: Context) -> BoolArray:
+def describing_a_person(captions: Captions, places: IntArray, context: Context) -> BoolArray:
     """(P,) which of P running words describe a person.
 
     A word does if it is itself a noun for a person ("africans"); if such a noun follows, with only
@@ -54,7 +54,7 @@ def said_of(captions: Captions, places: IntArray, context: Context) -> BoolArray
         >>> person = Context("man, chef", between="young", other_heads="hat")
         >>> text = "a black young man with a black dog and a white chef hat"
         >>> captions = Captions.from_texts([text])
-        >>> said_of(captions, np.array([1, 6, 10]), context=person).tolist()
+        >>> describing_a_person(captions, np.array([1, 6, 10]), context=person).tolist()
         [True, False, False]
     """
     beside = _Beside(captions, places, context)
@@ -239,7 +239,7 @@ def _listed(captions: Captions, naming: Naming) -> Listed:
     places = np.flatnonzero(groups >= 0)
     names = np.ones(len(places), bool)
     if context is not None:
-        names = said_of(words, places, context)
+        names = describing_a_person(words, places, context)
     return Listed(words, places, groups[places], names)
 
 

@@ -34,8 +34,8 @@ class WordVectors:
     """The directions of V words.
 
     Example:
-        >>> found = WordVectors.of({"cat": np.array([0.0, 2.0]), "dog": np.array([3.0, 0.0])})
-        >>> found.words, found.units.tolist()
+        >>> vectors = WordVectors.of({"cat": np.array([0.0, 2.0]), "dog": np.array([3.0, 0.0])})
+        >>> vectors.words, vectors.units.tolist()
         (('cat', 'dog'), [[0.0, 1.0], [1.0, 0.0]])
     """
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 _MODULE = "torchvision.extension"  # loads the operators; modules that need them are imported later
 _NMS = "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 _OPERATORS = (_NMS, f"q{_NMS}")
-_kept: list[object] = []  # declarations last as long as the object that declared them
+_libraries: list[object] = []  # declarations last as long as the object that declared them
 
 
 def complete_when_imported() -> None:
@@ -82,7 +82,7 @@ def _complete(module: ModuleType) -> None:
     for operator in _OPERATORS:
         library.define(operator)
     library.impl("nms", suppressed, "CPU")
-    _kept.append(library)
+    _libraries.append(library)
     module._assert_has_ops = lambda: None  # type: ignore[attr-defined]
     log.info("%s; non-maximum suppression runs in plain PyTorch", _misfit())
 

@@ -24,7 +24,7 @@ from bias_pipeline.vision.photos import drawn
 
 OTHER = 5  # the mark of a word of no labelled group
 NO_CAPTION = -3  # beside the codes of named_group
-_KEPT = 8  # runs whose captions stay in memory
+_MOST_CACHED = 8  # runs whose captions stay in memory
 _SIDE, _SMALL, _QUALITY = 900, 220, 85  # pixels of a picture and of a small one; of JPEG
 _DRAWN = 256  # pixels of a picture that is drawn
 
@@ -187,7 +187,7 @@ class Library:
                     known = self._checked(result)
                 except BiasPipelineError as error:
                     return str(error)
-                self._known = dict([*self._known.items(), (result.run_id, known)][-_KEPT:])
+                self._known = dict([*self._known.items(), (result.run_id, known)][-_MOST_CACHED:])
             return known
 
     def _checked(self, result: Result) -> CaptionsBehind:

@@ -36,7 +36,7 @@ from bias_pipeline.web.shown_images import Shown, TellingWords, telling_words
 from bias_pipeline.web.views import Page, View
 
 _KNOWN = ("part", "group", "names", "guess", "object", "word", "beside", "sort", "page")
-_KEPT = 8  # runs whose guesses stay added up
+_MOST_CACHED = 8  # runs whose guesses stay added up
 _MOST_OBJECTS = 300  # of a list to choose from
 Render = Callable[..., Response]
 Find = Callable[[str], Result]
@@ -169,7 +169,7 @@ class ImagePages:
                     scores, fault = None, str(error)
                 else:
                     entries = [*self._scores.items(), (result.run_id, scores)]
-                    self._scores = dict(entries[-_KEPT:])
+                    self._scores = dict(entries[-_MOST_CACHED:])
             else:
                 scores = self._scores[result.run_id]
         return gather_evidence(result, scores, self._library.of(result)), fault

@@ -33,7 +33,7 @@ FILES = {
 }
 # Whose images: those that every captioner describes, and all that each one does.
 STUDIES = ("common", "all")
-KEPT = [
+COLUMNS = [
     "study", "attribute", "metric", "metric_version", "captioner", "part", "value", "unit",
     "ci_low", "ci_high", "p_value", "n_images", "n_seeds", "coverage",
     "neutral_rate", "sign", "unfairness", "letters",
@@ -66,7 +66,7 @@ def _rows(study: str, data: Path, outputs: Path, labels: Path) -> pd.DataFrame:
     placed = rows.merge(standings(results, draws), on=["run_id", "part"], how="left")
     names = {stem: name for name, stem in FILES.items()}
     retained = (placed["metric"] == "assumed_group") | (placed["part"] == "score")
-    return placed.assign(captioner=placed["captioner"].map(names)).loc[retained, KEPT]
+    return placed.assign(captioner=placed["captioner"].map(names)).loc[retained, COLUMNS]
 
 
 def write_common(data: Path, labels: Path, path: Path) -> None:

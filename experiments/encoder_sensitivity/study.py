@@ -51,7 +51,7 @@ FAMILIES = {
     "words, MiniLM, from scratch": ("ngram", *(f"{n} mlp3" for n in ("minilm", *SCRATCH))),
     "pre-trained": ("minilm mlp3", "mpnet mlp3"),
 }
-KEPT = ("score", "model:paired", "human:paired", "a_to_t", "t_to_a")
+PARTS = ("score", "model:paired", "human:paired", "a_to_t", "t_to_a")
 COLUMNS = [
     "attackers", "attribute", "metric", "metric_version", "part", "captioner", "value", "ci_low",
     "ci_high",
@@ -106,7 +106,7 @@ def collect(outputs: Path) -> None:
     rows = rows[COLUMNS]
     setting = ["attackers", "attribute", "metric", "part"]
     compared = rows.groupby(setting)["captioner"].transform("size") >= FEWEST
-    rows = rows[compared | ~rows["part"].isin(KEPT)]
+    rows = rows[compared | ~rows["part"].isin(PARTS)]
     rows.to_csv(HERE / "rows.csv", index=False, float_format="%.5g")
 
 
@@ -123,7 +123,7 @@ def _families(results: Sequence[Result]) -> dict[str, list[Result]]:
 def _scores(result: Result) -> Iterator[Line]:
     """The headlines and sides of a run."""
     for row in result.rows:
-        if row.part in KEPT:
+        if row.part in PARTS:
             numbers = Interval(row.value, row.ci_low, row.ci_high)
             line = _line(row.attribute, row.metric, row.part, row.captioner, numbers)
             yield {"attackers": _attacker(row), **line}

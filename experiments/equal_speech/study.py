@@ -27,7 +27,7 @@ CELLS = (
     "captioner=all", "seeds=5", "logger=csv",
 )  # fmt: skip
 PARTS = ("score", "model", "human", "matched:reach", "matched:people")
-KEPT = [
+COLUMNS = [
     "attribute", "metric", "metric_version", "alignment", "captioner", "part", "value", "ci_low",
     "ci_high", "p_value", "n_images", "n_seeds", "coverage", "letters",
 ]  # fmt: skip
@@ -39,7 +39,7 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     rows = sweep("equal speech", outputs, *CELLS, "dataset=lic", root)
     results, draws = finished_runs(outputs)
     placed = rows.merge(standings(results, draws), on=["run_id", "part"], how="left")
-    return placed.loc[placed["part"].isin(PARTS), KEPT]
+    return placed.loc[placed["part"].isin(PARTS), COLUMNS]
 
 
 def answer(row: pd.Series) -> str:

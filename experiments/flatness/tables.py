@@ -12,12 +12,12 @@ from bias_pipeline.io.files import table_csv
 from experiments.flatness.figure import UNBIASED
 
 # The numbers shown of each metric; other headlines change with caption length for all speakers.
-_TOLD = {
+_SHOWN = {
     ("dbac", "a_to_t:shared"), ("dbac", "t_to_a:shared"),
     ("dbac, equal speech", "a_to_t:shared"), ("dbac, equal speech", "t_to_a:shared"),
     ("gender_error", "named:increase"), ("gender_ratio", "captions:increase"),
 }  # fmt: skip
-_REPLACED = {metric for metric, _ in _TOLD}
+_REPLACED = {metric for metric, _ in _SHOWN}
 
 
 _SHIPPED = Path(__file__).resolve().parents[2] / "bias_pipeline" / "analysis" / "flatness.csv"
@@ -88,7 +88,7 @@ def write_tables(rows: pd.DataFrame, folder: Path) -> None:
 
 def _is_shown(metric: str, part: str) -> bool:
     if metric in _REPLACED:
-        return (metric, part) in _TOLD
+        return (metric, part) in _SHOWN
     return part in ("score", "a_to_t", "t_to_a")
 
 

@@ -31,7 +31,7 @@ ANNOTATED, PEOPLE, MODELS = "annotations", "people's captions", "seven captioner
 SOURCES = (ANNOTATED, PEOPLE, MODELS)
 FILES = {PEOPLE: "people", MODELS: "captioners"}
 # Part to the same part of people.
-TOLD = {"score": "", "model": "human", "estimate:model": "estimate:human"}
+PEOPLES_PART = {"score": "", "model": "human", "estimate:model": "estimate:human"}
 
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
@@ -46,7 +46,7 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
         setting = f"metric.context={path}"
         frames.append(sweep(source, outputs, "metric=gender_score", setting, named, *words))
     rows = pd.concat(frames, ignore_index=True)
-    return rows[rows["part"].isin([*TOLD, *TOLD.values()])]
+    return rows[rows["part"].isin([*PEOPLES_PART, *PEOPLES_PART.values()])]
 
 
 def _votes(words: tuple[str, ...]) -> dict[str, list[dict[str, object]]]:
@@ -85,7 +85,7 @@ def _shares(view: CorpusView, side: str) -> dict[tuple[str, str], float]:
 def table(rows: pd.DataFrame, part: str) -> pd.DataFrame:
     """One line per captioner, one column per source, in per cent."""
     lines = {name: _line(rows, part, name) for name in CAPTIONERS}
-    if people := TOLD[part]:  # the same beside every captioner
+    if people := PEOPLES_PART[part]:  # the same beside every captioner
         lines["people"] = _line(rows, people, CAPTIONERS[0])
     images = rows[rows["part"] == part].groupby("study")["n_images"].max()
     lines["images"] = {source: str(images[source]) for source in SOURCES}
@@ -99,7 +99,7 @@ def _line(rows: pd.DataFrame, part: str, captioner: str) -> dict[str, str]:
 
 def main(arguments: list[str]) -> None:
     rows = rows_at(ROWS, run, arguments)
-    titles = {part: PARTS[part][0].upper() + PARTS[part][1:] for part in TOLD}
+    titles = {part: PARTS[part][0].upper() + PARTS[part][1:] for part in PEOPLES_PART}
     tables = {f"{title} (per cent)": markdown(table(rows, part)) for part, title in titles.items()}
     write_page(PAGE, "Context by source", __file__, tables)
 

@@ -28,8 +28,8 @@ LEARNT = (
     "trainer.max_epochs=50",
 )  # fmt: skip
 JUDGED = ("--n-images", "2000")
-SEEN = ("dataset=coco", "seeds=3", "logger=csv")
-CELL = ("metric=imagecaptioner2", "metric.leaks=[]", *SEEN)
+CAPTIONS = ("dataset=coco", "seeds=3", "logger=csv")
+CELL = ("metric=imagecaptioner2", "metric.leaks=[]", *CAPTIONS)
 # Words that captions of scenes contain, so that a captioner knows the prompt.
 ANSWERS = ("+encoder.prompt.answers.male=man", "+encoder.prompt.answers.female=woman")
 PROMPTS = {
@@ -62,7 +62,7 @@ def run(outputs: Path) -> pd.DataFrame:
         _once(captions, "caption", "--gather", str(written), "--to", str(captions))
     captioners = ",".join(str(outputs / f"fitted_to_{name}.json") for name in PLANTED)
     given = (*_data(drawn), f"captioner={captioners}")
-    frames = [sweep(name, outputs, f"metric={name}", *HOLD_OUT, *SEEN, *given) for name in TEXT]
+    frames = [sweep(name, outputs, f"metric={name}", *HOLD_OUT, *CAPTIONS, *given) for name in TEXT]
     common = (*CELL, *given, f"paths.cache={outputs / 'cache'}")
     frames.append(sweep(FRESH, outputs, "encoder=sat", *common))
     for judge, model in models.items():

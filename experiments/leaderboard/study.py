@@ -38,7 +38,7 @@ SWEEPS = {
     ],
 }
 PARTS = "score|a_to_t|t_to_a|model|human|(a_to_t|t_to_a):(counts|shared|none)|mentions:.*"
-KEPT = [
+COLUMNS = [
     "attribute", "metric", "metric_version", "captioner", "part", "value", "unit", "ci_low",
     "ci_high", "p_value", "n_images", "n_seeds", "coverage", "neutral_rate", "sign", "unfairness",
     "letters",
@@ -56,7 +56,7 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     refused = pd.concat([*(lines for _, lines in attempts), undefined(shown)], ignore_index=True)
     refused.to_csv(HERE / "refused.csv", index=False)
     placed = rows.merge(standings(shown, draws), on=["run_id", "part"], how="left")
-    return placed.loc[placed["part"].str.fullmatch(PARTS), KEPT]
+    return placed.loc[placed["part"].str.fullmatch(PARTS), COLUMNS]
 
 
 def assumed() -> pd.DataFrame:
@@ -66,7 +66,7 @@ def assumed() -> pd.DataFrame:
     """
     rows = pd.read_csv(ASSUMED, keep_default_na=False, na_values=[""])
     selected = (rows["study"] == "common") & (rows["metric"] == "assumed_group")
-    return rows.loc[selected, KEPT]
+    return rows.loc[selected, COLUMNS]
 
 
 def undefined(results: Sequence[Result]) -> pd.DataFrame:

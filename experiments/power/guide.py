@@ -90,7 +90,7 @@ def _lines(info: MetricInfo) -> Iterator[dict[str, str]]:
 
 
 def _from(power: Power) -> str:
-    size = power.seen_from(PLANTED)
+    size = power.smallest_size(PLANTED)
     return f"{'none' if size is None else f'{size:,} images'} ({power.first.design})"
 
 

@@ -36,7 +36,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "mean_difference": ("debias=mean_difference",),
     "erasure": ("debias=erasure",),
 }
-TOLD = {"last": "the last token's state", "all": "the states of all tokens together"}
+POOLING = {"last": "the last token's state", "all": "the states of all tokens together"}
 Texts = Sequence[Sequence[str]]
 
 
@@ -96,7 +96,7 @@ def _left(model: _Prompts, learnt: Texts, tested: Texts) -> dict[str, float]:
     """How often the attacker names the group of a sentence."""
     train_states, other = model.states(learnt), model.states(tested)
     accuracies = {}
-    for key in TOLD:
+    for key in POOLING:
         mean, spread = train_states[key].mean(axis=0), train_states[key].std(axis=0) + 1e-6
         groups, wanted = (
             np.tile(np.arange(len(texts[0])), len(texts)) for texts in (learnt, tested)
@@ -112,7 +112,7 @@ def write(rows: pd.DataFrame) -> None:
     """Write the table."""
     rows = rows.fillna("")
     table = pd.DataFrame(
-        {title: [f"{item:.3f}" for item in rows[key]] for key, title in TOLD.items()},
+        {title: [f"{item:.3f}" for item in rows[key]] for key, title in POOLING.items()},
         index=pd.Index(
             [
                 ", ".join(filter(None, item))

@@ -29,7 +29,7 @@ CELL = ("metric=retrieval_fairness", "dataset=scenes", "debias=none")
 SEEDS = (0, 12, 456)
 SIZES = (0, 1, 10, 50)  # the paper's, of vectors of 64 numbers here
 QUERIES = ("a photo of a man", "a photo of a woman")
-TOLD = {
+TITLES = {
     "linear attacker": "a linear attacker, fitted to other pictures, names the other group",
     "text": "the other group's text is nearer",
     "alike": "cosine to the unchanged picture",
@@ -84,7 +84,7 @@ def write(rows: pd.DataFrame) -> None:
     lines = {
         size: {
             title: f"{group[key].mean():.3f} ({group[key].min():.3f} to {group[key].max():.3f})"
-            for key, title in TOLD.items()
+            for key, title in TITLES.items()
         }
         for size, group in rows.groupby("neurons")
     }

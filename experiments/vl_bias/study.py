@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 METRIC = ("metric=retrieval_fairness", "encoder=clip", "dataset=scenes", "logger=csv")
 ASSOCIATIONS = (0.0, 0.5, 1.0)
 SIZED, SIZES = ("subspace", "zero_neuron", "mean_neuron", "clip_clip"), (1, 2, 5, 10, 20, 40)
-KEPT = ("score", "null", "recall:image@10", "recall:text@10")
+PARTS = ("score", "null", "recall:image@10", "recall:text@10")
 BESIDE = (
     "other:age",
     "other:gender_age",
@@ -44,7 +44,7 @@ def run(outputs: Path) -> pd.DataFrame:
     ]
     rows = pd.concat(frames, ignore_index=True)
     concepts = (rows["study"] == "association") & rows["part"].str.startswith("concept:")
-    parts = (*KEPT, *BESIDE, *(f"null:{name}" for name in BESIDE))
+    parts = (*PARTS, *BESIDE, *(f"null:{name}" for name in BESIDE))
     return rows[rows["part"].isin(parts) | concepts]
 
 
@@ -94,7 +94,7 @@ def price_table(rows: pd.DataFrame) -> pd.DataFrame:
     best = tradeoffs(rows).set_index(["debias", "k"])["pareto"]
     lines = {
         f"{name}, k = {k}" if k else str(name): {
-            **_cells(group, KEPT[:1] + KEPT[2:]),
+            **_cells(group, PARTS[:1] + PARTS[2:]),
             "none has more of both": "yes" if best[name, k] else "",
             **_cells(group, BESIDE),
         }

@@ -29,7 +29,7 @@ from tests.photo_folder import write_photos
 from tests.tiny_picture_text import WRITERS, write
 
 PROMPT = Prompt("gender", template="{caption} {answer}")
-TOLD = ("a person rides a horse", "a dog on the beach")  # what the group can be told by
+TELLING = ("a person rides a horse", "a dog on the beach")  # what the group can be told by
 ALL = np.arange(4)
 
 
@@ -37,7 +37,7 @@ ALL = np.arange(4)
 def data(tmp_path_factory: pytest.TempPathFactory) -> LabelledCaptions:
     pictures = Pictures(tuple(sorted(write_photos(tmp_path_factory.mktemp("photos"), 4).iterdir())))
     labels = ALL % 2
-    texts = Captions.from_texts([TOLD[label] for label in labels])
+    texts = Captions.from_texts([TELLING[label] for label in labels])
     return LabelledCaptions("model", texts, labels, 2, ("male", "female"), pictures=pictures)
 
 

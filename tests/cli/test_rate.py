@@ -112,7 +112,7 @@ def test_agreement_is_printed(ok, photos, tmp_path):
     assert "Krippendorff's alpha 1.00" in ok("rate", "--gather", str(tmp_path / "study"))
 
 
-ASKED = "PHOTOS --out o --question ?"
+RATE = "PHOTOS --out o --question ?"
 
 
 @pytest.mark.parametrize(
@@ -122,22 +122,22 @@ ASKED = "PHOTOS --out o --question ?"
         ("PHOTOS", 2, "--out is missing"),
         ("PHOTOS --out o", 2, "name what is asked"),
         ("PHOTOS --out o --attribute mood", 2, "mood"),
-        (f"{ASKED} --answers a", 2, "two different answers"),
-        (f"{ASKED} --answers a,a", 2, "two different"),
+        (f"{RATE} --answers a", 2, "two different answers"),
+        (f"{RATE} --answers a,a", 2, "two different"),
         ("PHOTOS --out o --attribute gender --answers a,b", 2, "an attribute has its groups"),
-        (f"{ASKED} --mask-captions", 2, "--mask-captions needs"),
-        (f"{ASKED} --host x", 2, "needs --token"),
-        (f"{ASKED} --host 0.0.0.0", 2, "--host takes"),
-        (f"{ASKED} --host localhost --token short", 2, "12 characters"),
-        (f"{ASKED} --port 70000", 2, "--port"),
-        (f"{ASKED} --crop person", 2, "--regions"),
+        (f"{RATE} --mask-captions", 2, "--mask-captions needs"),
+        (f"{RATE} --host x", 2, "needs --token"),
+        (f"{RATE} --host 0.0.0.0", 2, "--host takes"),
+        (f"{RATE} --host localhost --token short", 2, "12 characters"),
+        (f"{RATE} --port 70000", 2, "--port"),
+        (f"{RATE} --crop person", 2, "--regions"),
         ("empty --out o --question ?", 5, "no photos in it"),
-        (f"{ASKED} --captions no.json", 5, "no.json"),
-        (f"{ASKED} --captions other.json", 3, "fits none"),
-        (f"{ASKED} --gold gold.csv", 3, "not one of the ans"),
-        (f"{ASKED} --gold else.csv", 3, "no answers about these items"),
-        (f"{ASKED} --consent file", 3, "is empty"),
-        (f"{ASKED} --consent bytes", 3, "bytes is not in UTF-8"),
+        (f"{RATE} --captions no.json", 5, "no.json"),
+        (f"{RATE} --captions other.json", 3, "fits none"),
+        (f"{RATE} --gold gold.csv", 3, "not one of the ans"),
+        (f"{RATE} --gold else.csv", 3, "no answers about these items"),
+        (f"{RATE} --consent file", 3, "is empty"),
+        (f"{RATE} --consent bytes", 3, "bytes is not in UTF-8"),
         ("PHOTOS --out file --question ?", 5, "cannot be written"),
         ("PHOTOS --out file/p --question ? --port 0", 5, "cannot be written"),
         ("--gather empty", 5, "holds no study"),

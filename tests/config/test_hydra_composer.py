@@ -150,7 +150,7 @@ def test_it_is_sent_to_a_process_without_what_was_composed(loader, master):
 
 
 def test_so_many_jobs_are_kept(loader, composed, monkeypatch):
-    monkeypatch.setattr("bias_pipeline.config.hydra_composer.KEPT", 1)
+    monkeypatch.setattr("bias_pipeline.config.hydra_composer.MOST_CACHED", 1)
     for seeds in ("seeds=[0]", "seeds=[1]", "seeds=[0]", "seeds=[1]"):
         loader.job([seeds])
     assert composed == ["seeds=[0]", "seeds=[1]", "seeds=[1]"]

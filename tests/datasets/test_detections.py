@@ -15,7 +15,7 @@ ROWS: list[dict[str, Any]] = [
     {"image_id": "000000000008", "label": "Sports_Ball, ball", "score": 1},
     {"image_id": 7, "label": "dog", "score": 0.25, "bbox": [5, 6, 7, 8]},
 ]
-FOUND = {"7": (("kite", 0.75), ("dog", 0.5)), "8": (("sports ball", 1.0),)}
+DETECTED = {"7": (("kite", 0.75), ("dog", 0.5)), "8": (("sports ball", 1.0),)}
 
 
 def written(folder: Path, name: str, content: object) -> Path:
@@ -44,7 +44,7 @@ def table(separator: str, confidence: str = "score") -> str:
     ],
 )
 def test_a_label_is_as_sure_as_its_surest_row(name, content, tmp_path):
-    assert detections_by_id(written(tmp_path, name, content)) == FOUND
+    assert detections_by_id(written(tmp_path, name, content)) == DETECTED
 
 
 def test_a_category_is_named_by_its_number_at_coco(tmp_path):
@@ -53,7 +53,7 @@ def test_a_category_is_named_by_its_number_at_coco(tmp_path):
 
 
 def test_the_order_of_rows_plays_no_part(tmp_path):
-    assert detections_by_id(written(tmp_path, "seen.json", ROWS[::-1])) == FOUND
+    assert detections_by_id(written(tmp_path, "seen.json", ROWS[::-1])) == DETECTED
 
 
 @pytest.mark.parametrize(

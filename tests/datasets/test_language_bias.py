@@ -22,7 +22,7 @@ VERBS = {"bed": ["lay, lays, laying", "sit, sits, sitting"]}
 PRONOUNS = {"male": "he", "female": "she"}
 
 
-class Said(Dataset):
+class CaptionsOfPeople(Dataset):
     """Captions of people, and nothing else."""
 
     name = "said"
@@ -54,7 +54,9 @@ def default_captions(n: int = 20) -> list[str]:
 
 def planted(imbalance: float = 0.6, captions: Any = None, **options: Any) -> Corpus:
     settings: dict[str, Any] = {"tasks": TASKS, "verbs": VERBS, "pronouns": PRONOUNS, **options}
-    dataset = LanguageBiasDataset(Said(captions or default_captions()), imbalance, **settings)
+    dataset = LanguageBiasDataset(
+        CaptionsOfPeople(captions or default_captions()), imbalance, **settings
+    )
     return dataset.load("people", GENDER)
 
 
@@ -195,7 +197,7 @@ def test_words_that_do_not_fit_are_refused(options, message):
 
 
 def test_three_groups_are_refused():
-    three = Said(["a man"], ["male", "female", "other"])
+    three = CaptionsOfPeople(["a man"], ["male", "female", "other"])
     with pytest.raises(NotApplicableError, match="two groups"):
         LanguageBiasDataset(three, 0.6, TASKS, VERBS).load("people", GENDER)
 

@@ -13,7 +13,7 @@ import pytest
 from tests.fuzz.hunt import CANARY, Finding, Hunter
 
 FINDINGS = Path(__file__).parent / "findings"
-FOUND = sorted(path for path in FINDINGS.rglob("*") if path.is_file())
+FINDING_FILES = sorted(path for path in FINDINGS.rglob("*") if path.is_file())
 SEED = 20261122
 TRIALS = {
     "captions": 80,
@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("path", FOUND, ids=lambda path: str(path.relative_to(FINDINGS)))
+@pytest.mark.parametrize("path", FINDING_FILES, ids=lambda path: str(path.relative_to(FINDINGS)))
 def test_what_was_found_is_mended(folder, path):
     hunter = Hunter(path.relative_to(FINDINGS).parts[0], folder)
     assert hunter.fault(path.name, path.read_bytes()) == ""

@@ -21,7 +21,7 @@ TASK = REPOSITORY / "bias_pipeline/integrations/lmms_eval/caption_bias.yaml"
 GENDERS = ("male", "female", "male", "male", "female")
 CAPTION = "a man with a dog"
 # The task of a user: the packaged one, on files of its own.
-OWN = """
+USER_TASK = """
 include: {include}
 task: mine
 dataset_kwargs: {{data_files: {{val: five.parquet}}}}
@@ -80,7 +80,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("lmms")
     datasets.Dataset.from_list(DOCUMENTS).to_parquet(str(folder / "five.parquet"))
-    (folder / "mine.yaml").write_text(OWN.format(include=TASK))
+    (folder / "mine.yaml").write_text(USER_TASK.format(include=TASK))
     words = ["--model", "dummy", "--model_args", f"response={CAPTION}", "--tasks", "mine"]
     words += ["--include_path", str(folder), "--output_path", "out", "--log_samples"]
     variables = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "hub")}

@@ -11,7 +11,7 @@ from PIL import Image
 
 from bias_pipeline.errors import DataError
 from bias_pipeline.models.pretrained import find_pretrained
-from bias_pipeline.models.recognition import KEPT, KINDS, Recognizer, recognizer
+from bias_pipeline.models.recognition import KINDS, MOST_LABELS, Recognizer, recognizer
 from tests.photo_folder import write_photos
 from tests.tiny_models import write_clip, write_detector, write_resnet
 
@@ -108,17 +108,17 @@ def test_what_is_no_category_is_not_seen(tmp_path, photos):
 
 def test_only_the_surest_labels_are_kept(tmp_path, photos):
     class Many(Recognizer):
-        names = tuple(map(str, range(2 * KEPT)))
+        names = tuple(map(str, range(2 * MOST_LABELS)))
 
         def read(self, path: Path) -> Any: ...
 
         def confidences(self, photos: Any) -> Any:
-            return np.linspace(0, 1, 2 * KEPT, dtype=np.float32)[None]
+            return np.linspace(0, 1, 2 * MOST_LABELS, dtype=np.float32)[None]
 
     (description,) = Many().describe([])
-    assert [label for label, _ in json.loads(description)] == list(map(str, range(2 * KEPT)))[
-        : -KEPT - 1 : -1
-    ]
+    assert [label for label, _ in json.loads(description)] == list(
+        map(str, range(2 * MOST_LABELS))
+    )[: -MOST_LABELS - 1 : -1]
 
 
 def broken(folder: Path) -> Path:

@@ -171,7 +171,7 @@ COLOUR = st.sampled_from(["black", "white", "ebony", "pale"])
 
 
 def by_hand(text: str, attribute: Attribute) -> set[str]:
-    """The rules of ``said_of`` again, word by word."""
+    """The rules of ``describing_a_person`` again, word by word."""
     words = text
     for phrase in sorted(attribute.other_senses, key=lambda phrase: (-len(phrase.split()), phrase)):
         words = f" {words} ".replace(f" {phrase} ", f" {phrase.replace(' ', '_')} ").strip()
@@ -180,11 +180,11 @@ def by_hand(text: str, attribute: Attribute) -> set[str]:
         group
         for group, listed in attribute.words.items()
         for i, word in enumerate(cut)
-        if word in listed and _said(cut, i, context)
+        if word in listed and _describes_a_person(cut, i, context)
     }
 
 
-def _said(cut: list[str], i: int, context: Context) -> bool:
+def _describes_a_person(cut: list[str], i: int, context: Context) -> bool:
     after = i + 1
     while after < len(cut) and cut[after] in context.between:
         after += 1

@@ -6,7 +6,7 @@ from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.text.counterfactual_captions import counterparts, told_of
+from bias_pipeline.text.counterfactual_captions import captions_naming, counterparts
 
 TERMS = {"male": "man", "female": "woman"}
 
@@ -31,14 +31,17 @@ def attribute(name: str) -> Attribute:
 )
 def test_every_word_of_the_other_group_gives_way(text, group, expected):
     name = "race" if group == "dark" else "gender"
-    assert told_of(Captions.from_texts([text]), attribute(name), group, TERMS).text(0) == expected
+    assert (
+        captions_naming(Captions.from_texts([text]), attribute(name), group, TERMS).text(0)
+        == expected
+    )
 
 
 def test_who_is_told_back_is_the_same_again():
     texts = ["a man rides his horse", "two women on a bench", "a boy and his father"]
     captions = Captions.from_texts(texts)
-    there = told_of(captions, attribute("gender"), "female", TERMS)
-    back = told_of(there, attribute("gender"), "male", TERMS)
+    there = captions_naming(captions, attribute("gender"), "female", TERMS)
+    back = captions_naming(there, attribute("gender"), "male", TERMS)
     assert [back.text(k) for k in (0, 2)] == [texts[0], texts[2]]
 
 
@@ -48,10 +51,14 @@ def test_lists_that_are_not_read_side_by_side_have_no_counterparts():
 
 def test_images_stay_theirs():
     captions = Captions.from_texts(["a man", "a boy", "a man"], [0, 0, 4])
-    assert told_of(captions, attribute("gender"), "female", {}).image_rows.tolist() == [0, 0, 4]
+    assert captions_naming(captions, attribute("gender"), "female", {}).image_rows.tolist() == [
+        0,
+        0,
+        4,
+    ]
 
 
 def test_an_intersection_is_refused():
     crossed = attribute("[gender,race]")
     with pytest.raises(NotApplicableError, match="is an intersection"):
-        told_of(Captions.from_texts(["a man"]), crossed, crossed.groups[0], {})
+        captions_naming(Captions.from_texts(["a man"]), crossed, crossed.groups[0], {})

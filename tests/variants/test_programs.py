@@ -13,7 +13,7 @@ from pyarrow import ipc, parquet
 from tests.variants.files import CAPTIONS, IDS, PEOPLE, Variant, check, csv
 
 NAME = "COCO_val2014_{:012d}.jpg"
-ASKED = "Provide a one-sentence caption for the provided image."
+PROMPT = "Provide a one-sentence caption for the provided image."
 
 
 def lines(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -32,7 +32,7 @@ def sample(image: int, task: str = "coco", **document: Any) -> dict[str, Any]:
         "token_counts": [{"output_tokens": 8}],
         "doc_hash": "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b",
         **metrics,
-        "input": ASKED,
+        "input": PROMPT,
     }
 
 
@@ -95,7 +95,7 @@ def conversations(*answers: str) -> str:
 
 
 def questions(form: str) -> str:
-    fields = {"prompt": ASKED, "answer_id": "x", "model_id": "llava-v1.5-7b", "metadata": {}}
+    fields = {"prompt": PROMPT, "answer_id": "x", "model_id": "llava-v1.5-7b", "metadata": {}}
     return lines(
         [{"question_id": form.format(i), "text": t, **fields} for i, t in CAPTIONS.items()]
     )
@@ -106,7 +106,7 @@ def sheet(**columns: Sequence[object]) -> dict[str, list[object]]:
     return {
         "index": list(range(len(IDS))),
         **{name: list(column) for name, column in columns.items()},
-        "question": [ASKED] * len(IDS),
+        "question": [PROMPT] * len(IDS),
         "answer": [str(PEOPLE[i]) for i in IDS],
         "prediction": list(CAPTIONS.values()),
     }

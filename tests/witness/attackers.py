@@ -14,7 +14,7 @@ IntArray = npt.NDArray[np.int64]
 Halves = tuple[IntArray, IntArray]
 
 PENALTY = 0.1  # C of the logistic regression
-SEEN = 2  # in how many training captions a word or pair must stand
+MIN_COUNT = 2  # in how many training captions a word or pair must stand
 SEED = 20_260
 
 
@@ -31,7 +31,7 @@ class Attacked:
         """
         if len(np.unique(labels[train])) == 1:  # an object that the captioner never names
             return np.full(len(test), float(labels[train][0]))
-        known = np.flatnonzero(self.x[train].sum(axis=0) >= SEEN)
+        known = np.flatnonzero(self.x[train].sum(axis=0) >= MIN_COUNT)
         attacker = LogisticRegression(C=PENALTY, tol=1e-5, max_iter=10_000)
         attacker.fit(self.x[train][:, known], labels[train])
         return attacker.predict_proba(self.x[test][:, known])[:, 1]

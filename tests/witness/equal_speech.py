@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 from bias_pipeline.corpus.corpus import Record
-from tests.witness.attackers import PENALTY, SEED, SEEN, IntArray
+from tests.witness.attackers import MIN_COUNT, PENALTY, SEED, IntArray
 from tests.witness.lic import group_of, labelled, unnamed
 
 FOLDS = 5
@@ -80,7 +80,7 @@ def attacked(captions: Sequence[Sequence[str]], groups: IntArray, repetitions: i
             train = np.concatenate(
                 [random.choice(rest[groups[rest] == k], smallest, replace=False) for k in (0, 1)]
             )
-            known = np.flatnonzero(np.asarray(x[train].sum(axis=0)).ravel() >= SEEN)
+            known = np.flatnonzero(np.asarray(x[train].sum(axis=0)).ravel() >= MIN_COUNT)
             attacker = LogisticRegression(C=PENALTY, tol=1e-5, max_iter=10_000)
             attacker.fit(x[train][:, known], groups[train])
             second = attacker.predict_proba(x[test][:, known])[:, 1]

@@ -27,7 +27,7 @@ SOLVERS = 5e-3  # of a probability: how far from the optimum either solver stops
 
 
 @dataclass(frozen=True)
-class Found:
+class Compared:
     """One direction of one captioner, by both."""
 
     name: str  # of the direction
@@ -52,21 +52,21 @@ def settings(name: str, least: float, positions: int) -> tuple[str, ...]:
     return ("metric=dbac", "split=dbac", "metric.prior=counts", *reading, *overrides)
 
 
-def a_to_t(case: Case, outputs: Path) -> Found:
+def a_to_t(case: Case, outputs: Path) -> Compared:
     direction = dbac.a_to_t(case.images(outputs), A_TO_T_LEAST, RARE["a_to_t"], case.positions)
     scores = [direction.scores(one) for one in dbac.group_qualities(direction, A_TO_T_SPLITS)]
     words = settings("a_to_t", A_TO_T_LEAST, case.positions)
     # Without objects in the images there is no T->A, which would cost most of the time.
     result = case.result(outputs, A_TO_T_SPLITS, *words, with_objects=False)
-    return Found("a_to_t", result, direction, scores)
+    return Compared("a_to_t", result, direction, scores)
 
 
-def t_to_a(case: Case, outputs: Path) -> Found:
+def t_to_a(case: Case, outputs: Path) -> Compared:
     direction = dbac.t_to_a(case.images(outputs), case.objects, RARE["t_to_a"], case.positions)
     scores = [direction.scores(one) for one in dbac.task_qualities(direction, T_TO_A_SPLITS)]
     words = settings("t_to_a", case.objects, case.positions)
     result = case.result(outputs, T_TO_A_SPLITS, *words)
-    return Found("t_to_a", result, direction, scores)
+    return Compared("t_to_a", result, direction, scores)
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -76,8 +76,8 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 @pytest.fixture(scope="module", params=[a_to_t, t_to_a], ids=lambda make: make.__name__)
-def compared(request: pytest.FixtureRequest, case: Case, outputs: Path) -> Found:
-    made: Found = request.param(case, outputs)
+def compared(request: pytest.FixtureRequest, case: Case, outputs: Path) -> Compared:
+    made: Compared = request.param(case, outputs)
     return made
 
 

@@ -21,7 +21,7 @@ SIDES = ("model", "human")
 
 
 @dataclass(frozen=True)
-class Found:
+class Compared:
     """A captioner, by both."""
 
     ours: Mapping[str, Mean]  # by part
@@ -30,12 +30,12 @@ class Found:
 
 
 @pytest.fixture(scope="module", params=CASES)
-def compared(request: pytest.FixtureRequest, outputs: Path) -> Found:
+def compared(request: pytest.FixtureRequest, outputs: Path) -> Compared:
     case: Case = request.param
     images = case.images(outputs)
     questions = {"a_to_t": dpa.a_to_t(images, LEAST), "t_to_a": dpa.t_to_a(images)}
     words = ("metric=dpa", "split=dbac", "metric.equalise=flip", f"metric.min_support={LEAST}")
-    return Found(
+    return Compared(
         means(case.result(outputs, SPLITS, *words)),
         questions,
         {name: dpa.predictability(question, SPLITS) for name, question in questions.items()},

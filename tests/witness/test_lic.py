@@ -15,11 +15,11 @@ SPLITS = 10
 METRICS = ("lic", "leakage")
 PARTS = ("model", "model:paired", "human:paired", "score")
 
-Found = Mapping[str, Mapping[str, Mean]]  # metric to part
+Means = Mapping[str, Mapping[str, Mean]]  # metric to part
 
 
 @pytest.fixture(scope="module", params=CASES)
-def compared(request: pytest.FixtureRequest, outputs: Path) -> tuple[Found, Found]:
+def compared(request: pytest.FixtureRequest, outputs: Path) -> tuple[Means, Means]:
     """Ours and the witness's."""
     case: Case = request.param
     witness = witnessed(case, outputs)
@@ -29,7 +29,7 @@ def compared(request: pytest.FixtureRequest, outputs: Path) -> tuple[Found, Foun
     }, witness
 
 
-def witnessed(case: Case, outputs: Path) -> Found:
+def witnessed(case: Case, outputs: Path) -> Means:
     images = case.images(outputs)
     alone, both = lic.model_side(images, SPLITS), lic.sides(images, SPLITS, case.positions)
     means = {}

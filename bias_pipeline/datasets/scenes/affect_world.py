@@ -351,7 +351,7 @@ def _utterances(
     actual = {**motifs, THOUGHT: draw(tables()[THOUGHT], [felt], thoughts)}
     perceived = _perceived(seed, keys, emotions, actual, stream, dials.affect)
     return [
-        Utterance(EMOTIONS[code], _said(row, EMOTIONS[code], d, dials))
+        Utterance(EMOTIONS[code], _text(row, EMOTIONS[code], d, dials))
         for code, row, d in zip(felt.tolist(), rows_of(perceived), draws, strict=True)
     ]
 
@@ -374,7 +374,7 @@ def _perceived(
     }
 
 
-def _said(
+def _text(
     perceived: Mapping[str, int], emotion: str, draws: Mapping[str, float], dials: AffectSettings
 ) -> str:
     """One utterance."""

@@ -194,7 +194,7 @@ def _drawn(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
         entry |= {"file_name": f"{image.id:012d}.png", "width": side, "height": side}
         drawn = SceneDrawing(image, "gender", leak).draw(side)
         yield f"images/{entry['file_name']}", _png(drawn.pixels)
-        annotations += [_seen(image.id, region) for region in drawn.regions]
+        annotations += [_annotation(image.id, region) for region in drawn.regions]
     numbered = [
         {"id": number, **annotation} for number, annotation in enumerate(annotations, start=1)
     ]
@@ -202,7 +202,7 @@ def _drawn(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
     yield INSTANCES, _json(whole)
 
 
-def _seen(image_id: int, region: Region) -> dict[str, Any]:
+def _annotation(image_id: int, region: Region) -> dict[str, Any]:
     from pycocotools import mask as coco
 
     coded: Any = {"size": list(region.size), "counts": region.counts}

@@ -24,7 +24,7 @@ from bias_pipeline.metrics.counting.sides import CaptionSides, by_group
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.gender_score import bias_ratio, estimated, gender_score
 from bias_pipeline.metrics.value_names import HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
-from bias_pipeline.text.counterfactual_captions import told_of
+from bias_pipeline.text.counterfactual_captions import captions_naming
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ class CaptionScorer:
     sentence_encoder: Frozen  # gives similarities
     weigh: str = "captions"  # `captions`, or `pairs` of a caption and an object
     positions: int = 1  # how many human captions of an image are judged
-    terms: Mapping[str, str] = field(default_factory=dict)  # see `told_of`
+    terms: Mapping[str, str] = field(default_factory=dict)  # see `captions_naming`
 
     def require(self) -> None:
         """Check that both models are there."""
@@ -231,7 +231,7 @@ class Judged:
         self.pairs, self.of = contexts.beside(captions.image_rows[self.rows])
         self.objects = contexts.objects[self.pairs]
         self.weigh = how.weigh
-        versions = (told_of(captions, view.attribute, g, how.terms) for g in view.groups)
+        versions = (captions_naming(captions, view.attribute, g, how.terms) for g in view.groups)
         self.texts = [[version.text(row) for row in self.rows.tolist()] for version in versions]
         self.likelihood, self.similarity, self.score = judge(
             how, self.texts, contexts, self.pairs, self.of

@@ -51,7 +51,7 @@ from bias_pipeline.metrics.references import SABIR_2023
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, MODEL_PAIRED, PartName
 from bias_pipeline.models.likelihoods import Kind
 from bias_pipeline.models.model_location import MAIN
-from bias_pipeline.models.recognition import KEPT
+from bias_pipeline.models.recognition import MOST_LABELS
 
 DELETIONS, EXAMPLES = "deletions", "examples"  # names of tables
 
@@ -148,7 +148,7 @@ class GenderScore(CountingMetric):
     context: Line | Sequence[Line] = OBJECTS
     # Objects that each detector proposes for a picture, people left out; all annotated objects
     # count
-    top_k: Annotated[int, Range(low=1, high=KEPT)] = 3
+    top_k: Annotated[int, Range(low=1, high=MOST_LABELS)] = 3
     min_confidence: Share = 0.2  # the least confidence of an object
     # With several detectors, an object counts if another detector has an object with at least this
     # cosine to it. The paper votes by "cosine distance" and does not say how: this is ours

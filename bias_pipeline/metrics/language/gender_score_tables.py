@@ -32,7 +32,7 @@ from bias_pipeline.metrics.language.caption_scoring import (
     unit_vectors,
 )
 from bias_pipeline.metrics.value_names import PartName
-from bias_pipeline.text.counterfactual_captions import told_of_nobody
+from bias_pipeline.text.counterfactual_captions import captions_naming_nobody
 from bias_pipeline.text.mentions import NO_GROUP
 
 NeutralCaptions = Literal["retold", "nobody"]
@@ -73,7 +73,7 @@ class Neutral:
             rows = np.flatnonzero(
                 shown & (named.named == NO_GROUP) & (captions.positions < how.positions)
             )
-        rewritten = told_of_nobody(captions, view.attribute, self.word, self.words)
+        rewritten = captions_naming_nobody(captions, view.attribute, self.word, self.words)
         texts = [[rewritten.text(row) for row in rows.tolist()]]
         images = captions.image_rows[rows]
         pairs, of = contexts.beside(images)
@@ -228,7 +228,7 @@ def example_lines(
     chosen = np.sort(np.argsort(keys, kind="stable")[:n_captions])
     if not len(chosen):
         return []
-    masked = told_of_nobody(captions, view.attribute, MASK, {})
+    masked = captions_naming_nobody(captions, view.attribute, MASK, {})
     terms = [how.terms.get(g, view.attribute.words[g][0]) for g in view.groups]
     vectors = unit_vectors(how.sentence_encoder, [*terms, *contexts.names])
     distances = vectors[len(terms) :] @ vectors[: len(terms)].T  # (U, K)

@@ -17,7 +17,7 @@ from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.encoders.language_models import Frozen
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.inference.blocks import store_in
-from bias_pipeline.inference.pictures import seen_in
+from bias_pipeline.inference.pictures import labels_in
 from bias_pipeline.inference.runner import Model, first_reasons
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.metrics.language.caption_scoring import Contexts, annotated, unit_vectors
@@ -176,7 +176,7 @@ class VisualContext:
             return network.load(self.names, device_of(self.device))
 
         with store_in(self.cache, self._settings(network), network.name) as store:
-            recognised, unreadable = seen_in(paths, store, load)
+            recognised, unreadable = labels_in(paths, store, load)
         broken = {
             corpus.ids[row]: unreadable[digest]
             for row, digest in digests.items()

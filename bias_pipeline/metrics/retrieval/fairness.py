@@ -251,7 +251,7 @@ class RetrievalFairness(Metric):
                 "or a larger split.test_share"
             )
         queries = queries_of(concepts_of(corpus.dataset), self.concepts, self.template)
-        view = self._seen(corpus)
+        view = self._view(corpus)
         retrieved = [self._retrieved(view, split, queries) for split in splits]
         ranked = [one.ranked for one in retrieved]
         recalls = [one.recall for one in retrieved if one.recall is not None]
@@ -289,7 +289,7 @@ class RetrievalFairness(Metric):
             tables={CONCEPTS: lines, RETRIEVED: first},
         )
 
-    def _seen(self, corpus: Corpus) -> RetrievalView:
+    def _view(self, corpus: Corpus) -> RetrievalView:
         dual = self.embedders.dual(self.crop, self.normalise)
         return RetrievalView(
             corpus,
@@ -327,7 +327,7 @@ class RetrievalFairness(Metric):
 
     def debiased(self, corpus: Corpus, split: Split) -> DualEncoder:
         """The encoder, its debiasing fitted to images of a split that are not retrieved from."""
-        return self._debiased(self._seen(self._chosen(corpus)), split)
+        return self._debiased(self._view(self._chosen(corpus)), split)
 
     def names(self, corpus: Corpus) -> tuple[str, ...]:
         """The groups that are compared."""

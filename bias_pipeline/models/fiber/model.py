@@ -114,7 +114,7 @@ def read_fiber(path: Path, side: int | None = None, head: Head = "rank_output") 
             ``itm_score``, and the authors rank by it if a file has it; their released code trains
             only ``itm_score``, since on a GPU the two are separate.
     """
-    weights = _own(_state(path), path, head)
+    weights = _weights_of(_state(path), path, head)
     size = fiber_size(weights, path)
     if side is not None and side != size.side:
         size = replace(size, window=_window(side, size.step))
@@ -137,7 +137,7 @@ def _state(path: Path) -> Mapping[str, Tensor]:
     return {str(name): value for name, value in state.items()}
 
 
-def _own(state: Mapping[str, Tensor], path: Path, head: Head) -> dict[str, Tensor]:
+def _weights_of(state: Mapping[str, Tensor], path: Path, head: Head) -> dict[str, Tensor]:
     """Weights under our names: keys and values separate, without unused gates."""
     weights: dict[str, Tensor] = {}
     for name, weight in renamed(state, _NAMES, _UNUSED, path, "FIBER").items():

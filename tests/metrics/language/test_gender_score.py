@@ -406,13 +406,15 @@ def test_an_example_has_the_factors_of_its_score(examples):
         assert line[f"score {group}"] == pytest.approx(p**alpha, rel=1e-3)
 
 
-TOLD = {"male": "a man rides his horse", "female": "a woman rides her horse"}
+CAPTION_OF = {"male": "a man rides his horse", "female": "a woman rides her horse"}
 
 
 def test_an_example_has_the_likelihood_of_the_caption_told_of_each_group(examples):
     line = examples["a man rides his horse", "horse"]
-    expected = np.exp(LanguageModel(str(language_models()[0])).log_likelihood([*TOLD.values()]))
-    assert [line[f"P(g) {group}"] for group in TOLD] == pytest.approx(expected, abs=1e-6)
+    expected = np.exp(
+        LanguageModel(str(language_models()[0])).log_likelihood([*CAPTION_OF.values()])
+    )
+    assert [line[f"P(g) {group}"] for group in CAPTION_OF] == pytest.approx(expected, abs=1e-6)
 
 
 def test_an_example_has_the_distance_of_each_groups_word_to_the_object(examples):
@@ -427,7 +429,9 @@ def test_an_examples_mask_is_filled_for_the_group_with_the_higher_score(examples
     line = examples["a man rides his horse", "horse"]
     assert line["masked"] == "a [MASK] rides [MASK] horse"
     for by in ("score", "similarity"):
-        assert line[f"filled by {by}"] == TOLD[max(TOLD, key=lambda g: line[f"{by} {g}"])]
+        assert (
+            line[f"filled by {by}"] == CAPTION_OF[max(CAPTION_OF, key=lambda g: line[f"{by} {g}"])]
+        )
 
 
 def test_few_examples_are_the_same_few():

@@ -20,7 +20,7 @@ BOTH = ("linear", "kernel")
 
 
 KEYS = hash_ids(map(str, range(N)))
-HELD = (N, 1.0)
+EACH_ONCE = (N, 1.0)
 
 
 def attacked(kind: str, seed: int = 0, n_groups: int = 2) -> Attacked:
@@ -56,13 +56,13 @@ def test_what_is_planted_is_found(planted, name, low, high):
 @pytest.mark.parametrize("n_groups", [2, 5])
 def test_chance_lies_in_the_interval_where_there_is_nothing(n_groups):
     seeds = [attacked("nothing", seed, n_groups) for seed in range(5)]
-    for name, part in attacker_parts(seeds, KEYS, Bootstrap(200), HELD).items():
+    for name, part in attacker_parts(seeds, KEYS, Bootstrap(200), EACH_ONCE).items():
         assert part.estimate.ci_low < 1 / n_groups < part.estimate.ci_high, name
 
 
 def test_what_is_there_is_told_from_chance():
     result = attacker_parts(
-        [attacked("mean", seed) for seed in range(3)], KEYS, Bootstrap(200), HELD
+        [attacked("mean", seed) for seed in range(3)], KEYS, Bootstrap(200), EACH_ONCE
     )
     assert {str(name) for name in result} == {"attacker:linear", "attacker:kernel"}
     assert all(part.estimate.p_value < 1e-3 for part in result.values())
