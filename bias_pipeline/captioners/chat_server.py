@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from bias_pipeline.corpus.image_ids import few
@@ -29,9 +29,6 @@ from bias_pipeline.io.terminal import redacted
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.vision.masking import PhotoReader
 from bias_pipeline.vision.photos import UnreadableError, read_photo
-
-if TYPE_CHECKING:
-    from openai import APIStatusError
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0  # before a request is tried again
 _FIRST_GAP_S = 0.05
@@ -258,7 +255,7 @@ def _plain(text: str) -> str:
 _SHOWN = 160  # characters of a server's words
 _REFUSED = ("content_filter", "content_policy_violation")  # codes of a 400
 _LATER = (408, 409, 425, 429)
-_TOO_LARGE = 413
+_MODERATED, _TOO_LARGE, _BAD_GATEWAY = 403, 413, 502
 _NO_SUCH_PLACE = (404, 405)
 _LONGEST_WAIT_S = 600
 TOO_MANY = 429
@@ -292,7 +289,7 @@ def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> 
         )
         return Fault(words, attempts=ATTEMPTS_IN_SILENCE)
     if isinstance(error, openai.APIStatusError):
-        return _of_status(error, server)
+        return _of_response(error.response, error.status_code, server)
     certificate = next((e for e in _causes(error) if isinstance(e, ssl.SSLError)), None)
     if certificate is not None:
         return _of_tls(certificate, server)
@@ -342,22 +339,38 @@ def _of_tls(error: ssl.SSLError, server: ChatServer) -> Fault:
     return Fault(words, ResourceError(words))
 
 
-def _of_status(error: APIStatusError, server: ChatServer) -> Fault:
-    status, detail = error.status_code, _detail(error)
-    words = _words(detail) or error.response.reason_phrase
+def fault_within(response: Any, server: ChatServer) -> Fault | None:
+    """What an answer of status 200 means that holds an error, as routers send it; else None."""
+    try:
+        body = response.json()
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(body, dict) or body.get("choices") or not body.get("error"):
+        return None
+    code = body["error"].get("code") if isinstance(body["error"], dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else _BAD_GATEWAY
+    return _of_response(response, status, server)
+
+
+def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
+    """What a response of the client means that is an error of this status."""
+    detail = _detail(response)
+    words = _words(detail) or response.reason_phrase
     code = str(detail.get("code") or "") if isinstance(detail, dict) else ""
+    if status == _MODERATED and _has_reasons(detail):
+        return Fault(words, status=status, refused=True)
     if status in (401, 403):
         known = f"refuses the key in {KEY}" if os.environ.get(KEY) else f"needs a key; set {KEY}"
         return Fault(words, UsageError(f"{server.host} {known} ({status})"), status=status)
     if status in _NO_SUCH_PLACE or 300 <= status < 400:
-        place = error.response.headers.get("location", "")
+        place = response.headers.get("location", "")
         moved = UsageError(f"{server.url} redirects to another address: {redacted(place)}; name it")
         return Fault(words, moved if status < 400 else None, status=status, doubts=True)
     if code == "insufficient_quota":
         spent = ResourceError(f"{server.host} says that the quota is spent: {words}")
         return Fault(words, spent, status=status)
     if status in _LATER or status >= 500:
-        message, wait_s = f"{server.host} answers {status} ({words})", _wanted_wait(error)
+        message, wait_s = f"{server.host} answers {status} ({words})", _wanted_wait(response)
         later = f"{message} and accepts no request for {wait_s:g} s; start again after that"
         ends = ResourceError(later) if wait_s > _LONGEST_WAIT_S else None
         return Fault(message, ends, ATTEMPTS, status=status, wait_s=wait_s)
@@ -373,18 +386,24 @@ def _of_status(error: APIStatusError, server: ChatServer) -> Fault:
     )
 
 
-def _wanted_wait(error: APIStatusError) -> float:
+def _has_reasons(detail: Any) -> bool:
+    """Whether an error says for what a photo was flagged, as a router's moderation does."""
+    metadata = detail.get("metadata") if isinstance(detail, dict) else None
+    return isinstance(metadata, dict) and "reasons" in metadata
+
+
+def _wanted_wait(response: Any) -> float:
     """Seconds of ``Retry-After``, 0 if it has none or a date."""
     try:
-        return max(0.0, float(error.response.headers.get("retry-after", "0")))
+        return max(0.0, float(response.headers.get("retry-after", "0")))
     except ValueError:
         return 0.0
 
 
-def _detail(error: APIStatusError) -> Any:
+def _detail(response: Any) -> Any:
     """What the server says: ``{"error": {"message": ...}}``, ``{"detail": ...}`` or text."""
     try:
-        body = error.response.json()
+        body = response.json()
     except (ValueError, RecursionError):
         return ""
     if not isinstance(body, dict):

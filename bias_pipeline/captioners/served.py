@@ -23,12 +23,13 @@ from bias_pipeline.captioners.chat_server import (
     ChatServer,
     Fault,
     Pace,
+    fault_within,
     not_chat,
     server_fault,
     unknown,
     wait_before,
 )
-from bias_pipeline.datasets.program_outputs import Answer, answer_of_body
+from bias_pipeline.datasets.program_outputs import FAILED, Answer, answer_of_body
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError
 from bias_pipeline.inference.blocks import NOT_YET
 from bias_pipeline.io.progress import Bar
@@ -214,13 +215,19 @@ class ServedCaptioner:
             async with asyncio.timeout(self._timeout_s):
                 answer = await self._client.chat.completions.with_raw_response.create(**body)
         except (TimeoutError, openai.OpenAIError) as error:
-            fault = server_fault(error, self._server, self._timeout_s)
-            if fault.status == TOO_MANY or fault.wait_s:
-                self._pace.slow_down(started, fault.wait_s)
-            return fault
+            return self._slowed(server_fault(error, self._server, self._timeout_s), started)
+        fault = fault_within(answer.http_response, self._server)
+        if fault is not None:
+            return self._slowed(fault, started)
         self._pace.speed_up()
         text: str = answer.http_response.text
         return text
+
+    def _slowed(self, fault: Fault, started: float) -> Fault:
+        """A fault, after which requests follow less fast if the server wants that."""
+        if fault.status == TOO_MANY or fault.wait_s:
+            self._pace.slow_down(started, fault.wait_s)
+        return fault
 
     async def _bear(self, fault: Fault, attempt: int) -> None:
         """Return if the request is to be sent again.
@@ -273,6 +280,10 @@ class ServedCaptioner:
                 f"{self._server.host} answers in another shape than chat completions"
             )
             return Answer(image, absent=WRONG_SHAPE)
+        if answer.absent == FAILED:
+            words = f"{self._server.host} broke an answer off"
+            self._count_failure(words)
+            raise _RequestFailedError(words)
         self._works, self._failures = True, 0
         self.n_captions += 1
         usage = body.get("usage")

@@ -20,8 +20,11 @@ from bias_pipeline.datasets.columns import DECODING, IMAGE, MODEL, SAMPLE, Layou
 from bias_pipeline.datasets.tables import Rows
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect
+from bias_pipeline.text.scored_text import after_thoughts
 
 _CUT = ("length", "content_filter")  # finish_reason of an answer that is not whole
+_BROKEN_OFF = ("error", "abort")  # of one that the service did not finish
+FAILED = "failed"
 _NUMBERED = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
 
 
@@ -75,8 +78,7 @@ def answer_of_row(image: Any, row: Mapping[str, Any], path: Path, where: str) ->
     """
     written, error = row.get("response"), row.get("error")
     if error or written is None:
-        code = str(error.get("code") or "") if isinstance(error, Mapping) else ""
-        return Answer(image, absent=code or "failed")
+        return Answer(image, absent=_code_of(error))
     response: Mapping[str, Any] = expect(written, dict, path, f"{where}: response")
     status = response.get("status_code", 200)
     if status != 200:
@@ -100,6 +102,8 @@ def answer_of_body(image: Any, body: Any, path: Path, where: str) -> Answer:
         (['a dog and'], 'length')
     """
     fields: Mapping[str, Any] = expect(body, dict, path, where)
+    if fields.get("error") and not fields.get("choices"):  # routers answer so with status 200
+        return Answer(image, absent=_code_of(fields["error"]))
     choices: list[Any] = expect(fields.get("choices"), list, path, f"{where}.choices")
     answers = [
         _choice(image, choice, path, f"{where}.choices[{k}]") for k, choice in enumerate(choices)
@@ -111,8 +115,15 @@ def answer_of_body(image: Any, body: Any, path: Path, where: str) -> Answer:
     return Answer(image, texts, cut=next((a.cut for a in whole if a.cut), ""))
 
 
+def _code_of(error: Any) -> str:
+    """The code of a service's error, ``failed`` if it has none."""
+    return str(error.get("code") or FAILED) if isinstance(error, Mapping) else FAILED
+
+
 def _choice(image: Any, choice: Any, path: Path, where: str) -> Answer:
     fields: Mapping[str, Any] = expect(choice, dict, path, where)
+    if fields.get("finish_reason") in _BROKEN_OFF:
+        return Answer(image, absent=FAILED)
     message: Mapping[str, Any] = expect(fields.get("message"), dict, path, f"{where}.message")
     content, reason = message.get("content"), fields.get("finish_reason")
     if isinstance(content, list):
@@ -121,6 +132,7 @@ def _choice(image: Any, choice: Any, path: Path, where: str) -> Answer:
     if content is not None:
         expect(content, str, path, f"{where}.message.content")
     cut = str(reason) if reason in _CUT else ""
+    content = after_thoughts(content or "")
     if not content:
         return Answer(image, absent=cut or ("refused" if message.get("refusal") else "empty"))
     return Answer(image, [content], cut=cut)
@@ -128,7 +140,7 @@ def _choice(image: Any, choice: Any, path: Path, where: str) -> Answer:
 
 _PEOPLE = "people"
 _SHOWN, _REASONS = 40, 5  # characters of a reason, and reasons, in a note
-_FAILED = "Failed to obtain answer"  # VLMEvalKit's text where a model or service failed
+_NO_ANSWER = "Failed to obtain answer"  # VLMEvalKit's text where a model or service failed
 
 
 class ProgramOutput(ABC):
@@ -391,8 +403,8 @@ class EvalSheet(ProgramOutput):
         if self.rows.value(number, row, "prediction") in (None, ""):
             return Answer(image, human=human, absent="empty")
         caption = self.rows.text(number, row, "prediction")
-        if caption.startswith(_FAILED):
-            return Answer(image, human=human, absent="failed")
+        if caption.startswith(_NO_ANSWER):
+            return Answer(image, human=human, absent=FAILED)
         return Answer(image, [caption], human)
 
     def _human(self, number: int, row: Mapping[str, Any]) -> Sequence[str]:

@@ -41,7 +41,7 @@ _LOOSE = re.compile(
 
 @cache
 def phrase_pattern(kind: str) -> re.Pattern[str]:
-    """One pattern of all phrases of a kind: ``decline``, ``preamble`` or ``hedge``."""
+    """One pattern of all phrases of a kind, such as ``decline``."""
     lines = read_csv(files("bias_pipeline.text").joinpath("phrases.csv").read_text("utf-8"))
     phrases = [line["pattern"] for line in lines if line["kind"] == kind]
     return re.compile("|".join(f"(?:{phrase})" for phrase in phrases))
@@ -98,6 +98,30 @@ def without_preamble(text: str) -> str:
         rest[start:].rstrip('"”') if '"' in rest[:start] or "“" in rest[:start] else rest[start:]
     )
     return " ".join(_BOLD.sub(" ", content).split())
+
+
+def after_thoughts(text: str) -> str:
+    """What a reasoning model answers, without its thoughts; empty if they have no end.
+
+    Example:
+        >>> after_thoughts("<think>Is it a man?</think> A dog."), after_thoughts("<think>Is it")
+        ('A dog.', '')
+        >>> after_thoughts("perhaps a man</think><answer>A dog.</answer>")
+        'A dog.'
+    """
+    if "<" not in text and "[" not in text and "◁" not in text:
+        return text
+    ends = [match.end() for match in _signs_of("answer").finditer(text)]
+    answer = text[ends[-1] :] if ends else text
+    begun = _signs_of("thought").search(answer)
+    spoken = answer[: begun.start()] if begun else answer
+    plain = _signs_of("sign").sub(" ", spoken)
+    return text if plain == text else plain.strip()
+
+
+@cache
+def _signs_of(kind: str) -> re.Pattern[str]:
+    return re.compile(phrase_pattern(kind).pattern, re.IGNORECASE)
 
 
 def openings(captions: Captions) -> list[str]:
@@ -251,6 +275,7 @@ class ScoredText:
         sides: dict[str, Captions] = {s: without_invisible(corpus.side(s)) for s in SIDES}
         if any(sides[side] is not corpus.side(side) for side in SIDES):
             corpus = corpus.rewrite(sides)
+        corpus = _without_thoughts(corpus)
         answered = self._without_declined(corpus, blank_limit)
         notes = _opening_notes(answered, self.preambles)
         for rule in self._rules():
@@ -286,6 +311,26 @@ class ScoredText:
                 "dataset.blank_limit"
             )
         return left
+
+
+def _without_thoughts(corpus: Corpus) -> Corpus:
+    """The corpus without what a reasoning model thought before its captions."""
+    model, words = corpus.model, "\n".join(corpus.model.types)
+    if not any(_signs_of(kind).search(words) for kind in ("thought", "answer", "sign")):
+        return corpus
+    texts = list(map(model.text, range(len(model))))
+    thinking = sum(text != _answer_of(text) for text in texts)
+    note = (
+        f"{thinking} of {len(model)} captions hold a model's thoughts (<think>...</think>), which "
+        "are not scored"
+    )
+    rewritten = corpus.rewrite({"model": _rewritten(model, _answer_of)})
+    return replace(rewritten, notes=(*corpus.notes, note))
+
+
+def _answer_of(text: str) -> str:
+    """A caption without thoughts; the sign of a thought, which declines, if nothing is left."""
+    return after_thoughts(text) or (text and "<think>")
 
 
 def declined_images(corpus: Corpus) -> BoolArray:

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.text.mentions import hedged
-from bias_pipeline.text.scored_text import declines, preamble_of, shared_opening, without_preamble
+from bias_pipeline.text.scored_text import (
+    after_thoughts,
+    declines,
+    preamble_of,
+    shared_opening,
+    without_preamble,
+)
 from tests.corpora import GENDER
 
 CUT = {
@@ -57,7 +63,26 @@ def test_every_phrase_is_a_pattern_with_a_source():
     for line in csv.DictReader(text.splitlines()):
         re.compile(line["pattern"])
         assert line["source"], line
-        assert line["kind"] in ("decline", "preamble", "hedge")
+        assert line["kind"] in ("decline", "preamble", "hedge", "thought", "answer", "sign")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<think>\nIs it a man?\n</think>\n\nA dog.", "A dog."),
+        ("Is it a man? Perhaps.</think>A dog.", "A dog."),  # the template wrote the beginning
+        ("<THINKING>a man</THINKING> A dog.", "A dog."),
+        ("◁think▷a man◁/think▷A dog.", "A dog."),
+        ("[THINK]a man[/THINK]A dog.", "A dog."),
+        ("<think>a man</think><answer><|begin_of_box|>A dog.<|end_of_box|></answer>", "A dog."),
+        ("<think>a</think> no, <think>a man</think> A dog.", "A dog."),
+        ("<think>a man, perhaps a", ""),  # cut
+        ("<think>a man</think>", ""),
+        ("a dog < a man [sic] ", "a dog < a man [sic] "),
+    ],
+)
+def test_thoughts_are_no_caption(text, answer):
+    assert after_thoughts(text) == answer
 
 
 def test_a_refusal_with_a_description_behind_it_declines():

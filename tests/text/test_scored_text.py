@@ -85,6 +85,23 @@ def test_what_captions_open_with_is_noted_and_stays(n, text, note):
     assert any(note in line for line in scored.notes)
 
 
+THOUGHT = "<think>It could be a woman.</think>\n\na man rides"
+
+
+def test_thoughts_are_not_scored_and_it_is_noted():
+    plain, thinking = corpus(), corpus(text=THOUGHT)
+    scored = ScoredText().of(thinking)
+    assert scored.model.digest == ScoredText().of(plain).model.digest
+    assert any("20 of 20 captions hold a model's thoughts" in line for line in scored.notes)
+
+
+@pytest.mark.parametrize("thought", ["<think>It could be a wo", "It could be a man</think>"])
+def test_a_thought_without_an_answer_is_an_absent_caption(thought):
+    one, *rest = records()
+    scored = ScoredText().of(make_corpus([replace(one, model=thought), *rest]))
+    assert (len(scored.model), declined_images(scored).tolist()) == (19, [True] + [False] * 19)
+
+
 def test_few_preambles_are_not_noted():
     assert not ScoredText().of(corpus(text="a man")).notes
 

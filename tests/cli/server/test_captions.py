@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from bias_pipeline.captioners import chat_server
 from bias_pipeline.captioners.chat_server import ChatServer
 from bias_pipeline.captioners.served import ServedBar, ServedCaptioner
 from bias_pipeline.datasets.coco_files import model_captions
@@ -110,12 +111,18 @@ def test_that_photos_leave_is_said_before_the_first_request(ask):
 # --- answers that are no captions
 
 
+FLAGGED = Reply({"error": {"code": 403, "message": "x", "metadata": {"reasons": ["sexual"]}}}, 403)
+
+
 @pytest.mark.parametrize(
     ("reply", "text", "note", "kind"),
     [
         (completion("a dog and a", "length"), "a dog and a", "length", "cut (length)"),
         (completion(None, refusal="I can't"), "", "refused", "empty (refused)"),
         (completion(""), "", "empty", "empty (empty)"),
+        (completion("<think>a man?", "length"), "", "length", "empty (length)"),
+        (completion("", "length", reasoning_content="a man?"), "", "length", "empty (length)"),
+        (FLAGGED, "", "refused", "empty (refused)"),
         (completion(None, "content_filter"), "", "content_filter", "empty (content_filter)"),
         (error(400, "no people", "content_filter"), "", "refused", "empty (refused)"),
         (Reply({"output": "a dog"}), "", "wrong shape", "empty (wrong shape)"),
@@ -136,6 +143,32 @@ def test_a_gathered_file_with_notes_is_read(ask_stub, gathered):
     ask_stub(unhelpful(completion("a dog and", "length")))
     gathered()
     assert model_captions(Path("out", "captions.json")).captions["3"] == "a dog and"
+
+
+def test_a_caption_is_what_comes_after_the_thoughts(ask_stub, by_image):
+    ask_stub(unhelpful(completion("Is it a cat?\n</think>\n\na dog")))
+    assert by_image()[3] == "a dog"
+
+
+BUSY = Reply({"error": {"code": 502, "message": "Provider returned error"}})
+BROKEN = completion("a dog and", "error")
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (BUSY, "127.0.0.1 answers 502 (Provider returned error)"),
+        (BROKEN, "127.0.0.1 broke an answer off"),
+    ],
+)
+def test_an_answer_that_is_an_error_is_no_caption_and_asked_again(
+    ask_stub, by_image, monkeypatch, reply, reason
+):
+    monkeypatch.setattr(chat_server, "ATTEMPTS", 1)
+    _, printed = ask_stub(unhelpful(reply))
+    assert f"2 have no result: 3 ({reason}), 4 ({reason})" in printed
+    ask_stub(a_dog)
+    assert by_image() == DOGS
 
 
 def test_half_a_character_is_a_sign(ask_stub, by_image):
