@@ -53,7 +53,10 @@ class Case:
         files = ["people's captions"] * self.people + ["objects"] * self.objects
         beside = " and ".join(files) or "no other file"
         alone = f"; {self.metric} alone" if self.metric else ""
-        return f"{self.captions:,} captions; {beside}; {len(self.attributes)} attributes{alone}"
+        attributes = (
+            "1 attribute" if len(self.attributes) == 1 else f"{len(self.attributes)} attributes"
+        )
+        return f"{self.captions:,} captions; {beside}; {attributes}{alone}"
 
 
 ALL = ("bb_gender", "bb_skin", "age")  # the labels of scenes that dataset=coco knows
