@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bias_pipeline.captioners.chat_server import AnswerCounts, AnsweredCaptions, ChatServer
 from bias_pipeline.corpus.image_ids import few
-from bias_pipeline.datasets.program_outputs import (
+from bias_pipeline.datasets.chat_answers import (
     Answer,
     answer_of_row,
     image_of_request,

@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bias_pipeline.corpus.image_ids import few
-from bias_pipeline.datasets.program_outputs import Answer
+from bias_pipeline.datasets.chat_answers import REFUSALS, REFUSED, Answer
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
 from bias_pipeline.io.terminal import redacted
 from bias_pipeline.models.sampling import Decoding
@@ -190,7 +190,7 @@ class ChatServer:
 
 WRONG_SHAPE = "wrong shape"
 # Why a model, not a service that failed, gave no caption: the photo is not asked about again.
-_OF_MODEL = ("refused", "empty", "length", "content_filter", WRONG_SHAPE)
+_OF_MODEL = (REFUSED, "empty", "length", "content_filter", WRONG_SHAPE)
 
 
 class AnsweredCaptions(list[str]):
@@ -253,7 +253,6 @@ def _plain(text: str) -> str:
 
 
 _SHOWN = 160  # characters of a server's words
-_REFUSED = ("content_filter", "content_policy_violation")  # codes of a 400
 _LATER = (408, 409, 425, 429)
 _MODERATED, _TOO_LARGE, _BAD_GATEWAY = 403, 413, 502
 _NO_SUCH_PLACE = (404, 405)
@@ -380,7 +379,7 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
     return Fault(
         f"{server.host} refuses the request ({status}: {words})",
         status=status,
-        refused=code in _REFUSED,
+        refused=code in REFUSALS,
         names_length="max_completion_tokens" in words,
         doubts=True,
     )

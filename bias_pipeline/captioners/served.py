@@ -29,7 +29,7 @@ from bias_pipeline.captioners.chat_server import (
     unknown,
     wait_before,
 )
-from bias_pipeline.datasets.program_outputs import FAILED, Answer, answer_of_body
+from bias_pipeline.datasets.chat_answers import FAILED, REFUSED, Answer, answer_of_body
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError
 from bias_pipeline.inference.blocks import NOT_YET
 from bias_pipeline.io.progress import Bar
@@ -269,7 +269,7 @@ class ServedCaptioner:
     def _checked(self, image: str, text: str | None) -> Answer:
         """An answer, whatever its shape; tokens are counted."""
         if text is None:
-            return Answer(image, absent="refused")
+            return Answer(image, absent=REFUSED)
         try:
             body = json.loads(text)
             answer = answer_of_body(image, body, Path("answer"), "body")

@@ -7,136 +7,18 @@ file has them, people's captions.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from bias_pipeline.corpus.image_ids import ENDINGS, few
+from bias_pipeline.datasets.chat_answers import FAILED, Answer, answer_of_row, image_of_request
 from bias_pipeline.datasets.columns import DECODING, IMAGE, MODEL, SAMPLE, Layout, plain_name
 from bias_pipeline.datasets.tables import Rows
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect
-from bias_pipeline.text.scored_text import after_thoughts
-
-_CUT = ("length", "content_filter")  # finish_reason of an answer that is not whole
-_BROKEN_OFF = ("error", "abort")  # of one that the service did not finish
-FAILED = "failed"
-_NUMBERED = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a program wrote about one image."""
-
-    image: Any  # the image's id as it is written
-    captions: Sequence[str] = ()  # the model's
-    human: Sequence[str] = ()  # people's captions that the file has beside them
-    absent: str = ""  # why there is no caption; empty if there is one
-    cut: str = ""  # why the caption is not whole; empty if it is
-    # Which of several captions of the image it is, from 0; None if they are not numbered
-    sample: int | None = None
-
-
-def request_id(image: str, sample: int, n: int) -> str:
-    """The ``custom_id`` of a request in a batch.
-
-    Args:
-        image: its id.
-        sample: which of its captions, from 0.
-        n: captions for each image.
-
-    Example:
-        >>> request_id("42", 0, 1), request_id("42", 1, 5)
-        ('42', '42#1')
-    """
-    return image if n == 1 else f"{image}#{sample}"
-
-
-def image_of_request(custom_id: Any) -> tuple[Any, int | None]:
-    """Image and sample of a ``custom_id``; None if it numbers no samples.
-
-    Example:
-        >>> image_of_request("42#1"), image_of_request("42"), image_of_request(7)
-        (('42', 1), ('42', None), (7, None))
-    """
-    match = _NUMBERED.fullmatch(custom_id) if isinstance(custom_id, str) else None
-    return (match[1], int(match[2])) if match else (custom_id, None)
-
-
-def answer_of_row(image: Any, row: Mapping[str, Any], path: Path, where: str) -> Answer:
-    """The answer in one row of a batch's results.
-
-    Args:
-        image: the image's id.
-        row: with ``response`` and ``error``.
-        path: the file, for messages.
-        where: the place in it.
-    """
-    written, error = row.get("response"), row.get("error")
-    if error or written is None:
-        return Answer(image, absent=_code_of(error))
-    response: Mapping[str, Any] = expect(written, dict, path, f"{where}: response")
-    status = response.get("status_code", 200)
-    if status != 200:
-        return Answer(image, absent=f"status {status}")
-    return answer_of_body(image, response.get("body"), path, f"{where}: response.body")
-
-
-def answer_of_body(image: Any, body: Any, path: Path, where: str) -> Answer:
-    """The answer in the body of a response.
-
-    Args:
-        image: the image's id.
-        body: ``{"choices": [{"message": {"content": ...}, "finish_reason": ...}]}``.
-        path: the file, for messages.
-        where: the place in it.
-
-    Example:
-        >>> choice = {"message": {"content": "a dog and"}, "finish_reason": "length"}
-        >>> answer = answer_of_body("42", {"choices": [choice]}, Path("x.jsonl"), "body")
-        >>> answer.captions, answer.cut
-        (['a dog and'], 'length')
-    """
-    fields: Mapping[str, Any] = expect(body, dict, path, where)
-    if fields.get("error") and not fields.get("choices"):  # routers answer so with status 200
-        return Answer(image, absent=_code_of(fields["error"]))
-    choices: list[Any] = expect(fields.get("choices"), list, path, f"{where}.choices")
-    answers = [
-        _choice(image, choice, path, f"{where}.choices[{k}]") for k, choice in enumerate(choices)
-    ]
-    whole = [answer for answer in answers if not answer.absent]
-    if not whole:
-        return answers[0] if answers else Answer(image, absent="empty")
-    texts = [text for answer in whole for text in answer.captions]
-    return Answer(image, texts, cut=next((a.cut for a in whole if a.cut), ""))
-
-
-def _code_of(error: Any) -> str:
-    """The code of a service's error, ``failed`` if it has none."""
-    return str(error.get("code") or FAILED) if isinstance(error, Mapping) else FAILED
-
-
-def _choice(image: Any, choice: Any, path: Path, where: str) -> Answer:
-    fields: Mapping[str, Any] = expect(choice, dict, path, where)
-    if fields.get("finish_reason") in _BROKEN_OFF:
-        return Answer(image, absent=FAILED)
-    message: Mapping[str, Any] = expect(fields.get("message"), dict, path, f"{where}.message")
-    content, reason = message.get("content"), fields.get("finish_reason")
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
-        content = "".join(part for part in parts if isinstance(part, str))
-    if content is not None:
-        expect(content, str, path, f"{where}.message.content")
-    cut = str(reason) if reason in _CUT else ""
-    content = after_thoughts(content or "")
-    if not content:
-        return Answer(image, absent=cut or ("refused" if message.get("refusal") else "empty"))
-    return Answer(image, [content], cut=cut)
-
 
 _PEOPLE = "people"
 _SHOWN, _REASONS = 40, 5  # characters of a reason, and reasons, in a note

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.datasets.program_outputs import (
+from bias_pipeline.datasets.chat_answers import (
     Answer,
     answer_of_row,
     image_of_request,
@@ -58,3 +58,24 @@ def test_a_sample_that_was_refused_is_blank_and_its_neighbour_is_not(tmp_path, i
     file, notes = read(tmp_path, rows, index)
     assert file.captions == captions
     assert "1 of 1 images have no answer (refused 1), such as 7" in notes[0]
+
+
+FLAGGED = {"error": {"code": "content_filter", "message": "x"}}
+BUSY = {"error": {"code": 502, "message": "x"}}
+BROKEN = {"choices": [{"message": {"content": "a dog and"}, "finish_reason": "error"}]}
+THOUGHT = {"choices": [{"message": {"content": "a cat?</think>a dog"}, "finish_reason": "stop"}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (400, FLAGGED, Answer("42", absent="refused")),
+        (400, BUSY, Answer("42", absent="status 400")),
+        (200, BUSY, Answer("42", absent="502")),
+        (200, BROKEN, Answer("42", absent="failed")),
+        (200, THOUGHT, Answer("42", ["a dog"])),
+    ],
+)
+def test_what_a_row_of_a_batch_says(status, body, expected):
+    row = {"response": {"status_code": status, "body": body}, "error": None}
+    assert answer_of_row("42", row, Path("answers.jsonl"), "line 1") == expected
