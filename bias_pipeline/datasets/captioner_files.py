@@ -87,18 +87,7 @@ class ImageMatch:
         """
         if self.path is None:
             return
-        if not any(image in model for image in self.images):
-            alike = all(image.isdigit() for image in (*model, *self.images))
-            fix = (
-                "they are of another split or data set: name captions and labels of the same images"
-                if alike
-                else "write both alike, or name the column that does with --id-column COLUMN "
-                "(dataset.id_column=COLUMN)"
-            )
-            raise DataError(
-                f"{self.path}: no caption is of a labelled image: the captions have ids such as "
-                f"{few(model)}, the labels such as {few(self.images)}; {fix}"
-            )
+        self.check_any(self.path, model)
         lacking = [image for image in self.images if image not in model]
         scored = self._grouped(lacking)
         if scored:
@@ -121,6 +110,22 @@ class ImageMatch:
         unlabelled = len(model.keys() - set(self.images)) - len(foreign)
         if unlabelled:
             yield f"{unlabelled} captions of images that are not scored here are left out"
+
+    def check_any(self, path: Path | None, captions: Collection[str]) -> None:
+        """Refuse captions, by their images, if none is of a labelled image."""
+        if any(image in captions for image in self.images):
+            return
+        alike = all(image.isdigit() for image in (*captions, *self.images))
+        fix = (
+            "they are of another split or data set: name captions and labels of the same images"
+            if alike
+            else "write both alike, or name the column that does with --id-column COLUMN "
+            "(dataset.id_column=COLUMN)"
+        )
+        raise DataError(
+            f"{path}: no caption is of a labelled image: the captions have ids such as "
+            f"{few(captions)}, the labels such as {few(self.images)}; {fix}"
+        )
 
     def check_objects(
         self, objects: Mapping[str, frozenset[str]], path: Path | None

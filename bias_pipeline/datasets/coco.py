@@ -194,6 +194,8 @@ class CocoDataset(Dataset):
         contents = replace(contents, pictures=pictures)
         match = ImageMatch(path, attribute.name, contents.labels, images, self.strict)
         raw, objects = contents.labels.raw, contents.objects
+        if self.files["captions"]:
+            match.check_any(self.files["captions"], contents.human)
         notes = [
             *layout.notes(),
             *renamed,

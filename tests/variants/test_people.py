@@ -7,7 +7,19 @@ import pytest
 from tests.variants.files import PEOPLE, Variant, check, csv
 
 PAIRS = [(i, text) for i, texts in PEOPLE.items() for text in texts]
-KARPATHY = [{"cocoid": i, "sentences": [{"raw": t} for t in item]} for i, item in PEOPLE.items()]
+KARPATHY = [
+    {
+        "filename": f"{i}.jpg",
+        "imgid": number,
+        "split": "train",
+        "sentids": [number],
+        "sentences": [{"raw": t, "imgid": number, "sentid": number} for t in item],
+    }
+    for number, (i, item) in enumerate(PEOPLE.items())
+]
+OF_COCO = [
+    {**image, "filepath": "val2014", "cocoid": i} for i, image in zip(PEOPLE, KARPATHY, strict=True)
+]
 SIDE_BY_SIDE = {f"cap{k + 1}": [item[k] for item in PEOPLE.values()] for k in range(2)}
 
 VARIANTS = [
@@ -18,8 +30,19 @@ VARIANTS = [
     ),
     Variant(
         "people's captions in Karpathy's file",
-        {"people.json": json.dumps({"images": KARPATHY})},
+        {"people.json": json.dumps({"images": OF_COCO})},
         "the list under 'images', image ids from 'cocoid', people's captions from 'sentences'",
+    ),
+    Variant(
+        "people's captions in Karpathy's file of Flickr",
+        {"people.json": json.dumps({"images": KARPATHY})},
+        "the list under 'images', image ids from 'filename', people's captions from 'sentences'",
+    ),
+    Variant(
+        "people's captions of other images",
+        {"people.json": json.dumps({f"9{i}": texts for i, texts in PEOPLE.items()})},
+        "people.json: no caption is of a labelled image",
+        code=3,
     ),
     Variant(
         "people's captions as a table with `reference`",
