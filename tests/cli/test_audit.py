@@ -139,7 +139,7 @@ def test_every_attribute_of_the_labels_is_audited(whole, attribute):
         pytest.param("Does it give the", "Yes, beyond chance: lic matched (gender", id="bias"),
         pytest.param("Does it give the", "leakage matched (gender", id="leakage"),
         pytest.param("Not used: ", "ba_directional A→T (", id="no conclusion"),
-        pytest.param("Not used: ", "it changes when captions say more or less", id="and why"),
+        pytest.param("Not used: ", "they change when captions say more or less", id="and why"),
         pytest.param("How often does it", "gender_ratio (", id="the ratio is not judged"),
     ],
 )
