@@ -254,7 +254,7 @@ def _plain(text: str) -> str:
 
 _SHOWN = 160  # characters of a server's words
 _LATER = (408, 409, 425, 429)
-_MODERATED, _TOO_LARGE, _BAD_GATEWAY = 403, 413, 502
+_MODERATED, _TOO_LARGE = 403, 413
 _NO_SUCH_PLACE = (404, 405)
 _LONGEST_WAIT_S = 600
 TOO_MANY = 429
@@ -347,7 +347,7 @@ def fault_within(response: Any, server: ChatServer) -> Fault | None:
     if not isinstance(body, dict) or body.get("choices") or not body.get("error"):
         return None
     code = body["error"].get("code") if isinstance(body["error"], dict) else None
-    status = code if isinstance(code, int) and 400 <= code < 600 else _BAD_GATEWAY
+    status = code if isinstance(code, int) and 400 <= code < 600 else response.status_code
     return _of_response(response, status, server)
 
 

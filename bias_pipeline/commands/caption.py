@@ -177,6 +177,8 @@ def _caption(options: Namespace) -> None:
         store, tally, lines = caption_served(options, photos, masked)
     n_written = options.n * (tally.described - len(tally.unreadable))
     if tally.empty and tally.empty == n_written:
+        for line in lines:
+            print_out(line)
         raise all_empty(store, tally.empty)
     report_progress(tally, "images", JOB, store, lines)
 

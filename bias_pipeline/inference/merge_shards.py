@@ -167,8 +167,8 @@ def write_gathered_captions(gathered: Gathered) -> str:
 def all_empty(store: BlockStore, count: int) -> DataError:
     """The error for a captioner that wrote nothing."""
     return DataError(
-        f"{store.folder}: all {count} captions are empty: {store.model} declines, or its "
-        "tokenizer or weights are broken"
+        f"{store.folder}: all {count} captions are empty: {store.model} declines, thinks for "
+        "longer than --max-new-tokens, or its tokenizer or weights are broken"
     )
 
 

@@ -152,6 +152,7 @@ def test_a_caption_is_what_comes_after_the_thoughts(ask_stub, by_image):
 
 BUSY = Reply({"error": {"code": 502, "message": "Provider returned error"}})
 BROKEN = completion("a dog and", "error")
+ELSEWHERE = Reply({"error": "Unexpected endpoint or method"})  # a wrong address at LM Studio
 
 
 @pytest.mark.parametrize(
@@ -159,6 +160,7 @@ BROKEN = completion("a dog and", "error")
     [
         (BUSY, "127.0.0.1 answers 502 (Provider returned error)"),
         (BROKEN, "127.0.0.1 broke an answer off"),
+        (ELSEWHERE, "127.0.0.1 refuses the request (200: Unexpected endpoint or method)"),
     ],
 )
 def test_an_answer_that_is_an_error_is_no_caption_and_asked_again(
@@ -169,6 +171,12 @@ def test_an_answer_that_is_an_error_is_no_caption_and_asked_again(
     assert f"2 have no result: 3 ({reason}), 4 ({reason})" in printed
     ask_stub(a_dog)
     assert by_image() == DOGS
+
+
+def test_where_all_captions_are_empty_it_is_said_why(ask_stub):
+    _, printed = ask_stub(lambda _: completion("", "length", reasoning="a man?"), code=3)
+    assert f"{N_PHOTOS} captions are empty (length), such as of image 1" in printed
+    assert "thinks for longer than --max-new-tokens" in printed
 
 
 def test_half_a_character_is_a_sign(ask_stub, by_image):
