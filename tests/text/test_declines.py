@@ -15,6 +15,16 @@ NONE = [
     "Error 500: internal server error",
     "rate limit exceeded",
     "Too Many Requests",
+    "I don't identify people in images, but I can describe the scene.",
+    "I’m not going to guess who this is.",
+    "I'm afraid I can't describe this image.",
+    "I must decline to caption this.",
+    "Apologies, but I can't help with that.",
+    "As a large language model, I see no pictures.",
+    "It looks like no image was attached.",
+    "The image didn't come through.",
+    "Error code: 429 - rate limit",
+    "Blocked by content filter.",
 ]
 CAPTIONS = [
     "a sorry looking dog on a couch",
@@ -23,6 +33,8 @@ CAPTIONS = [
     "an error message on a computer screen",
     "people can not stop looking at a kite",
     "a woman who is unable to stand",
+    "there is no picture on the wall, included is a mirror",
+    "i don't know what the man holds",
 ]
 
 
