@@ -167,7 +167,7 @@ def unmet(value: Any, kind: Any) -> str | None:
 
     Example:
         >>> unmet(0, Count | None), unmet([0.5, 2], Sequence[Share]), unmet("b", Literal["a"])
-        ('at least 1', 'at least 0 and at most 1', 'one of a')
+        ('at least 1', 'at least 0 and at most 1', 'a')
     """
     return next(_unmet(value, kind), None)
 
@@ -181,7 +181,8 @@ def choices_text(value: object, known: Iterable[object]) -> str:
     """
     names = [*map(str, known)]
     near = nearest_name(str(value), names)
-    return f"one of {', '.join(names)}{f' (did you mean {near!r}?)' if near else ''}"
+    several = "one of " if len(names) > 1 else ""
+    return f"{several}{', '.join(names)}{f' (did you mean {near!r}?)' if near else ''}"
 
 
 def _unmet(value: Any, kind: Any) -> Iterator[str]:

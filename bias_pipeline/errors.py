@@ -137,6 +137,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     near = nearest_name(name, names)
-    hint = f"did you mean {near!r}? " if near else ""
+    return f"{f'did you mean {near!r}? ' if near else ''}{known_names(names)}"
+
+
+def known_names(known: Iterable[str]) -> str:
+    """All known names, as the end of an error message about a name that is no misspelling.
+
+    Example:
+        >>> known_names(["sat", "oscar"])
+        'Known: oscar, sat.'
+    """
+    names = sorted(known)
     more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return f"{hint}Known: {', '.join(names[:_MOST]) or 'none'}{more}."
+    return f"Known: {', '.join(names[:_MOST]) or 'none'}{more}."

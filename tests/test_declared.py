@@ -38,12 +38,12 @@ class Further(Plain):
     [
         ({"count": 0}, "count=0 must be at least 1"),
         ({"optional": 0}, "optional=0 must be at least 1"),
-        ({"either": "none"}, "either='none' must be one of auto"),
-        ({"either": 2}, "either=2 must be one of auto or at least 0 and at most 1"),
+        ({"either": "none"}, "either='none' must be auto"),
+        ({"either": 2}, "either=2 must be auto or at least 0 and at most 1"),
         ({"either": float("nan")}, "either=nan must be"),
         ({"several": ("a", "c")}, "must be one of a, b"),
         ({"several": "ac"}, "must be one of a, b"),
-        ({"named": {"b": 0.5}}, "must be one of a"),
+        ({"named": {"b": 0.5}}, "must be a$"),
         ({"named": {"a": 1.5}}, "must be at least 0 and at most 1"),
     ],
 )

@@ -28,7 +28,12 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
-from bias_pipeline.config.overrides import CHOICE, representative_overrides, unreadable
+from bias_pipeline.config.overrides import (
+    CHOICE,
+    choices_with,
+    representative_overrides,
+    unreadable,
+)
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import (
     as_written,
@@ -173,7 +178,10 @@ class Loader(ConfigLoaderImpl):
         known = {str(one) for one in (*node, *groups) if str(one)[0] != "_"}
         choice = str(config.hydra.runtime.choices.get(first, CHOICE)) if above else CHOICE
         place = "" if choice == CHOICE else f" for {first}={choice}"
-        return f"{key if above else name} is unknown{place}; {did_you_mean(name, known)}"
+        with_it = choices_with(first, name) if above == first else []
+        elsewhere = f" {first}={' or '.join(with_it)} has it." if 0 < len(with_it) < 5 else ""
+        unknown = f"{key if above else name} is unknown{place}"
+        return f"{unknown}; {did_you_mean(name, known)}{elsewhere}"
 
     def _load_configuration_impl(
         self,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.paths import choices_of, conf_dirs
+from bias_pipeline.io.paths import choices_of, conf_dirs, conf_file, group_choices
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import RangeSweep
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 MOST_VALUES = 10_000  # of one key of a sweep
 MOST_JOBS = 100_000
 LISTED = ("logger", "experiment")  # groups that allow several choices at once
+# Options of `audit`, and what they are elsewhere.
+OF_AUDIT = {
+    "attributes": "dataset.attributes",
+    "captions": "dataset.captions",
+    "objects": "dataset.instances",
+    "out": "paths.outputs",
+}
 # Groups that metrics are built from; each metric uses some.
 OF_METRICS = (
     *("alignment", "attacker", "context", "debias", "encoder", "head", "image_masking", "masking"),
@@ -58,6 +65,8 @@ def unreadable(override: str, reason: str) -> str:
 quotes within quotes: 'captioner="Modèle"'
     """
     key, equals, value = override.partition("=")
+    if not equals and "/" in override or Path(override).is_file():
+        return f"{override} is no setting; to name a captioner's file, write captioner={override}"
     if not equals:
         return f"{override} has no value; write {override}=..."
     if value.startswith("~"):
@@ -319,9 +328,24 @@ def _check_dashes(words: Sequence[str]) -> None:
             name = flag.lstrip("-")
             raise UsageError(
                 f"{word} is unknown; settings are written without dashes, as "
-                f"{name}={value or '...'}. "
-                f"{did_you_mean(flag, known)}"
+                f"{OF_AUDIT.get(name, name)}={value or '...'}; {did_you_mean(flag, known)}"
             )
+
+
+def choices_with(group: str, key: str) -> list[str]:
+    """The choices of a configuration group whose own files have a key.
+
+    Example:
+        >>> choices_with("encoder", "order")
+        ['ngram']
+    """
+    own, within = (re.compile(rf"^{dent}{re.escape(key)}:", re.MULTILINE) for dent in ("", "  "))
+    texts = {name: conf_file(group, name).read_text("utf-8") for name in group_choices(group)}
+    return [
+        name
+        for name, text in texts.items()
+        if (within if "@package _global_" in text else own).search(text)
+    ]
 
 
 def check_names(options: Namespace) -> None:

@@ -147,10 +147,15 @@ def find_place(name: str, revision: str = MAIN) -> Place:
     Args:
         name: a folder, or a name on the hub.
         revision: of a name: a branch, a tag or a commit. Packages carry ``main``.
+
+    Raises:
+        ResourceError: if it is nowhere, or a file.
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
         return Place(folder, "a folder")
+    if folder.is_file():
+        raise ResourceError(f"model {name}: is a file; name the folder that has its config.json")
     return _carried(name, revision) or _cached(name, revision)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bias_pipeline.analysis.conclusion_checks import COVERAGE
+from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, beyond_reach
 from bias_pipeline.analysis.pareto import fronts
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.files import replace_file
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 ARROWS = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
-BLANK, UNCOVERED, UNMOVED = "‡", "§", "¶"
+BLANK, UNCOVERED, UNMOVED, UNREACHED = "‡", "§", "¶", "‖"
 MARKS = {
     BLANK: "blank captions (counted above) count as absent and lower the coverage",
     UNCOVERED: f"covers less than {COVERAGE:.0%} of its images: no verdict",
     UNMOVED: "every resampling of the images gives this number, but it is not certain: what none "
     "of n images shows may still be true of up to 4/n of all images",
+    UNREACHED: f"at equal speech, people use less than {LIMITS.reach:.0%} of its words: no verdict",
 }
 
 
@@ -209,6 +210,7 @@ def marks(row: Row, result: Result) -> str:
         BLANK: has_blanks(result),
         UNCOVERED: row.coverage < COVERAGE,
         UNMOVED: any(unmoved),
+        UNREACHED: any(beyond_reach(result, part) for part in HEADLINES),
     }
     return " ".join(mark for mark, applies in used.items() if applies)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, words_of
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
@@ -83,8 +83,7 @@ _SHORT, _LONG = 3, 5  # words from which a caption is short instead of too short
 _LISTED = 0.05  # share of listed words in short English captions, at least
 _NAMED = 0.1  # at least this share of a group's captions name it if the list is in their language
 
-# Words of English captions that are not words of other languages in Latin letters, as "a", "in",
-# "man", "on", "is" and "of" are.
+# Words of English captions that are not words of other languages in Latin letters.
 _ENGLISH = frozenset(
     words_of(
         "the, and, with, are, his, her, their, its, this, that, there, two, three, some, several, "
@@ -98,16 +97,21 @@ _ENGLISH = frozenset(
         "blue, green, brown, yellow, picture"
     )
 )
+# Words of English captions that other languages have too, but not so many in a caption.
+_SHARED = frozenset(words_of("a, an, at, by, in, is, man, men, of, on, photo, to"))
 
 
 def foreign_share(captions: Captions) -> float:
     """Share of captions that are in another language than English, in [0, 1]; NaN without captions.
 
-    A long one is, if it contains none of the usual English words. Few words often contain none:
-    short captions count only if hardly any word of all of them is English, one or two words never.
+    A long one is, if it contains none of the usual English words, and words that several languages
+    share are not most of it. Few words often contain none: short captions count only if hardly any
+    word of all of them is English, one or two words never.
 
     Example:
         >>> foreign_share(Captions.from_texts(["a man with a dog", "ein Mann mit Hund"]))
+        0.5
+        >>> foreign_share(Captions.from_texts(["a man on a bench", "een man op een bank"]))
         0.5
         >>> foreign_share(Captions.from_texts(["cat", "bowl of soup", "two old dogs"]))
         0.0
@@ -115,14 +119,19 @@ def foreign_share(captions: Captions) -> float:
     if not len(captions):
         return float("nan")
     words = lowered_words(captions)
-    known = np.array([word in _ENGLISH for word in words.types], bool)
-    totals = np.concatenate([[0], np.cumsum(known[words.tokens])])[words.starts]
-    listed, lengths = np.diff(totals), words.lengths
+    listed, shared = (_occurrences(words, usual) for usual in (_ENGLISH, _SHARED))
+    lengths = words.lengths
     counts = lengths >= _LONG
     short = (lengths >= _SHORT) & ~counts
     if listed[short].sum() < _LISTED * lengths[short].sum():
         counts |= short
-    return float((counts & (listed == 0)).mean())
+    return float((counts & (listed == 0) & (2 * shared <= lengths)).mean())
+
+
+def _occurrences(captions: Captions, usual: frozenset[str]) -> IntArray:
+    """(C,) how many words of each caption are among some words."""
+    known = np.array([word in usual for word in captions.types], bool)
+    return np.diff(np.concatenate([[0], np.cumsum(known[captions.tokens])])[captions.starts])
 
 
 def language_notes(corpus: Corpus, attribute: Attribute) -> list[str]:

@@ -260,10 +260,13 @@ class ContextualAlignment(ConstantAlignment):
         try:
             return nearest_words(self.vectors, [*filter(is_word, unknown)], known, self.cache)
         except LookupError:
-            raise DataError(
-                f"captioner {corpus.captioner!r}: none of its {len(known)} words has a vector in "
-                f"{self.vectors}, so people's words cannot be replaced"
-            ) from None
+            lacking = (
+                f"none of its {len(known)} words has a vector in {self.vectors}, so people's words "
+                "cannot be replaced; choose other vectors (alignment.vectors)"
+                if known
+                else "its captions contain no word once masked; there is nothing to align with"
+            )
+            raise DataError(f"captioner {corpus.captioner!r}: {lacking}") from None
 
     def _applied(self, captions: Captions, substitutions: Sequence[Substitution]) -> Captions:
         """Captions with every listed word replaced."""

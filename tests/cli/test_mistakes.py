@@ -24,6 +24,10 @@ DIAL = "metric=gender_error captioner=mine +dataset.captioners.mine"
     [
         ("--metric=lic", "settings are written without dashes, as metric=lic"),
         ("--metric lic", "settings are written without dashes, as metric=..."),
+        ("data validate --attributes=y.csv", "without dashes, as dataset.attributes=y.csv; "),
+        ("compare a b dataset.captions=x", "is unknown for dataset=scenes; did you mean"),
+        ("compare a b dataset.captions=x", "world. dataset=coco has it."),
+        ("data validate my/captions.json", "file, write captioner=my/captions.json"),
         ("metric=all,lic", "all must be the only value, as metric=all"),
         ("captioner=all,faithful", "all must be the only value, as captioner=all"),
         ("paths.outputs=a,b", "needs quotes within quotes: 'paths.outputs=\"a,b\"'"),

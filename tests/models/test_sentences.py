@@ -162,9 +162,10 @@ def test_a_models_own_limit_counts(bert):
 # What cannot be used
 
 
-def test_another_kind_of_model_is_refused(bert):
+def test_another_kind_of_model_is_refused_and_is_no_misspelling(bert):
     change(bert / "config.json", model_type="resnet")
-    with pytest.raises(DataError, match="model type 'resnet' is not supported here"):
+    message = "model type 'resnet' is not supported here; Known: albert, bert"
+    with pytest.raises(DataError, match=message):
         find_pretrained(str(bert), KINDS)
 
 
@@ -217,6 +218,11 @@ def test_e17_a_name_that_is_nowhere_is_told_with_all_one_needs(tmp_path, monkeyp
     printed_str = str(refused.value)
     for part in ("somebody/model", "v2", str(tmp_path), "models prefetch somebody/model"):
         assert part in printed_str
+
+
+def test_e17_a_file_is_no_model(bert):
+    with pytest.raises(ResourceError, match=r"config.json: is a file; name the folder that has"):
+        find_pretrained(str(bert / "config.json"), KINDS)
 
 
 def test_e17_half_a_download_is_told_with_the_command_that_goes_on(tmp_path, monkeypatch):

@@ -54,6 +54,15 @@ def test_an_interval_of_no_width_is_marked(capsys, high, marked):
     assert ("¶ every resampling" in capsys.readouterr().out) == marked
 
 
+@pytest.mark.parametrize(("reach", "marked"), [(0.81, True), (0.95, False), (math.nan, False)])
+def test_people_who_do_not_reach_the_captioner_are_marked(capsys, reach, marked):
+    made = result(ci_low=0.4)
+    made.rows.append(row(part="matched:reach", value=reach))
+    print_results([made])
+    printed = capsys.readouterr().out
+    assert ("50 ‖" in printed, "‖ at equal speech" in printed) == (marked, marked)
+
+
 @pytest.mark.parametrize("sign", ["\x1b[31m", "\x07", "\r", "\n", "\u202e", "\u2066", "\ud800"])
 def test_e9_control_characters_are_written_out(capsys, sign):
     print_results([result((f"a{sign}b",), captioner=f"a{sign}b")])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.config import compose
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.text.contextual import ContextualAlignment, nearest
@@ -83,9 +84,15 @@ def test_vectors_of_too_few_words_are_refused(delta, human, model, message, vect
         ContextualAlignment(vectors, delta)(corpus(human, model=model))
 
 
+def test_a_captioner_without_a_word_left_is_refused(vectors):
+    masked = Captions.from_texts(["<gender>"])
+    with pytest.raises(DataError, match="its captions contain no word once masked"):
+        ContextualAlignment(vectors)(corpus("a puppy").rewrite({"model": masked}))
+
+
 @pytest.mark.parametrize("delta", [0, -0.1, 2.1, math.nan])
 def test_delta_is_a_cosine_distance(delta):
-    with pytest.raises(UsageError, match="must be one of auto or above 0 and at most 2"):
+    with pytest.raises(UsageError, match="must be auto or above 0 and at most 2"):
         ContextualAlignment(delta=delta)
 
 

@@ -17,6 +17,8 @@ SPOKEN = {
     "English": ("a man rides a horse", "a woman is sitting at a table"),
     "silent": ("a person with a kite", "a person near the sea"),
     "telegrams": ("man riding horse", "woman sitting table"),
+    "men alone": ("a man on a bench", "a man in a boat"),
+    "one": ("a photo of something", "a photo of something"),
     "words": ("cat", "pizza"),
     "pairs": ("two dogs", "tennis racket"),
     "short": ("bowl of soup", "two old dogs"),
@@ -57,7 +59,7 @@ def test_e7_another_language_is_told_of_people():
     ("model", "human", "attribute"),
     [
         *((model, "English", ENGLISH) for model in ("English", "silent", "telegrams")),
-        *((model, "English", ENGLISH) for model in ("words", "pairs", "short")),
+        *((model, "English", ENGLISH) for model in ("words", "pairs", "short", "men alone", "one")),
         ("German", "German", GERMAN),
     ],
 )
