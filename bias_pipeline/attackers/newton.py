@@ -136,9 +136,10 @@ def summed(terms: AnyFloat) -> AnyFloat:
 def _inner(a: AnyFloat, b: AnyFloat) -> AnyFloat:
     """(1, B, 1) inner product of each regression's own (F, B, K) and (F, B, K), see `summed`."""
     n_items, n_fits, n_outputs = a.shape
-    if n_fits * n_outputs == 1:
+    if n_items and n_fits * n_outputs == 1:
         return summed(a * b)[None]
-    sums = np.einsum("nc,nc->c", a.reshape(n_items, -1), b.reshape(n_items, -1))
+    flat = (n_items, n_fits * n_outputs)  # -1 cannot be inferred where there is no item
+    sums = np.einsum("nc,nc->c", a.reshape(flat), b.reshape(flat))
     return np.asarray(sums.reshape(n_fits, n_outputs).sum(axis=1)[None, :, None])
 
 

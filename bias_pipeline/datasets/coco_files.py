@@ -75,7 +75,7 @@ def model_captions(
         identifier = rows.id(number, row, image)
         if rows.people and row[rows.people]:
             human.setdefault(identifier, tuple(row[rows.people]))
-        for caption in rows.texts(number, row, text):
+        for caption in rows.captions(number, row, text):
             if identifier not in captions:
                 captions[identifier] = caption
             elif caption == captions[identifier] or caption in more.get(identifier, ()):
@@ -246,7 +246,7 @@ def _of_columns(
 ) -> Sequence[str]:
     """The captions of a row; of several columns some may be empty."""
     if len(columns) == 1:
-        return rows.texts(number, row, columns[0])
+        return rows.captions(number, row, columns[0])
     names = [
         name for name in columns if (value := row.get(name)) not in (None, "") and value == value
     ]

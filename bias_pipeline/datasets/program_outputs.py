@@ -124,7 +124,8 @@ class Samples(ProgramOutput):
             )
         where = f"{self.rows.unit} {number}: 'filtered_resps'"
         responses = self.rows.value(number, row, "filtered_resps")
-        captions = [expect(text, str, self.rows.path, where) for text in _flat(responses)]
+        texts = [text for text in _flat(responses) if text is not None]
+        captions = [expect(text, str, self.rows.path, where) for text in texts]
         image = self._image(number, row, metrics)
         if not captions:
             return Answer(image, absent="empty")

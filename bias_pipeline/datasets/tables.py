@@ -87,9 +87,9 @@ def _has_rows(value: Any) -> bool:
 
 
 def _is_value(value: Any) -> bool:
-    """Whether it may be an image's value: a text, columns, or a list of these."""
+    """Whether it may be an image's value: a text, null, columns, or a list of these."""
     items: Sequence[Any] = value if isinstance(value, list) else [value]
-    return all(isinstance(item, str | Mapping) for item in items)
+    return all(item is None or isinstance(item, str | Mapping) for item in items)
 
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
@@ -150,7 +150,7 @@ class Rows:
         """One value that must be text."""
         cell = self.value(number, row, name)
         if not isinstance(cell, str):
-            self.refuse(number, f"{name!r} must be text, found {str(cell)[:_SHOWN]!r}")
+            self.refuse(number, f"{name!r} must be text, found {repr(cell)[:_SHOWN]}")
         return cell
 
     def texts(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
@@ -166,6 +166,12 @@ class Rows:
         if not all(isinstance(item, str) for item in items):
             self.refuse(number, f"{name!r} must contain texts, found {str(cell)[:_SHOWN]!r}")
         return [str(item) for item in items]
+
+    def captions(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
+        """The captions in one value, as :meth:`texts` reads it; null is a blank caption."""
+        cell = self.value(number, row, name)
+        items = ["" if item is None else item for item in cell] if isinstance(cell, list) else cell
+        return self.texts(number, {name: "" if cell is None else items}, name)
 
     def id(self, number: int, row: Mapping[str, Any], name: str) -> str:
         """The canonical image id of a row; 42.0, as tables with gaps have it, is 42.

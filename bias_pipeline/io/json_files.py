@@ -316,6 +316,8 @@ def _hint(text: str, error: json.JSONDecodeError) -> str:
         return "The file holds only white space: fetch or make it again"
     if error.pos == 0 and (kind := looks_like(text[:32].encode())):
         return kind
+    if rest.startswith(("]", "}")) and error.msg == "Extra data":
+        return "A bracket is closed that was not opened: take it away"
     if rest.startswith(("]", "}")) or "trailing comma" in error.msg:
         return "Take away the comma before it"
     if error.msg == "Extra data":

@@ -15,6 +15,7 @@ from scipy import sparse
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.image_ids import few
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.text.mentions import (
@@ -190,6 +191,23 @@ class CorpusView:
             )
         objects = self.corpus.read(_objects, self._read_tasks)
         return objects if self._member is None else _any(objects @ self._member)
+
+    @property
+    def task_labels(self) -> sparse.csr_array:
+        """:attr:`objects` as the labels that captions are compared with.
+
+        Raises:
+            NotApplicableError: if the data set has no objects, or none of them is a task.
+        """
+        if not self.objects.nnz:
+            named = {name for names in self.corpus.objects or () for name in names or ()}
+            objects = f"objects such as {few(named)}" if named else "no object"
+            raise NotApplicableError(
+                f"dataset {self.corpus.dataset!r}: its images have {objects}, and none of the "
+                f"{len(self.tasks)} counted tasks, such as {few(self.tasks)}; name objects as the "
+                "tasks are named"
+            )
+        return self.objects
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -111,6 +111,14 @@ def test_an_unknown_feature_weighs_nothing_and_is_a_feature_less():
     np.testing.assert_allclose(np.delete(weights[:, 1], 2, axis=0), without[:, 1], atol=1e-5)
 
 
+@pytest.mark.parametrize("n_fits", [1, 3])
+def test_without_a_feature_the_shares_of_the_labels_are_predicted(n_fits):
+    x, counts, truths = problem(5, n_fits)
+    weights = fit(sparse.csr_array(x[:, :0]), counts, truths, C)
+    shares = truths[:, :, 0].sum(axis=0) / counts.sum(axis=0)
+    np.testing.assert_allclose(1 / (1 + np.exp(-weights[0, :, 0])), shares, atol=1e-4)
+
+
 @pytest.mark.parametrize("label", [0.0, 1.0])
 def test_labels_that_are_all_the_same_end_at_finite_weights(label):
     x, _, _ = problem(6, 1)

@@ -50,7 +50,7 @@ def spoiled(content: Any, number: int, **changes: object) -> Any:
     return content
 
 
-def caption(image: object, text: str = "a dog", **more: object) -> dict[str, object]:
+def caption(image: object, text: str | None = "a dog", **more: object) -> dict[str, object]:
     return {"image_id": image, "caption": text, **more}
 
 
@@ -117,6 +117,17 @@ SAME = {
 def test_other_ways_to_write_the_same_give_the_same_corpus(tmp_path, files, word):
     one, other = write_folder(tmp_path / "one"), write_folder(tmp_path / "other", files)
     assert load(other, word).digest == load(one).digest
+
+
+NULL = [caption(100, None), *ROWS[1:]]
+
+
+@pytest.mark.parametrize(
+    "content", [NULL, {str(row["image_id"]): row["caption"] for row in NULL}], ids=["list", "ids"]
+)
+def test_e6_null_is_a_blank_caption(tmp_path, content):
+    corpus = load(write_folder(tmp_path, {MINE: content}))
+    assert (corpus[0].model, corpus.blanks["model"]) == (None, 1)
 
 
 def test_a_path_is_named_by_its_stem(tmp_path):
@@ -274,7 +285,7 @@ def test_e1_a_damaged_file_is_refused_with_its_place(tmp_path, name, content, me
         ({"image_id": 101}, "entry 1: key 'caption' is absent; found image_id"),
         ({"caption": "a dog"}, "entry 1: key 'image_id' is absent"),
         ({"image_id": 1.5, "caption": "a dog"}, "entry 1: image id 1.5 is neither"),
-        ({"image_id": 101, "caption": None}, "entry 1: 'caption' must be text, found 'None'"),
+        ({"image_id": 101, "caption": 7}, "entry 1: 'caption' must be text, found 7"),
     ],
 )
 def test_e1_a_faulty_entry_is_named(tmp_path, entry, message):
@@ -283,10 +294,12 @@ def test_e1_a_faulty_entry_is_named(tmp_path, entry, message):
 
 NOWHERE = "2 of 62 captions are of images that are in neither the labels nor another file"
 TWICE = "image id 100 occurs twice with different captions"
+ELSEWHERE = {"annotations": [caption(7, id=1)]}
 NO_NUMBER = "'sample' must be a whole number from 0, found 'a'"
 CATEGORY = "annotations entry 3: category_id 99"
 UNFIT = {
     "foreign ids": (MINE, FOREIGN, NOWHERE),
+    "people elsewhere": (CAPTIONS, ELSEWHERE, f"{CAPTIONS}: no caption is of a labelled image"),
     "their examples": (MINE, FOREIGN, "such as 7, x;"),
     "no objects": (
         INSTANCES,

@@ -65,6 +65,7 @@ def test_e1_truncated_file_is_refused(tmp_path):
 
 FAULTS: list[tuple[str | bytes, str]] = [
     ('[{"image_id": 7, "caption": "a dog on', "cut off"),
+    ('[{"image_id": 7}]}', "A bracket is closed that was not opened: take it away"),
     ('[\n {"a": 1},\n {a: 2}\n]', "line 3, column 3"),
     ("[" + "1," * 500 + "dog, 1]", "dog, "),  # the surroundings
     ('[{"id": 1, "x": {"id": 2}},\n{"id": 3, "id": 4}]', 'column 11: key "id" occurs twice'),

@@ -20,11 +20,16 @@ COMPARING = (
 UNMOVED = ("ba_mals", "differential_fairness", "cooccurrence", "lic", "dbac", "group_accuracy")
 
 
-def scored(metric: str, captions: list[str], labels: list[str] = LABELS) -> Result:
+def scored(
+    metric: str,
+    captions: list[str],
+    labels: list[str] = LABELS,
+    objects: list[list[str]] = OBJECTS,
+) -> Result:
     n = len(captions)
     people = [[text, text] for text in RIGHT[:n]]
     settings = {"seeds": 2, "stats": {"resamples": 60}}
-    return bp.score(metric, captions, labels, people, OBJECTS[:n], **settings)
+    return bp.score(metric, captions, labels, people, objects[:n], **settings)
 
 
 def headline(result: Result) -> Row:
@@ -41,6 +46,13 @@ def test_images_of_one_group_are_compared_with_nobody(metric, n):
     says = rf"two groups are compared, and the captioned images are of male alone \({n}\)"
     with pytest.raises(NotApplicableError, match=says):
         scored(metric, RIGHT[:1] * n, ["male"] * n)
+
+
+@pytest.mark.parametrize("metric", ["ba_mals", "ba_directional", "multi_directional", "dpa"])
+@pytest.mark.parametrize(("objects", "says"), [([], "no object"), (["xcar"], "such as xcar")])
+def test_objects_of_which_none_is_a_task_are_told(metric, objects, says):
+    with pytest.raises(NotApplicableError, match=rf"{says}, and none of the .* counted tasks"):
+        scored(metric, RIGHT, objects=[objects] * N)
 
 
 def test_of_one_image_hardly_anything_is_known():

@@ -222,7 +222,7 @@ class DPA(Metric):
     def _labels(self, view: CorpusView) -> IntArray:
         """(N, T) tasks of each image by label."""
         if self.labels == "objects":
-            return indicators(view.objects.toarray())
+            return indicators(view.task_labels.toarray())
         mentions = view.mentions("human")
         if self.labels == "union":
             return indicators(view.by_image("human", mentions).toarray())

@@ -128,7 +128,7 @@ class LabelledTaskMetric(TaskMetric):
     def observed(self, view: CorpusView, read: Reader = lambda table: table) -> sparse.csr_array:
         """(N, M) how many observations of each image's labels have each column."""
         if self.labels == "objects":
-            return read(view.objects)
+            return read(view.task_labels)
         if self.labels == "each":
             return view.by_image("human", read(view.mentions("human")))
         named = view.by_image("human", view.mentions("human"))
