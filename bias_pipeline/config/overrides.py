@@ -65,7 +65,7 @@ def unreadable(override: str, reason: str) -> str:
 quotes within quotes: 'captioner="Modèle"'
     """
     key, equals, value = override.partition("=")
-    if not equals and "/" in override or Path(override).is_file():
+    if (not equals and "/" in override) or Path(override).is_file():
         return f"{override} is no setting; to name a captioner's file, write captioner={override}"
     if not equals:
         return f"{override} has no value; write {override}=..."
