@@ -36,6 +36,13 @@ def tokens() -> str:
     return "\n".join(lines) + "\n"
 
 
+def bars() -> str:
+    """Kaggle's file; a line of it lacks its second bar."""
+    lines = [f"{name}| {k}| {TEXTS[i][k]}" for i, name in enumerate(FILES) for k in range(5)]
+    lines[7] = lines[7].replace("| 2| ", "| 2   ")
+    return "\n".join(["image_name| comment_number| comment", *lines]) + "\n"
+
+
 def write_folder(root: Path, human: dict[str, Any] | str | None = None) -> Path:
     """Write the folder; human captions as Karpathy's file (a dict) or the original one (text)."""
     captions = karpathy() if human is None else human
@@ -46,7 +53,7 @@ def write_folder(root: Path, human: dict[str, Any] | str | None = None) -> Path:
         "captioners/mine.json": json.dumps(mine),
     }
     if isinstance(captions, str):
-        content["results_20130124.token"] = captions
+        content["results.csv" if "| 0| " in captions else "results_20130124.token"] = captions
     else:
         content["dataset_flickr30k.json"] = json.dumps(captions)
     for name, text in content.items():

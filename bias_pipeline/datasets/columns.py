@@ -204,8 +204,8 @@ class Layout:
 
 def _usual(path: Path, row: Mapping[str, Any], kind: Kind) -> str | None:
     """The one column of a usual name."""
-    if "sentids" in row:  # Karpathy's file, whose imgid is a line's number
-        row = {name: value for name, value in row.items() if name != "imgid"}
+    if "sentids" in row:  # Karpathy's file, or a table of it, whose imgid is a line's number
+        row = {name: value for name, value in row.items() if plain_name(str(name)) != "imgid"}
     for tier in kind.usual:
         matches = [name for name in row if plain_name(str(name)) in tier]
         if kind is IMAGE and kind.name in matches:

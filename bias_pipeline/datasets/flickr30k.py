@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +22,12 @@ from bias_pipeline.io.json_files import expect, load_json, open_input
 
 T = TypeVar("T")
 
-KARPATHY, TOKENS = "dataset_flickr30k.json", "results_20130124.token"
+KARPATHY = "dataset_flickr30k.json"
+TOKENS, BARS = "results_20130124.token", "results.csv"
 _KARPATHY = "Karpathy's {images: [{filename, split, sentences: [{raw}, ...]}, ...]}"
-_TOKENS = "lines of <image>.jpg#<number>, a tab and the caption"
+_TOKENS = "lines of <image>.jpg#<number>, a tab and the caption, or of the three between bars"
+_LINE = re.compile(r"(.+?)(?:#(\d+)\t|\| *(\d+)(?: *\| *|  +))(.*)", re.ASCII)
+_HEADER = "image_name| comment_number| comment"
 
 
 class Flickr30kDataset(CocoDataset):
@@ -33,8 +37,8 @@ class Flickr30kDataset(CocoDataset):
     ``.jpg``. Nobody published labels of people for all of Flickr30k: bring your own.
 
     Args:
-        root: the folder with ``dataset_flickr30k.json`` (Karpathy), which also has the splits, or
-            ``results_20130124.token`` (the original); the first is preferred.
+        root: the folder with ``dataset_flickr30k.json`` (Karpathy), which also has the splits,
+            ``results_20130124.token`` (the original) or ``results.csv`` (Kaggle), in this order.
         attributes: the label file; ``attributes.csv`` in ``root`` if left out.
         captioners: the folder of captioners' files; ``captioners`` in ``root`` if left out.
         strict: see :class:`CocoDataset`.
@@ -112,13 +116,14 @@ class Flickr30kDataset(CocoDataset):
         self, captioner: CaptionerFile, path: Path | None, layout: Layout
     ) -> tuple[Mapping[str, tuple[str, ...]], int]:
         del captioner, path, layout  # these files are published and have one form
-        karpathy, tokens = self.root / KARPATHY, self.root / TOKENS
+        karpathy = self.root / KARPATHY
         if karpathy.is_file():
             return {image: texts for image, (texts, _) in read_karpathy(karpathy).items()}, 0
-        if tokens.is_file():
-            return read_tokens(tokens), 0
+        for tokens in (self.root / TOKENS, self.root / BARS):
+            if tokens.is_file():
+                return read_tokens(tokens), 0
         raise ResourceError(
-            f"dataset 'flickr30k': neither {KARPATHY} nor {TOKENS} is in {self.root}; "
+            f"dataset 'flickr30k': neither {KARPATHY} nor {TOKENS} nor {BARS} is in {self.root}; "
             "'python -m bias_pipeline data fetch flickr30k' says where to get them"
         )
 
@@ -156,7 +161,9 @@ def _sentences(image: Mapping[str, Any], path: Path, place: str) -> tuple[str, .
 
 
 def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
-    """Image to captions in the order of their numbers, from the original file.
+    """Image to captions in the order of their numbers, from the original file or Kaggle's.
+
+    Kaggle's line 19,999 lacks its second bar.
 
     Raises:
         DataError: naming the line that is malformed or occurs twice.
@@ -165,16 +172,20 @@ def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
     with open_input(path, what=_TOKENS, max_bytes=MAX_BYTES) as handle:
         for number, data in enumerate(handle, start=1):
             line = data.decode("utf-8", "replace").removeprefix("\ufeff").rstrip("\r\n")
-            key, tab, caption = line.partition("\t")
-            name, hash_sign, position = key.rpartition("#")
-            if not (tab and hash_sign and name and position.isascii() and position.isdigit()):
+            if line == _HEADER:
+                continue
+            match = _LINE.fullmatch(line)
+            if match is None:
                 raise DataError(
                     f"{path}, line {number}: expected {_TOKENS}, found {line[:80]!r}; the file "
                     "may be cut off: fetch it again"
                 )
-            numbered, place = captions.setdefault(_stem(name), {}), int(position[:9])
+            name, place, caption = match[1], int((match[2] or match[3])[:9]), match[4].strip()
+            numbered = captions.setdefault(_stem(name), {})
             if numbered.setdefault(place, caption) != caption:
-                raise DataError(f"{path}, line {number}: {key} occurs twice; keep one of the two")
+                raise DataError(
+                    f"{path}, line {number}: {name}#{place} occurs twice; keep one of the two"
+                )
     return {
         image: tuple(numbered[k] for k in sorted(numbered)) for image, numbered in captions.items()
     }

@@ -182,7 +182,7 @@ SOURCES = {
     "flickr30k": Source(
         files={
             "dataset_flickr30k.json": "human captions and splits, or",
-            "results_20130124.token": "human captions",
+            "results_20130124.token": "human captions, or Kaggle's results.csv",
             "attributes.csv": "your labels: image_id and a column for each attribute",
             "captioners/<name>.json": "your captioner's results: [{image_id, caption}, ...]",
         },

@@ -20,6 +20,12 @@ KARPATHY = [
 OF_COCO = [
     {**image, "filepath": "val2014", "cocoid": i} for i, image in zip(PEOPLE, KARPATHY, strict=True)
 ]
+TABLE = {
+    "raw": ['"' + json.dumps(texts).replace('"', '""') + '"' for texts in PEOPLE.values()],
+    "sentids": ["[0]" for _ in PEOPLE],
+    "filename": [f"{i}.jpg" for i in PEOPLE],
+    "img_id": list(range(len(PEOPLE))),
+}
 SIDE_BY_SIDE = {f"cap{k + 1}": [item[k] for item in PEOPLE.values()] for k in range(2)}
 
 VARIANTS = [
@@ -37,6 +43,11 @@ VARIANTS = [
         "people's captions in Karpathy's file of Flickr",
         {"people.json": json.dumps({"images": KARPATHY})},
         "the list under 'images', image ids from 'filename', people's captions from 'sentences'",
+    ),
+    Variant(
+        "people's captions in a table of Karpathy's file",
+        {"people.csv": csv(TABLE)},
+        "people.csv: image ids from 'filename', people's captions from 'raw'",
     ),
     Variant(
         "people's captions of other images",
