@@ -32,12 +32,13 @@ from bias_pipeline.fitting.mitigation import write_weights
 from bias_pipeline.io.files import replace_file, table_csv
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.report.sensitivity import (
+    planted_shares,
     print_agreements,
     print_sensitivity,
     print_shifts,
     print_title,
+    smallest_bias_lines,
 )
-from bias_pipeline.report.smallest_bias import planted_shares, table_lines
 from bias_pipeline.report.tables import number as decimal
 from bias_pipeline.report.tables import percent
 from bias_pipeline.results.store import ResultStore
@@ -103,7 +104,7 @@ def power_command(words: Sequence[str]) -> int:
         )
     header = ["metric", "planted bias", "smallest score"]
     header += [f"{share} %" for share in planted_shares()]
-    print_table(header, table_lines(balanced), keys=2)
+    print_table(header, smallest_bias_lines(balanced), keys=2)
     for note in _NOTES:
         print_out(note)
     return 0
