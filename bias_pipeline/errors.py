@@ -78,6 +78,20 @@ def refused_by_system(error: OSError) -> ResourceError:
     return ResourceError(f"{named}{error.strerror or error}")
 
 
+def unwritable(what: object, error: OSError) -> ResourceError:
+    """Outputs that cannot be written, as a sentence.
+
+    Example:
+        >>> print(unwritable("to out", OSError(28, "No space left on device")))
+        cannot write to out: No space left on device; choose another folder with paths.outputs=... \
+(audit: --out)
+    """
+    return ResourceError(
+        f"cannot write {what}: {error.strerror or error}; choose another folder with "
+        "paths.outputs=... (audit: --out)"
+    )
+
+
 NO_MEMORY = (
     "this process has no memory left, or may not use more (ulimit -v, a job's limit); allow it "
     "more, or use less: limit=N images, smaller batches (--batch, encoder.batch_size)"

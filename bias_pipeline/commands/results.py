@@ -195,7 +195,16 @@ def _computed(names: Sequence[str], rest: Sequence[str]) -> tuple[list[Result], 
     """The results, and why cells were skipped; reads all captioners before anything runs."""
     from bias_pipeline.sweeps import launch
 
-    _check(names, rest)
+    try:
+        _check(names, rest)
+    except UsageError:
+        for name in names:
+            if runs := sorted(Path(name).glob("*/result.json")):
+                raise UsageError(
+                    f"{name}: holds {len(runs)} runs, and compare takes the folder of one, such as "
+                    f"{runs[0].parent}"
+                ) from None
+        raise
     swept = ",".join(quoted(name) for name in names)
     skips = (NotApplicableError.exit_code, TooFewImagesError.exit_code)
     finished = launch.run([*rest, f"captioner={swept}"], skips=skips)

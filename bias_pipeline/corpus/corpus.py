@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -187,9 +187,12 @@ class Corpus(ReadCache, Sequence[Record]):
             DataError: on no records, two different records of one id, an unknown label, or too
                 many blank captions.
         """
-        rows, extra = _unique(records)
+        rows, extra = _unique(records, dataset)
         if not rows:
-            raise DataError(f"dataset {dataset!r}, captioner {captioner!r}: no images")
+            raise DataError(
+                f"dataset {dataset!r}, captioner {captioner!r}: no images; its files list none of "
+                "the chosen part"
+            )
         rows, blanks = _without_blanks(rows)
         order = sorted(range(len(rows)), key=lambda i: id_key(rows[i].id))
         sorted_rows, shortened = _within_length([rows[i] for i in order])
@@ -339,7 +342,7 @@ class Corpus(ReadCache, Sequence[Record]):
         return replace(people, blank_counts={}).digest
 
 
-def _unique(records: Iterable[Record]) -> tuple[list[Record], list[str]]:
+def _unique(records: Iterable[Record], dataset: str) -> tuple[list[Record], list[str]]:
     """Collapse equal duplicates with a note; refuse different ones."""
     by_id: dict[str, Record] = {}
     repeated = 0
@@ -348,10 +351,12 @@ def _unique(records: Iterable[Record]) -> tuple[list[Record], list[str]]:
         if first is record:
             continue
         if first != record:
+            names = [one.name for one in fields(Record)]
+            name = next(n for n in names if getattr(first, n) != getattr(record, n))
             raise DataError(
-                f"image id {record.id} occurs twice with different contents "
-                f"({first.model or first.human!r} and {record.model or record.human!r}); "
-                "keep one of the two"
+                f"dataset {dataset!r}: image id {record.id} occurs twice with different contents "
+                f"({name} {getattr(first, name)!r} and {getattr(record, name)!r}); keep one of "
+                "the two"
             )
         repeated += 1
     notes = [f"{repeated} repeated images with equal contents were collapsed"] if repeated else []

@@ -17,6 +17,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.corpus import NO_GROUP, UNSURE, Corpus, Grouping
+from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.corpus.split_rules import limited
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
@@ -181,16 +182,19 @@ FEWEST_OF_SEVERAL = 20
 def without_small_groups(corpus: Corpus, attribute: str) -> Corpus:
     """A corpus whose small groups are removed (their images become strata), with a note.
 
-    Unchanged if fewer than two groups would remain.
+    Where fewer than two groups have twenty images, ten are enough. Unchanged if fewer than two
+    groups would remain.
     """
     grouping = corpus.groupings[attribute]
     sizes = np.array(list(grouping.sizes.values()))
-    large = np.flatnonzero(sizes >= FEWEST_OF_SEVERAL)
+    enough = (sizes >= FEWEST_OF_SEVERAL).sum() >= 2
+    fewest = FEWEST_OF_SEVERAL if enough else SMALLEST_GROUP
+    large = np.flatnonzero(sizes >= fewest)
     if not 2 <= len(large) < len(sizes):
         return corpus
-    small = {name: n for name, n in grouping.sizes.items() if n < FEWEST_OF_SEVERAL}
+    small = {name: n for name, n in grouping.sizes.items() if n < fewest}
     listing = ", ".join(f"{name} ({n})" for name, n in small.items())
-    note = f"attackers leave out groups of fewer than {FEWEST_OF_SEVERAL} images: {listing}"
+    note = f"attackers leave out groups of fewer than {fewest} images: {listing}"
     return replace(
         corpus,
         groupings={**corpus.groupings, attribute: _only(grouping, large)},

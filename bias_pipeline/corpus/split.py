@@ -135,13 +135,19 @@ def rows_by_group(corpus: Corpus, attribute: str) -> dict[str, IntArray]:
     """
     grouping = corpus.groupings[attribute]
     rows = {name: np.flatnonzero(grouping.codes == k) for k, name in enumerate(grouping.names)}
-    if min(map(len, rows.values())) < SMALLEST_GROUP:
-        raise NotApplicableError(
-            f"dataset {corpus.dataset!r}, attribute {attribute!r}: attackers need two groups "
-            f"or more with at least {SMALLEST_GROUP} images each; found "
-            + ", ".join(f"{name} {len(group)}" for name, group in rows.items())
-        )
-    return rows
+    small = [name for name, group in rows.items() if len(group) < SMALLEST_GROUP]
+    if not small:
+        return rows
+    needed = (
+        f"attackers need two groups or more with at least {SMALLEST_GROUP} images each"
+        if len(rows) - len(small) < 2
+        else f"every group needs {SMALLEST_GROUP} images; leave out {', '.join(small)} "
+        "(metric.groups=[...])"
+    )
+    sizes = ", ".join(f"{name} {len(group)}" for name, group in rows.items())
+    raise NotApplicableError(
+        f"dataset {corpus.dataset!r}, attribute {attribute!r}: {needed}; found {sizes}"
+    )
 
 
 def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:

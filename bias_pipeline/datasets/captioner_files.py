@@ -51,9 +51,10 @@ class CaptionerFolder:
         place = Path(captioner)
         if place.suffix.lower() in SUFFIXES or "/" in captioner or is_saved(place):
             return check_file(place, "captioner")
+        absent = "" if self.path.is_dir() else f"the folder {self.path} is absent (dataset.root)."
         raise UsageError(
             f"captioner {captioner!r} is unknown to dataset {self.dataset!r}; "
-            f"{did_you_mean(captioner, stems)} Or give a file: captioner=FILE.json"
+            f"{absent or did_you_mean(captioner, stems)} Or give a file: captioner=FILE.json"
         )
 
     def _stems(self) -> dict[str, list[Path]]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.errors import DataError, unwritable
 from bias_pipeline.explain.linear import Example, Gram
 from bias_pipeline.explain.words import (
     EXACT,
@@ -64,9 +64,7 @@ def save_words(folder: Path, name: str, words: RevealingWords) -> Path:
         for file, content in {**files, f"words-{name}.sha256": sums.encode()}.items():
             replace_file(folder / file, content)
     except OSError as error:
-        raise ResourceError(
-            f"cannot write {folder}: {error.strerror}; choose another folder with paths.outputs=..."
-        ) from error
+        raise unwritable(folder, error) from error
     return folder / f"words-{name}.csv"
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.predictions import Predictions
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.errors import DataError, ResourceError, unwritable
 from bias_pipeline.io.digests import read_unchanged, sealed, sha256_of, unsealed
 from bias_pipeline.io.files import read_csv, table_csv
 from bias_pipeline.io.json_files import load_json
@@ -199,7 +199,7 @@ class ResultStore:
             _write(temporary / RESULT, content)
             self._name(temporary, result.run_id)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise unwritable(f"results to {self.root}", error) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         return _as_stored(result, content)
@@ -230,7 +230,7 @@ class ResultStore:
                 stack.enter_context(claimed(self._claim(run_id)))
                 self._sweep(run_id)
             except OSError as error:
-                raise self._unwritable(error) from error
+                raise unwritable(f"results to {self.root}", error) from error
             yield
 
     def is_claimed(self, run_id: str) -> bool:
@@ -250,12 +250,6 @@ class ResultStore:
             run_id = path.name.removesuffix(UNFINISHED)[1:].rpartition(".")[0]
             if run_id == claimed_run or (_is_old(path) and not is_claimed(self._claim(run_id))):
                 shutil.rmtree(path, ignore_errors=True)
-
-    def _unwritable(self, error: OSError) -> ResourceError:
-        return ResourceError(
-            f"cannot write results to {self.root}: {error.strerror or error}; "
-            "choose another folder with paths.outputs=..."
-        )
 
 
 def _json(result: Result, files: Mapping[str, str]) -> bytes:

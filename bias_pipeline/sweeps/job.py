@@ -34,6 +34,7 @@ from bias_pipeline.errors import (
     ResourceError,
     is_out_of_memory,
     refused_by_system,
+    unwritable,
 )
 from bias_pipeline.io import signals
 from bias_pipeline.io.files import replace_file
@@ -223,10 +224,7 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ResourceError(
-            f"cannot write to {folder.parent.parent}: {error.strerror}; "
-            "choose another folder with paths.outputs=..."
-        ) from error
+        raise unwritable(f"to {folder.parent.parent}", error) from error
 
 
 def done_in(folder: Path) -> bool:

@@ -46,7 +46,13 @@ from bias_pipeline.config.overrides import (
 )
 from bias_pipeline.config.targets import PACKAGE
 from bias_pipeline.config.yaml_files import broken, check_yaml
-from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError
+from bias_pipeline.errors import (
+    BiasPipelineError,
+    DataError,
+    ResourceError,
+    UsageError,
+    unwritable,
+)
 from bias_pipeline.io.paths import choices_of, conf_dir, group_choices
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import print_out, redact_files, warn, whole_configurations
@@ -254,10 +260,7 @@ def _run_jobs(sweep: SweepRequest, multirun: bool) -> Sequence[Result | None]:
     except (HydraException, OmegaConfBaseException) as error:
         raise UsageError(composition_message(error)) from error
     except OSError as error:
-        raise ResourceError(
-            f"cannot write {error.filename or 'the files of a job'}: {error.strerror or error}; "
-            "choose another folder with paths.outputs=..."
-        ) from error
+        raise unwritable(error.filename or "the files of a job", error) from error
 
 
 def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> list[Result | None]:

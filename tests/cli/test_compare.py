@@ -27,6 +27,11 @@ def test_folders_of_finished_runs_are_compared_and_not_run_again(ok, tmp_path):
     assert "cached, not run again: 2 of 2" in ok("compare", "faithful", "amplifier", *words)
 
 
+def test_folders_of_several_runs_are_told_from_captioners(ok, ends):
+    ok("captioner=faithful,amplifier", "metric=gender_error", *SMALL)
+    assert "outputs: holds 2 runs, and compare takes the folder" in ends(2, "compare", "outputs", "x")
+
+
 def test_cells_of_different_metrics_are_not_compared(ok, ends, tmp_path):
     ok(*COUNTING, "captioner=faithful", "metric=gender_error,gender_ratio")
     ends(3, "compare", *(str(path.parent) for path in results(tmp_path)))

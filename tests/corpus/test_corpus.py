@@ -57,11 +57,15 @@ SPOILED = [Record(str(i), "NaN" if i < 16 else "a dog", ("a cat",)) for i in ran
     ("record_list", "message"),
     [
         ([Record("0", "a"), Record("0", "another")], "image id 0 occurs twice"),
+        (
+            [Record("0", labels={"gender": g}) for g in "mf"],
+            r"image id 0 .*\(labels {'gender': 'm'} and {'gender': 'f'}\)",
+        ),
         ([Record("1", "a", (), {"gender": "fe"})], r"label 'fe'.*'f', 'm', 'unsure'"),
         ([], "no images"),
         (SPOILED, r"16 of 30 model captions \(53.3%\) are blank"),
     ],
-    ids=["e3 two captions of an image", "e4 an unknown label", "no images", "e6 mostly blank"],
+    ids=["e3 two captions of an image", "e3 two labels", "e4 an unknown label", "no images", "e6 mostly blank"],
 )
 def test_e3_e4_e6_a_corpus_that_does_not_fit_is_refused(record_list, message):
     with pytest.raises(DataError, match=message):

@@ -94,6 +94,14 @@ def test_e5_a_tiny_group_is_refused_with_its_size(women):
         HoldOut().draw(corpus(women=women), "gender", [0])
 
 
+def test_of_several_groups_those_that_are_too_small_are_named():
+    source = corpus()
+    codes = np.where(np.arange(len(source)) < 4, 2, source.groupings["gender"].codes)
+    grouping = replace(source.groupings["gender"], names=("male", "female", "other"), codes=codes)
+    with pytest.raises(DataError, match="leave out other .* found male 116, female 60, other 4"):
+        HoldOut().draw(replace(source, groupings={"gender": grouping}), "gender", [0])
+
+
 def test_the_published_seeds_come_first():
     assert seeds_of(12) == (0, 12, 456, 789, 100, 200, 300, 400, 500, 1234, 1235, 1236)
 

@@ -146,6 +146,11 @@ def test_captioners_are_the_files_of_the_folder(tmp_path):
     assert CocoDataset(str(root)).captioners() == ["a", "mine"]
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(UsageError, match="the folder .*/captioners is absent"):
+        CocoDataset(str(tmp_path / "nowhere")).check_captioner("sat")
+
+
 def test_files_of_root_are_left_alone_if_labels_are_named(tmp_path):
     root = write_folder(tmp_path)
     corpus = load(root, f"dataset.attributes={root / LABELS}")

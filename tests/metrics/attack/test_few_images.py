@@ -120,10 +120,12 @@ def of_sizes(*sizes: int) -> Corpus:
         ((30, 30, FEWEST_OF_SEVERAL - 1), {"a": 30, "b": 30}),
         ((30, 30, FEWEST_OF_SEVERAL), {"a": 30, "b": 30, "c": FEWEST_OF_SEVERAL}),
         ((5, 30, 30), {"b": 30, "c": 30}),
+        ((30, 12, 5), {"a": 30, "b": 12}),
+        ((30, 12, 12), {"a": 30, "b": 12, "c": 12}),
         ((30, 5, 5), {"a": 30, "b": 5, "c": 5}),
         ((30, 5), {"a": 30, "b": 5}),
     ],
-    ids=["small", "large enough", "the first", "one would be left", "of two"],
+    ids=["small", "large enough", "the first", "ten", "all ten", "one would be left", "of two"],
 )
 def test_small_groups_are_left_out_where_two_remain(sizes, left):
     assert without_small_groups(of_sizes(*sizes), "gender").groupings["gender"].sizes == left
