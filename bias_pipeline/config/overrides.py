@@ -65,7 +65,7 @@ def unreadable(override: str, reason: str) -> str:
 quotes within quotes: 'captioner="Modèle"'
     """
     key, equals, value = override.partition("=")
-    if (not equals and "/" in override) or Path(override).is_file():
+    if not equals and ("/" in override or Path(override).is_file()):
         return f"{override} is no setting; to name a captioner's file, write captioner={override}"
     if not equals:
         return f"{override} has no value; write {override}=..."
@@ -339,12 +339,12 @@ def choices_with(group: str, key: str) -> list[str]:
         >>> choices_with("encoder", "order")
         ['ngram']
     """
-    own, within = (re.compile(rf"^{dent}{re.escape(key)}:", re.MULTILINE) for dent in ("", "  "))
+    outer, within = (re.compile(rf"^{dent}{re.escape(key)}:", re.MULTILINE) for dent in ("", "  "))
     texts = {name: conf_file(group, name).read_text("utf-8") for name in group_choices(group)}
     return [
         name
         for name, text in texts.items()
-        if (within if "@package _global_" in text else own).search(text)
+        if (within if "@package _global_" in text else outer).search(text)
     ]
 
 

@@ -29,7 +29,7 @@ def test_folders_of_finished_runs_are_compared_and_not_run_again(ok, tmp_path):
 
 def test_folders_of_several_runs_are_told_from_captioners(ok, ends):
     ok("captioner=faithful,amplifier", "metric=gender_error", *SMALL)
-    assert "outputs: holds 2 runs, and compare takes the folder" in ends(2, "compare", "outputs", "x")
+    assert "outputs: holds 2 runs, and compare takes" in ends(2, "compare", "outputs", "x")
 
 
 def test_cells_of_different_metrics_are_not_compared(ok, ends, tmp_path):

@@ -98,7 +98,7 @@ def test_of_several_groups_those_that_are_too_small_are_named():
     source = corpus()
     codes = np.where(np.arange(len(source)) < 4, 2, source.groupings["gender"].codes)
     grouping = replace(source.groupings["gender"], names=("male", "female", "other"), codes=codes)
-    with pytest.raises(DataError, match="leave out other .* found male 116, female 60, other 4"):
+    with pytest.raises(DataError, match=r"leave out other .* found male 116, female 60, other 4"):
         HoldOut().draw(replace(source, groupings={"gender": grouping}), "gender", [0])
 
 

@@ -147,7 +147,7 @@ def test_captioners_are_the_files_of_the_folder(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(UsageError, match="the folder .*/captioners is absent"):
+    with pytest.raises(UsageError, match=r"the folder .*/captioners is absent"):
         CocoDataset(str(tmp_path / "nowhere")).check_captioner("sat")
 
 
