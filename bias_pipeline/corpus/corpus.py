@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -189,10 +189,8 @@ class Corpus(ReadCache, Sequence[Record]):
         """
         rows, extra = _unique(records, dataset)
         if not rows:
-            raise DataError(
-                f"dataset {dataset!r}, captioner {captioner!r}: no images; its files list none of "
-                "the chosen part"
-            )
+            none = "no images; its files list none of the chosen part"
+            raise DataError(f"dataset {dataset!r}, captioner {captioner!r}: {none}")
         rows, blanks = _without_blanks(rows)
         order = sorted(range(len(rows)), key=lambda i: id_key(rows[i].id))
         sorted_rows, shortened = _within_length([rows[i] for i in order])
@@ -351,16 +349,15 @@ def _unique(records: Iterable[Record], dataset: str) -> tuple[list[Record], list
         if first is record:
             continue
         if first != record:
-            names = [one.name for one in fields(Record)]
-            name = next(n for n in names if getattr(first, n) != getattr(record, n))
+            name = next(n for n in Record.__slots__ if getattr(first, n) != getattr(record, n))
+            contents = f"{name} {getattr(first, name)!r} and {getattr(record, name)!r}"
             raise DataError(
                 f"dataset {dataset!r}: image id {record.id} occurs twice with different contents "
-                f"({name} {getattr(first, name)!r} and {getattr(record, name)!r}); keep one of "
-                "the two"
+                f"({contents}); keep one of the two"
             )
         repeated += 1
-    notes = [f"{repeated} repeated images with equal contents were collapsed"] if repeated else []
-    return list(by_id.values()), notes
+    note = f"{repeated} repeated images with equal contents were collapsed"
+    return list(by_id.values()), [note] if repeated else []
 
 
 def _within_length(rows: list[Record]) -> tuple[list[Record], list[str]]:
