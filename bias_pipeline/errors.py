@@ -151,14 +151,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     near = nearest_name(name, names)
-    return f"{f'did you mean {near!r}? ' if near else ''}{known_names(names)}"
+    return f"{f'did you mean {near!r}? ' if near else ''}{listed_names(names)}"
 
 
-def known_names(known: Iterable[str]) -> str:
+def listed_names(known: Iterable[str]) -> str:
     """All known names, as the end of an error message about a name that is no misspelling.
 
     Example:
-        >>> known_names(["sat", "oscar"])
+        >>> listed_names(["sat", "oscar"])
         'Known: oscar, sat.'
     """
     names = sorted(known)

@@ -14,7 +14,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, known_names
+from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, listed_names
 from bias_pipeline.models.model_location import require_preprocessing, require_vocabulary
 from bias_pipeline.models.pretrained import Pretrained, first_line, image_processor, load, tokenizer
 from bias_pipeline.vision.photos import read_pixels
@@ -65,7 +65,7 @@ def require_image_text(model: Pretrained, others: tuple[str, ...]) -> None:
     if model.kind not in KINDS:
         raise DataError(
             f"{model.name}: a {model.kind!r} writes no texts about pictures; "
-            f"{known_names(others)} Any other image-text model of transformers "
+            f"{listed_names(others)} Any other image-text model of transformers "
             f"{version('transformers')} is taken too"
         )
 

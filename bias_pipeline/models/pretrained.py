@@ -16,7 +16,7 @@ from bias_pipeline.errors import (
     DataError,
     ResourceError,
     UsageError,
-    known_names,
+    listed_names,
 )
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
@@ -87,7 +87,7 @@ def find_pretrained(name: str, kinds: Sequence[str] | None, *, revision: str = "
     config = expect(load_json(path, what="a model's configuration"), dict, path, "")
     kind = str(config.get("model_type"))
     if kinds is not None and kind not in kinds:
-        raise DataError(f"{name}: model type {kind!r} is not supported here; {known_names(kinds)}")
+        raise DataError(f"{name}: model type {kind!r} is not supported here; {listed_names(kinds)}")
     check_config(path, config)
     beside = (
         path.relative_to(folder).as_posix() for pattern in BESIDE for path in folder.glob(pattern)

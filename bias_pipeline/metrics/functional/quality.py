@@ -105,23 +105,19 @@ def document_frequencies(
         ([2, 1], [2, 0])
     """
     known, document = np.unique(documents, return_inverse=True)
-    places = np.arange(len(documents))
-    counts: list[list[Int32Array]] = [[] for _ in (None, *left_out)]
+    shape = len(known), len(documents)
+    gathers = [  # which captions each document has
+        sparse.csr_array((np.ones(len(rows), np.uint16), (document[rows], rows)), shape=shape)
+        for rows in (np.arange(len(documents)), *map(np.flatnonzero, left_out))
+    ]
+    counts: list[list[Int32Array]] = [[] for _ in gathers]
     for table in captions.tables:
-        contains = sparse.csr_array(
-            (np.ones_like(table.data), table.indices, table.indptr), table.shape
-        )
-        within = [  # how many captions of each document contain an n-gram
-            sparse.csr_array(
-                (np.ones(mask.sum(), np.uint16), (document[mask], places[mask])),
-                shape=(len(known), len(documents)),
-            )
-            @ contains
-            for mask in (np.ones(len(documents), bool), *left_out)
-        ]
-        for into, other in zip(counts, (None, *within[1:]), strict=True):
-            left = within[0] if other is None else within[0] - other  # a zero is not stored
-            into.append(np.bincount(left.indices, minlength=table.shape[1]).astype(np.int32))
+        indicators = (np.ones_like(table.data), table.indices, table.indptr)
+        contains = sparse.csr_array(indicators, table.shape)
+        # How many captions of each document contain an n-gram; a difference stores no zero.
+        whole, *parts = (gather @ contains for gather in gathers)
+        for count, left in zip(counts, (whole, *(whole - part for part in parts)), strict=True):
+            count.append(np.bincount(left.indices, minlength=table.shape[1]).astype(np.int32))
     return counts
 
 
@@ -171,6 +167,14 @@ def clipped_counts(
 
     Returns:
         (R, G_n) for each n, which :func:`clipped_matches` and :func:`cider_d` take.
+
+    Example:
+        >>> from bias_pipeline.metrics.functional.quality import count_ngrams
+        >>> the = np.zeros(3, np.int64), np.array([0, 3])  # "the the the"
+        >>> cat = np.array([0, 1, 0]), np.array([0, 2, 3])  # "the cat", "the"
+        >>> one, two = count_ngrams([the, cat])
+        >>> clipped_counts(one, two, np.array([0, 0]))[0].toarray().tolist()
+        [[1, 0], [1, 0]]
     """
     pairs = zip(candidates.tables, references.tables, strict=True)
     return tuple(table[owner].minimum(reference) for table, reference in pairs)
