@@ -30,7 +30,9 @@ from yaml import YAMLError
 from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
 from bias_pipeline.config.overrides import (
     CHOICE,
+    absent_choice,
     choices_with,
+    key_of,
     representative_overrides,
     unreadable,
 )
@@ -45,7 +47,13 @@ from bias_pipeline.config.yaml_files import (
     restrict_environment,
     stamp,
 )
-from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.errors import (
+    BiasPipelineError,
+    ResourceError,
+    UsageError,
+    did_you_mean,
+    known_names,
+)
 from bias_pipeline.io.machine import LAUNCHERS
 from bias_pipeline.io.paths import conf_dir, conf_dirs
 from bias_pipeline.io.terminal import warn
@@ -148,7 +156,7 @@ class Loader(ConfigLoaderImpl):
             raise
         except HydraException as error:  # some of them are OSErrors too
             _check_launcher(str(error))
-            reason = self._unknown_key(_key_of(str(error)), overrides)
+            reason = self._unknown_key(key_of(str(error)), overrides)
             raise UsageError(reason or composition_message(error)) from error
         except OSError as error:
             place = error.filename or "the working folder"
@@ -174,6 +182,8 @@ class Loader(ConfigLoaderImpl):
         node = OmegaConf.select(config, above) if above else config
         if not isinstance(node, DictConfig) or not node:
             return f"{key} is not in the configuration; to add it, write a plus sign, +{key}=..."
+        if isinstance(inner := OmegaConf.select(config, key), DictConfig):
+            return f"{key} is set to keys that it lacks; {known_names(map(str, inner))}"
         groups = [] if above else _groups()
         known = {str(one) for one in (*node, *groups) if str(one)[0] != "_"}
         choice = str(config.hydra.runtime.choices.get(first, CHOICE)) if above else CHOICE
@@ -341,14 +351,11 @@ def composition_message(error: BaseException) -> str:
         return unreadable(error.override, signs if reason.startswith("Lexer") else reason)
     explained = isinstance(error, HydraException | OmegaConfBaseException | ValueError)
     words = str(error) or str(error.__cause__ or "")
+    if absent := absent_choice(words):
+        return absent
     if not explained or not words:
         words = f"this does not compose ({type(error).__name__} {words})"
     return " ".join(line.strip() for line in words.splitlines() if line.strip())
-
-
-def _key_of(message: str) -> str:
-    """The key that Hydra could not set; empty if its message is about something else."""
-    return message.partition("Could not override '")[2].partition("'")[0]
 
 
 class Repository(ConfigRepository):

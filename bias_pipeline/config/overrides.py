@@ -84,6 +84,25 @@ def _in_quotes(key: str, value: str) -> str:
     return f"'{key}=\"{value}\"'"
 
 
+_NO_CHOICE = re.compile(
+    r"Could not find '([^']+)/([^'/]+)'\s+Available options in '[^']+':((?:\n\t\S+)+)"
+)
+
+
+def absent_choice(message: str) -> str:
+    """A sentence on a choice that Hydra does not find; empty if its message says something else."""
+    match = _NO_CHOICE.search(message)
+    if match is None:
+        return ""
+    group, name, known = match.groups()
+    return f"{group}={name} is unknown; {did_you_mean(name, known.split())}"
+
+
+def key_of(message: str) -> str:
+    """The key that Hydra could not set; empty if its message is about something else."""
+    return message.partition("Could not override '")[2].partition("'")[0]
+
+
 def check_one(override: str, known: Sequence[str]) -> None:
     """Refuse ``{}``, and a list for a group with one choice, which Hydra would merge.
 

@@ -81,6 +81,8 @@ def test_a_value_of_other_signs_is_refused_with_the_way_to_write_it(ends, word, 
         ("foo.bar=5", "foo is unknown; Known: alignment,"),
         ("dataset.captioners.mine.a_to_t=1", "a plus sign, +dataset.captioners.mine.a_to_t=..."),
         ("attribute=null", "attribute=null is unknown; Known: age,"),
+        ("logger={a:1}", "logger is set to keys that it lacks; Known: csv, wandb."),
+        ("hydra/launcher=submitit_slrm", "is unknown; did you mean 'submitit_slurm'? Known: basic"),
     ],
 )
 def test_an_unknown_key_is_refused_with_those_beside_it(ends, word, message):
