@@ -247,7 +247,7 @@ def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
     """What labels mean, given as a mapping or as texts.
 
     Raises:
-        UsageError: if a text has no ``=``.
+        UsageError: if a text has no ``=``, or a label two meanings.
 
     Example:
         >>> label_words({0: "male"}), label_words(["F=female", "no idea=Unsure"])
@@ -255,9 +255,13 @@ def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
     """
     if isinstance(given, Mapping):
         return {str(label): str(meaning) for label, meaning in given.items()}
+    words: dict[str, str] = {}
     for text in given:
-        if "=" not in text:
+        label, equals, meaning = (part.strip() for part in text.rpartition("="))
+        if not equals:
             raise UsageError(f"dataset.label_map: {text!r} must be LABEL=GROUP, such as M=male")
-    return {
-        label.strip(): meaning.strip() for label, _, meaning in (t.rpartition("=") for t in given)
-    }
+        if words.setdefault(label, meaning) != meaning:
+            raise UsageError(
+                f"dataset.label_map: {label!r} cannot be both {words[label]} and {meaning}; keep one"
+            )
+    return words

@@ -147,9 +147,16 @@ def test_one_annotator_may_be_chosen(tmp_path):
     assert read(tmp_path, THREE, annotator="c").raw == {"1": "Female", "2": "Female", "3": ""}
 
 
-def test_a_label_map_of_texts_says_what_each_label_means():
-    with pytest.raises(UsageError, match="'male' must be LABEL=GROUP, such as M=male"):
-        label_words(["M=male", "male"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("male", "'male' must be LABEL=GROUP, such as M=male"),
+        ("M = female", "'M' cannot be both male and female"),
+    ],
+)
+def test_a_label_map_of_texts_says_what_each_label_means(text, message):
+    with pytest.raises(UsageError, match=message):
+        label_words(["M=male", text])
 
 
 PLAIN = "id,bb_gender\n7,Male\n8,Female\n"
