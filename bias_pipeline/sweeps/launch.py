@@ -414,10 +414,11 @@ def _captioners_of(overrides: Sequence[str], options: Namespace) -> Sequence[str
 def check_captioners(overrides: Sequence[str], first: CellConfig) -> None:
     """Refuse a sweep with an unknown captioner before its first job, ``first``, runs."""
     swept = {override.partition("=")[0] for override in overrides if sweeps(override)}
-    names = [override for override in overrides if override.startswith("captioner=")]
-    if "captioner" not in swept or any(key.partition(".")[0] == "dataset" for key in swept):
+    if not swept or any(key.partition(".")[0] == "dataset" for key in swept):
         return
+    words = [f"captioner={first.tree['captioner'] or ''}", *overrides]
+    named = [word.partition("=")[2] for word in words if word.startswith("captioner=")]
     dataset = first.build("dataset")
-    for name in names[-1].partition("=")[2].split(","):
+    for name in named[-1].split(","):
         if name.replace("_", "").isalnum():  # else an expression, which Hydra checks
             dataset.check_captioner(name)

@@ -66,10 +66,11 @@ class Naming(NamedTuple):
 
 
 def bias_pipeline(*words: str) -> None:
-    """Run a command."""
+    """Run a command; one that fails has said why, and ends this process with its exit code."""
     print(f"python -m bias_pipeline {' '.join(words)}", flush=True)
     command = [sys.executable, "-m", "bias_pipeline", *words]
-    subprocess.run(command, check=True)  # noqa: S603 - our own
+    if code := subprocess.run(command, check=False).returncode:  # noqa: S603 - our own
+        raise SystemExit(code)
 
 
 def once(path: Path, *words: str) -> None:
@@ -136,7 +137,10 @@ def record(outputs: Path) -> None:
 
 def main() -> None:
     """Make the data set and say what came out."""
-    parser = argparse.ArgumentParser("python -m experiments.chain", description=__doc__)
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        "python -m experiments.chain", description=__doc__, formatter_class=layout
+    )
     parser.add_argument("--out", type=Path, help="folder of the data set")
     parser.add_argument("--model", type=Path, help="any captioner of caption, instead of a new SAT")
     parser.add_argument("--rows", type=Path, metavar="OUTPUTS", help="commit the scores there")
@@ -144,7 +148,7 @@ def main() -> None:
     if options.rows:
         return record(options.rows)
     if not options.out:
-        parser.error("--out or --rows is needed")
+        parser.error("name the folder of the data set with --out DIR")
     begin = time.monotonic()
     naming = build(options.out, options.model)
     print(

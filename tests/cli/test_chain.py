@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_drawn
-from experiments.chain.study import build, naming_of
+from experiments.chain.study import build, naming_of, once
 from tests.captioners.test_fitted import write
 
 
@@ -26,6 +26,13 @@ def test_captions_that_name_the_right_gender_are_counted(tmp_path):
     men = naming_of(folder, path)
     assert men.naming == men.images
     assert 0 < men.rightly < men.images
+
+
+def test_a_command_that_fails_has_said_why_and_leaves_no_folder(tmp_path, capfd):
+    with pytest.raises(SystemExit) as ended:
+        once(tmp_path / "images", "data", "draw", "--out", str(tmp_path), "--n-images", "none")
+    assert ended.value.code == 2
+    assert "'none' must be a whole number" in capfd.readouterr().err
 
 
 @pytest.mark.slow

@@ -150,11 +150,12 @@ def test_seeds_trained_apart_score_as_together(ok, tmp_path):
         "split=lics",
         "captioner=faithfull",
         "captioner=faithful,fathful",
+        "captioner=fathful metric=gender_error,gender_ratio",
         "head=linar",
     ],
 )
 def test_an_unknown_name_exits_2_with_a_suggestion_before_any_job(ends, tmp_path, word):
-    assert "did you mean" in ends(2, *SMALL, word)
+    assert "did you mean" in ends(2, *SMALL, *word.split())
     assert results(tmp_path) == []
 
 
