@@ -52,7 +52,7 @@ from bias_pipeline.errors import (
     ResourceError,
     UsageError,
     did_you_mean,
-    known_names,
+    listed_names,
 )
 from bias_pipeline.io.machine import LAUNCHERS
 from bias_pipeline.io.paths import conf_dir, conf_dirs
@@ -183,7 +183,7 @@ class Loader(ConfigLoaderImpl):
         if not isinstance(node, DictConfig) or not node:
             return f"{key} is not in the configuration; to add it, write a plus sign, +{key}=..."
         if isinstance(inner := OmegaConf.select(config, key), DictConfig):
-            return f"{key} is set to keys that it lacks; {known_names(map(str, inner))}"
+            return f"{key} is set to keys that it lacks; {listed_names(map(str, inner))}"
         groups = [] if above else _groups()
         known = {str(one) for one in (*node, *groups) if str(one)[0] != "_"}
         choice = str(config.hydra.runtime.choices.get(first, CHOICE)) if above else CHOICE
