@@ -151,7 +151,7 @@ def test_one_annotator_may_be_chosen(tmp_path):
     ("text", "message"),
     [
         ("male", "'male' must be LABEL=GROUP, such as M=male"),
-        ("M = female", "'M' cannot be both male and female"),
+        ("M = female", "'M' cannot be male and female"),
     ],
 )
 def test_a_label_map_of_texts_says_what_each_label_means(text, message):
