@@ -83,7 +83,8 @@ def _meaning_of(label: str, labels: LabelMap, attribute: Attribute) -> str:
     """The only group, or label of no group, that this label can mean; empty if there is none."""
     read = {**labels.groups, **{stratum: stratum for stratum in labels.strata if stratum}}
     same = {meaning for name, meaning in read.items() if _plain(name) == _plain(label)}
-    first = {meaning for name, meaning in read.items() if _begins(name, label)}
+    initial = label.casefold() if len(label) == 1 and label.isalpha() else None
+    first = {m for name, m in read.items() if initial and name.casefold().startswith(initial)}
     listed = {group for group in _groups_of(label, attribute) if group in read.values()}
     return next((_only(candidates) for candidates in (same, first, listed) if candidates), "")
 
@@ -91,10 +92,6 @@ def _meaning_of(label: str, labels: LabelMap, attribute: Attribute) -> str:
 def _plain(label: str) -> str:
     """A label in lower case, blanks for underscores: "Something else" is something_else."""
     return label.casefold().replace("_", " ")
-
-
-def _begins(name: str, letter: str) -> bool:
-    return len(letter) == 1 and letter.isalpha() and name.casefold().startswith(letter.casefold())
 
 
 def _groups_of(word: str, attribute: Attribute) -> Iterable[str]:

@@ -32,7 +32,10 @@ class Ngram(FeatureEncoder):
         runs = [_runs(captions, width) for width in range(1, self.order + 1)]
         sizes = np.cumsum([0, *(int(codes.max(initial=-1)) + 1 for codes in runs)])
         n_grams = int(sizes[-1])
-        owners = [_owners(captions, width) for width in range(1, self.order + 1)]
+        owners = [  # the caption of every run of words inside a caption
+            np.repeat(np.arange(len(captions)), np.maximum(captions.lengths - width + 1, 0))
+            for width in range(1, self.order + 1)
+        ]
         grams = [codes + size for codes, size in zip(runs, sizes, strict=False)]
         del runs  # with a million captions each such array has a hundred megabytes
         places = np.concatenate(owners), np.concatenate(grams)
@@ -115,11 +118,6 @@ class NgramInputs:
         kind = np.int32 if bounds[-1] < np.iinfo(np.int32).max else np.int64
         indices = (cells[used].astype(kind), bounds.astype(kind))
         return sparse.csr_array((data, *indices), shape=(len(rows), len(self.columns)))
-
-
-def _owners(captions: Captions, width: int) -> IntArray:
-    """The caption of every run of ``width`` words inside a caption."""
-    return np.repeat(np.arange(len(captions)), np.maximum(captions.lengths - width + 1, 0))
 
 
 def _runs(captions: Captions, width: int) -> IntArray:

@@ -76,8 +76,9 @@ def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[i
     stream = _STREAM + _APART * sample
     columns = perceived(world.seed, keys, group_codes(world.seed, keys), dials, stream)
     beliefs = _believed(world.seed, keys, columns, dials, stream)
-    minds = [
-        _in_mind(image.labels, belief) for image, belief in zip(world.images, beliefs, strict=True)
+    minds = [  # the groups that the captioner assumes; unsure ones stay unsure
+        {name: belief.get(name, group) if group else "" for name, group in spoken(labels).items()}
+        for labels, belief in zip((image.labels for image in world.images), beliefs, strict=True)
     ]
     return _written(world, columns, minds, dials, stream)
 
@@ -255,9 +256,3 @@ def _believed(
         coins.tolist(), suggested(dials.attribute, columns).tolist(), strict=True
     ):
         yield {dials.attribute: names[group]} if coin < dials.t_to_a else {}
-
-
-def _in_mind(labels: Mapping[str, str], belief: Mapping[str, str]) -> dict[str, str]:
-    """The groups that a captioner assumes; unsure ones stay unsure."""
-    known = spoken(labels)
-    return {name: belief.get(name, group) if group else "" for name, group in known.items()}

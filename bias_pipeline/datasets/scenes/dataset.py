@@ -27,7 +27,7 @@ from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
 from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.slots import BiasSettings
-from bias_pipeline.datasets.scenes.world import Image, World, generate
+from bias_pipeline.datasets.scenes.world import World, generate
 from bias_pipeline.declared import Range, Seed, Share
 from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
 
@@ -134,17 +134,6 @@ def _png(pixels: Pixels) -> bytes:
     return file.getvalue()
 
 
-def write_scenes_captions(root: Path, name: str, captions: Mapping[int, str]) -> None:
-    """Add a captioner's captions to a data set folder, as :func:`write_scenes` does.
-
-    Args:
-        root: the folder; created if it is missing.
-        name: of the captioner.
-        captions: image id to caption.
-    """
-    _place(root, [_captioner(name, captions)])
-
-
 def _place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
     """Write files into a folder, all or none."""
     draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
@@ -184,7 +173,8 @@ def _texts(world: World, captioners: Mapping[str, BiasSettings]) -> Iterator[tup
 
 
 def _captioner(name: str, captions: Mapping[int, str]) -> tuple[str, bytes]:
-    return f"captioners/{name}.json", _json(_results(captions))
+    results = [{"image_id": image_id, "caption": text} for image_id, text in captions.items()]
+    return f"captioners/{name}.json", _json(results)
 
 
 def _drawn(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
@@ -225,16 +215,15 @@ def _header(world: World) -> dict[str, Any]:
     return {
         "info": {"description": description, "version": "1", "seed": world.seed},
         "licenses": [],
-        "images": [_picture(image) for image in world.images],
-    }
-
-
-def _picture(image: Image) -> dict[str, Any]:
-    return {
-        "id": image.id,
-        "file_name": f"scenes_{image.id:012d}.png",
-        "width": image.width,
-        "height": image.height,
+        "images": [
+            {
+                "id": image.id,
+                "file_name": f"scenes_{image.id:012d}.png",
+                "width": image.width,
+                "height": image.height,
+            }
+            for image in world.images
+        ],
     }
 
 
@@ -281,10 +270,6 @@ def _attributes(world: World) -> str:
     for image in world.images:
         writer.writerow([image.id, *(image.labels[name] for name in COLUMNS.values())])
     return table.getvalue()
-
-
-def _results(captions: Mapping[int, str]) -> list[dict[str, Any]]:
-    return [{"image_id": image_id, "caption": text} for image_id, text in captions.items()]
 
 
 class ScenesDataset(Dataset):
@@ -396,7 +381,7 @@ class ScenesDataset(Dataset):
         if not (folder / "attributes.csv").is_file():
             write_scenes(world, folder, {})
         if not (folder / "captioners" / f"{captioner}.json").is_file():
-            write_scenes_captions(folder, captioner, captions)
+            _place(folder, [_captioner(captioner, captions)])
         return _records(world, captions, attribute, COLUMNS[field], self.leak)
 
 

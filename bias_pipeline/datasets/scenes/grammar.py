@@ -173,11 +173,12 @@ def _subject(telling: Telling) -> Subject:
     noun = _gendered_noun(telling, child) if telling.gendered else _neutral_noun(telling, child)
     text = _determined(telling, [*adjectives, noun])
     singular = not telling.many
+    their = lexicon.POSSESSIVES[telling.spoken["gender"]] if telling.gendered else "their"
     return Subject(
         text,
         be="is" if singular else "are",
         exist="is" if singular or text.startswith(("a group", "a bunch", "a crowd")) else "are",
-        possessive=_possessive(telling),
+        possessive=their if singular else "their",
     )
 
 
@@ -226,12 +227,6 @@ def _determined(telling: Telling, words: Sequence[str]) -> str:
     return f"the {text}" if rare > 0.93 else with_article(text)
 
 
-def _possessive(telling: Telling) -> str:
-    if telling.gendered and not telling.many:
-        return lexicon.POSSESSIVES[telling.spoken["gender"]]
-    return "their"
-
-
 # --- what
 
 
@@ -265,19 +260,15 @@ def _main(telling: Telling, subject: Subject) -> str:
     one_each = activity.possessive and telling.many
     if one_each or activity.main in _IN_PLURAL:
         noun = plural(noun)
-    adjective = _main_adjective(telling)
+    adjective = ""
+    if telling.details("main coloured", COLOUR):
+        adjective = telling.scene.main_colour
+    elif telling.details("main size", SIZE):
+        adjective = telling.word("size", lexicon.SIZES)
     if activity.possessive and telling.says("possessive", POSSESSIVE):
         return _spaced(subject.possessive, adjective, noun)
     bare = one_each or activity.main in _IN_PLURAL
     return _spaced(adjective, noun) if bare else noun_phrase(noun, adjective)
-
-
-def _main_adjective(telling: Telling) -> str:
-    if telling.details("main coloured", COLOUR):
-        return telling.scene.main_colour
-    if telling.details("main size", SIZE):
-        return telling.word("size", lexicon.SIZES)
-    return ""
 
 
 def _clothing(telling: Telling) -> str:
@@ -325,14 +316,15 @@ def _objects(telling: Telling) -> list[str]:
 def _others(telling: Telling, named: Sequence[tuple[str, str]]) -> list[str]:
     if not named:
         return []
-    things = enumeration([_other(name, noun) for name, noun in named])
+    things = enumeration(
+        [
+            f"some {plural(noun)}" if name in _IN_PLURAL else noun_phrase(noun)
+            for name, noun in named
+        ]
+    )
     if CATEGORIES[named[0][0]].supercategory in _LARGE:
         return [f"{telling.word('around', lexicon.NEAR)} {things}"]
     return ["with " + _spaced(things, telling.word("around", lexicon.AROUND))]
-
-
-def _other(name: str, noun: str) -> str:
-    return f"some {plural(noun)}" if name in _IN_PLURAL else noun_phrase(noun)
 
 
 def _nearby(telling: Telling) -> list[str]:

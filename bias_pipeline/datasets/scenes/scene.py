@@ -59,7 +59,9 @@ def stage(chosen: Mapping[str, int], draws: Mapping[str, float]) -> Scene:
     activity = ACTIVITIES[chosen["activity"]]
     names = {kind: slot_name(kind, activity.setting) for kind in KINDS}
     option = {kind: SLOTS[slot].options[chosen[slot]] for kind, slot in names.items()}
-    others = _others(activity, draws)
+    others = tuple(
+        name for i, (name, p) in enumerate(activity.others.items()) if draws[f"other {i}"] < p
+    )[:MAX_OTHERS]
     taken = {activity.main, *others}
     carried = NOTHING if option["carried"] in taken else option["carried"]
     nearby = NOTHING if option["nearby"] in {*taken, carried} else option["nearby"]
@@ -76,13 +78,6 @@ def stage(chosen: Mapping[str, int], draws: Mapping[str, float]) -> Scene:
         main_colour=_look(activity.main, draws["main colour"]),
         near_colour=_look(nearby, draws["near colour"]),
     )
-
-
-def _others(activity: Activity, draws: Mapping[str, float]) -> tuple[str, ...]:
-    present = [
-        name for i, (name, p) in enumerate(activity.others.items()) if draws[f"other {i}"] < p
-    ]
-    return tuple(present[:MAX_OTHERS])
 
 
 def _look(name: str, u: float) -> str:
