@@ -191,7 +191,8 @@ def _differing(one: Result, two: Result) -> str:
 def _made(result: Result) -> dict[str, object]:
     """The facts that must agree before resamplings can be subtracted; None is unknown."""
     row = result.rows[0]
-    config = _mapping(result.manifest, "config")
+    settings = deciding(_mapping(result.manifest, "config"))
+    assert isinstance(settings, dict)
     return {
         "data set": row.dataset,
         "images, labels, objects or human captions": _mapping(result.manifest, "corpus").get(
@@ -200,14 +201,8 @@ def _made(result: Result) -> dict[str, object]:
         _SEEDS: deciding_seeds(result),
         "version of the metric": row.metric_version,
         "version or settings of attackers": _json(result.manifest.get("attackers", {})),
-        **{f"settings ({key})": _json(value) for key, value in _decided(config).items()},
+        **{f"settings ({key})": _json(value) for key, value in settings.items()},
     }
-
-
-def _decided(config: Mapping[str, object]) -> dict[str, object]:
-    settings = deciding(config)
-    assert isinstance(settings, dict)
-    return settings
 
 
 def _json(value: object) -> str:

@@ -129,7 +129,8 @@ def mean_is(a: Series, printed: float, within: float = 0.01) -> ClaimCheck:
 def pearson_is(a: Series, b: Series, claimed: float, within: float = 1.0) -> ClaimCheck:
     """The claimed correlation, in per cent, is the correlation of the printed numbers."""
     r = 100 * float(np.corrcoef(*_paired(a, b))[0, 1])
-    return ClaimCheck(f"Pearson {r:.2f}, claimed {claimed:g}", _within(abs(r - claimed), within))
+    follows = "yes" if abs(r - claimed) <= within else "no"
+    return ClaimCheck(f"Pearson {r:.2f}, claimed {claimed:g}", follows)
 
 
 def same_numbers(a: Series, b: Series, within: float = 0.01) -> ClaimCheck:
@@ -206,10 +207,6 @@ def _apart(pairs: Mapping[str, tuple[float, float]], alike: Sequence[str]) -> st
 
 def _paired(a: Series, b: Series) -> tuple[list[float], list[float]]:
     return [x.value for x in a.values()], [b[name].value for name in a]
-
-
-def _within(gap: float, limit: float) -> str:
-    return "yes" if gap <= limit else "no"
 
 
 REGISTER = Path("claims") / "claims.yaml"

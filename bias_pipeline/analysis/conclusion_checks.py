@@ -74,8 +74,9 @@ def people_part(part: str) -> str:
 
 def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
     """Why people cannot be compared with the captioner at equal speech; empty if they can."""
-    reach = reach_of(result, headline)
-    if not reach < limits.reach:
+    name = "matched:reach" if headline == "score" else sibling_name(headline, "matched:reach")
+    reach = next((row.value for row in result.rows if row.part == name), math.nan)
+    if not reach < limits.reach:  # NaN if not matched
         return ""
     return (
         f"at equal speech, people use only {reach:.0%} of its words; {limits.reach:.0%} are needed"

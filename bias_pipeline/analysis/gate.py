@@ -195,11 +195,10 @@ def decisions(
     ]
     sure = [decision for decision in all_decisions if not decision.doubts]
     adjusted = iter(holm([decision.difference.p_value for decision in sure]))
-    return [d if d.doubts else _with_p(d, next(adjusted)) for d in all_decisions]
-
-
-def _with_p(decision: Decision, p_value: float) -> Decision:
-    return replace(decision, difference=replace(decision.difference, p_value=p_value))
+    return [
+        d if d.doubts else replace(d, difference=replace(d.difference, p_value=next(adjusted)))
+        for d in all_decisions
+    ]
 
 
 def _decision(

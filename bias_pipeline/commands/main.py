@@ -123,7 +123,12 @@ def _command(words: list[str]) -> int:
         if word and not wants_help:
             _check_memory_limit()
             return word.command(rest)
-        text = word_help(word) if word else group_help(words[0])
+        if word:
+            text, others = word.parser().format_help().rstrip(), subcommands(word.name)
+            text = "\n".join([text, "", "also:", *list_commands(others)]) if others else text
+        else:
+            usage = ["usage:", *list_commands(subcommands(words[0]))]
+            text = "\n".join([*usage, "", "Each has its own --help."])
         if not word and not wants_help:
             print_out(*text.split("\n"))
             return UsageError.exit_code
@@ -343,18 +348,6 @@ def overview() -> str:
         "",
     ]
     return "\n".join([*head, WORDS[0].parser().format_help().partition("\n\n")[2].rstrip()])
-
-
-def group_help(first: str) -> str:
-    """The commands of a group."""
-    return "\n".join(["usage:", *list_commands(subcommands(first)), "", "Each has its own --help."])
-
-
-def word_help(word: Command) -> str:
-    """The help of a command, and its subcommands."""
-    text = word.parser().format_help().rstrip()
-    others = subcommands(word.name)
-    return "\n".join([text, "", "also:", *list_commands(others)]) if others else text
 
 
 _COMPLETION_ABOUT = """\

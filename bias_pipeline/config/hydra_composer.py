@@ -211,8 +211,8 @@ class Loader(ConfigLoaderImpl):
             if one.is_sweep_override():  # has the keys of its first job, so that they can be set
                 chosen = repo.group_exists(one.key_or_group)
                 choices += representative_overrides([str(one.input_line)]) if chosen else []
-            elif _chooses_file(one, repo):
-                choices.append(str(one.input_line))
+            elif repo.group_exists(one.key_or_group) and not isinstance(one.value(), dict):
+                choices.append(str(one.input_line))  # a file, as metric=lic does
             else:
                 values.append(one)
         config = self._merged(config_name, choices, run_mode)
@@ -278,11 +278,6 @@ class Loader(ConfigLoaderImpl):
         for override in parsed_overrides:
             if override.key_or_group.split("@")[0].startswith("hydra.searchpath"):
                 raise UsageError(f"{override.input_line}: {BY_FLAGS.instead}")
-
-
-def _chooses_file(override: Override, repo: IConfigRepository) -> bool:
-    """Whether an override chooses a file, as ``metric=lic``."""
-    return repo.group_exists(override.key_or_group) and not isinstance(override.value(), dict)
 
 
 def _remove_defaults(node: Any) -> None:

@@ -272,16 +272,14 @@ def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
     """A sentence on what is wrong with a value, None if it is right."""
     if isinstance(kind, str):  # an annotation as a string
         kind = scope.get(kind, Any)
+    if kind in (Any, object):
+        return None
     check = _CHECKS.get(typing.get_origin(kind) or kind)
     if check is not None:
         return check(value, kind, where, scope)
     if typing.is_typeddict(kind):
         return _fields(value, kind, where)
     return _object(value, kind, where) if inspect.isclass(kind) else None
-
-
-def _anything(value: object, kind: Any, where: str, scope: Names) -> None:
-    del value, kind, where, scope
 
 
 def _plain(value: object, kind: Any, where: str, scope: Names) -> str | None:
@@ -381,8 +379,6 @@ def _is_node(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 _CHECKS: Mapping[Any, Callable[[Any, Any, str, Names], str | None]] = {
-    Any: _anything,
-    object: _anything,
     **dict.fromkeys(_NAMES, _plain),
     Annotated: _annotated,
     Union: _union,

@@ -123,10 +123,10 @@ def planned(
         announce: called with the corpora and the plans before anything runs.
     """
     corpora = _labelled(cells)
-    plans = {
-        name: plan_for(corpus, 60 * (minutes or _minutes(corpus)), noisy=cells.noisy(name))
-        for name, corpus in corpora.items()
-    }
+    plans = {}
+    for name, corpus in corpora.items():
+        usual = 1 if len(corpus.model) <= _FEW_CAPTIONS else 5
+        plans[name] = plan_for(corpus, 60 * (minutes or usual), noisy=cells.noisy(name))
     announce(corpora, plans)
     return corpora, plans
 
@@ -223,10 +223,6 @@ def _in_two_groups(corpus: Corpus, attribute: str) -> bool:
     """Whether at least two groups are large enough to be split."""
     sizes = corpus.groupings[attribute].sizes.values()
     return sum(size >= SMALLEST_GROUP for size in sizes) >= 2
-
-
-def _minutes(corpus: Corpus) -> float:
-    return 1 if len(corpus.model) <= _FEW_CAPTIONS else 5
 
 
 def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:

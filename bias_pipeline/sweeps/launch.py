@@ -322,7 +322,9 @@ def expand(options: Namespace) -> list[str]:
             raise UsageError(f"{override}: all must be the only value, as {ALL_CAPTIONERS}")
     for number, override in enumerate(overrides):
         if override == ALL_METRICS:
-            overrides[number] = "metric=" + ",".join(_all_metrics(options))
+            folders = further_folders(options.config_dir)
+            further = [name for folder in folders for name in choices_of(folder / "metric")]
+            overrides[number] = "metric=" + ",".join(sorted({*group_choices("metric"), *further}))
     if ALL_ANNOTATORS in overrides:
         rest = [override for override in overrides if override != ALL_ANNOTATORS]
         swept = ",".join(quoted(name) for name in _all_annotators(rest, options))
@@ -332,13 +334,6 @@ def expand(options: Namespace) -> list[str]:
         swept = ",".join(quoted(name) for name in _all_captioners(rest, options))
         overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
     return overrides
-
-
-def _all_metrics(options: Namespace) -> list[str]:
-    """The names of all metrics, those of ``--config-dir`` too."""
-    folders = further_folders(options.config_dir)
-    further = [name for folder in folders for name in choices_of(folder / "metric")]
-    return sorted({*group_choices("metric"), *further})
 
 
 def _sweep_of_experiment(options: Namespace) -> list[str]:

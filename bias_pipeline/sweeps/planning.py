@@ -58,16 +58,15 @@ def print_plan(cells: Sequence[CellConfig], *, lenient: bool) -> int:
     """
     planned = plan(cells)
     if lenient:
-        planned = [_passed_over(cell) for cell in planned]
+        planned = [
+            replace(cell, state="skipped") if isinstance(cell.error, _PASSED_OVER) else cell
+            for cell in planned
+        ]
     _print(planned)
     refused = [cell.error for cell in planned if cell.error is not None]
     if len(refused) == len(planned):
         raise refused[0]
     return SweepError.exit_code if any(cell.state == "fails" for cell in planned) else 0
-
-
-def _passed_over(cell: PlannedCell) -> PlannedCell:
-    return replace(cell, state="skipped") if isinstance(cell.error, _PASSED_OVER) else cell
 
 
 def plan(cells: Sequence[CellConfig]) -> list[PlannedCell]:
