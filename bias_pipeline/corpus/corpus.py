@@ -204,7 +204,9 @@ class Corpus(ReadCache, Sequence[Record]):
                 name: _grouping(sorted_rows, name, tuple(names), labels)
                 for name, (names, labels) in groups.items()
             },
-            objects=_objects(sorted_rows),
+            objects=tuple(row.objects for row in sorted_rows)
+            if any(row.objects is not None for row in sorted_rows)
+            else None,
             pictures=Pictures.of(
                 [row.image for row in sorted_rows], [row.regions for row in sorted_rows]
             ),
@@ -315,8 +317,10 @@ class Corpus(ReadCache, Sequence[Record]):
         for name in sorted(self.groupings):
             sha.update(f"{name}:{self.groupings[name].names}".encode())
             sha.update(self.groupings[name].codes.astype("<i8").tobytes())
-        extra = [
-            None if self.objects is None else [*map(_written_objects, self.objects)],
+        extra = [  # an image's objects: none at all is null, unknown ones are the empty list
+            None
+            if self.objects is None
+            else [[] if names is None else sorted(names) or None for names in self.objects],
             None if self.vocabulary is None else sorted(self.vocabulary),
         ]
         sha.update(json.dumps(extra).encode())
@@ -438,13 +442,3 @@ def _grouping(
         code[value] = none if group is None else names.index(group)
     strata = Counter(value for value in raw if value is not None and code[value] < 0)
     return Grouping(names, np.array([code[value] for value in raw], np.int64), dict(strata))
-
-
-def _objects(rows: Sequence[Record]) -> tuple[frozenset[str] | None, ...] | None:
-    known = any(row.objects is not None for row in rows)
-    return tuple(row.objects for row in rows) if known else None
-
-
-def _written_objects(names: frozenset[str] | None) -> list[str] | None:
-    """An image's objects in a digest: none at all is null, unknown ones are the empty list."""
-    return [] if names is None else sorted(names) or None

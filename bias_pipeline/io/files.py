@@ -222,7 +222,10 @@ def read_csv(text: str) -> list[dict[str, str]]:
         [{'id': '=1+1', 'value': '-0.5'}]
     """
     try:
-        lines = [[*map(_bare, line)] for line in csv.reader(io.StringIO(text, newline=""))]
+        lines = [
+            [cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell for cell in line]
+            for line in csv.reader(io.StringIO(text, newline=""))
+        ]
     except csv.Error as error:
         raise ValueError(str(error)) from error
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
@@ -241,7 +244,3 @@ def _cell(value: object) -> object:
     if isinstance(value, tuple | list):
         value = " ".join(map(str, value))
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
-
-
-def _bare(text: str) -> str:
-    return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text

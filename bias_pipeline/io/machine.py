@@ -101,7 +101,11 @@ class Extra:
             bias_pipeline.errors.ResourceError: drawing needs the package no-such-pen, which is \
 not installed: pip install 'bias_pipeline[x]'
         """
-        absent = [_package(name) for name in self.modules if not _installed(name)]
+        absent = [
+            name.rpartition(".")[2].replace("_", "-")  # the package's name for pip
+            for name in self.modules
+            if not _installed(name)
+        ]
         if absent:
             packages = "package" if len(absent) == 1 else "packages"
             verb = "is" if len(absent) == 1 else "are"
@@ -127,11 +131,6 @@ def _installed(module: str) -> bool:
     """Whether a module is there; the packages around it may be absent too."""
     package = module.rpartition(".")[0]
     return (not package or _installed(package)) and find_spec(module) is not None
-
-
-def _package(module: str) -> str:
-    """The package's name for pip."""
-    return module.rpartition(".")[2].replace("_", "-")
 
 
 REPORT = Extra("report", "a report", ("jinja2", "matplotlib"))

@@ -90,19 +90,15 @@ def including(words: Sequence[str]) -> Iterator[list[str]]:
     try:
         if names:
             os.environ[VARIABLE] = ",".join(dict.fromkeys([*included(), *names]))
-            _see_working_folder()
+            # Packages may lie in the working folder, which an installed program does not search.
+            if not {"", str(Path.cwd())} & set(sys.path):
+                sys.path.append(str(Path.cwd()))
         places()
         yield rest
     finally:
         os.environ.pop(VARIABLE, None)
         if before is not None:
             os.environ[VARIABLE] = before
-
-
-def _see_working_folder() -> None:
-    """Packages may lie in the working folder, which is not on the path of an installed program."""
-    if not {"", str(Path.cwd())} & set(sys.path):
-        sys.path.append(str(Path.cwd()))
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -42,12 +42,8 @@ class Bar:
         """Seconds since it was opened."""
         return time.monotonic() - self._start
 
-    def advance(self) -> None:
-        """One step is done."""
-        self.done += 1
-
     def look(self) -> None:
-        """Update ``done``, if no one calls :meth:`advance`."""
+        """Update ``done``, if :func:`track` does not count the steps."""
 
     def seconds_left(self) -> float | None:
         """Expected seconds until the last step is done, None as long as that is unknown.
@@ -145,7 +141,7 @@ def track(steps: Iterable[T], total: int) -> Iterator[T]:
     for step in steps:
         yield step
         if current is not None:
-            current.advance()
+            current.done += 1
 
 
 class _Teller(threading.Thread):

@@ -184,7 +184,10 @@ def _line(
     mark = "" if _amplifies(result) else " †"
     identity = _identity(result)
     names = [identity.get(name, "") + (mark if name == "captioner" else "") for name in varying]
-    scores = [headline_cell(rows[p], result) if p in rows else "–" for p in headlines]
+    scores = [
+        f"{interval(rows[part])} {pointing(rows[part], result)}".rstrip() if part in rows else "–"
+        for part in headlines
+    ]
     attacked = [interval(rows[part]) if part in rows else "–" for part in sides]
     return [
         *names,
@@ -231,11 +234,6 @@ def has_blanks(result: Result) -> bool:
 def headline_name(row: Row, settings: str = "") -> str:
     """The metric, its direction if it has two, and the settings in which it differs."""
     return " ".join(filter(None, [row.metric, ARROWS.get(row.part, ""), settings]))
-
-
-def headline_cell(row: Row, result: Result) -> str:
-    """Value, interval and arrow."""
-    return f"{interval(row)} {pointing(row, result)}".rstrip()
 
 
 def pointing(row: Row, result: Result) -> str:

@@ -205,11 +205,6 @@ def check_manifest(manifest: Mapping[str, Any], parts: Collection[str]) -> None:
         checked(key, str, "keys")
     for note in checked(manifest.get("notes", []), list, "notes"):
         checked(note, str, "notes")
-    _check_parts(manifest, parts)
-
-
-def _check_parts(manifest: Mapping[str, Any], parts: Collection[str]) -> None:
-    """Refuse a manifest whose readings name parts without a row."""
     for conclusion in _mapping(_mapping(manifest, "metric"), "readings").values():
         if conclusion["part"] not in parts:
             raise ValueError(f"metric.readings names {conclusion['part'][:40]!r}, which has no row")

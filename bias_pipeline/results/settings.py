@@ -69,20 +69,13 @@ def with_settings(results: Iterable[Result]) -> list[Result]:
     every = list(results)
     chosen = _differing_within(every, _OF_ONE_METRIC, _choices)
     valued = _differing_within(every, (*_OF_ONE_METRIC, *NAMED), values_of)
-    return [
-        replace(
-            result, settings={**choices, **_not_implied(values, result.settings), **result.settings}
-        )
-        for result, choices, values in zip(every, chosen, valued, strict=True)
-    ]
-
-
-def _not_implied(values: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """The values that no chosen file implies.
-
-    ``split=dbac`` implies ``split.test_share``, ``prompt=cloze`` ``encoder.prompt.template``.
-    """
-    return {key: v for key, v in values.items() if chosen.keys().isdisjoint(key.split("."))}
+    described = []
+    for result, choices, values in zip(every, chosen, valued, strict=True):
+        # A chosen file implies values: split=dbac split.test_share, prompt=cloze
+        # encoder.prompt.template.
+        apart = {k: v for k, v in values.items() if result.settings.keys().isdisjoint(k.split("."))}
+        described.append(replace(result, settings={**choices, **apart, **result.settings}))
+    return described
 
 
 def label(result: Result) -> str:

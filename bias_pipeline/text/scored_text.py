@@ -296,7 +296,7 @@ class ScoredText:
         return rules
 
     def _without_declined(self, corpus: Corpus, limit: float) -> Corpus:
-        flags = _declining(corpus)
+        flags = corpus.read(_declining)
         if self.declined == "keep" or not flags.any():
             return corpus
         declined = np.bincount(corpus.model.image_rows[flags], minlength=len(corpus))
@@ -336,16 +336,12 @@ def _answer_of(text: str) -> str:
 def declined_images(corpus: Corpus) -> BoolArray:
     """(N,) images that the captioner declines to describe, whether or not that is scored."""
     flags = corpus.declined > 0 if len(corpus.declined) else np.zeros(len(corpus), bool)
-    flags[corpus.model.image_rows[_declining(corpus)]] = True
+    flags[corpus.model.image_rows[corpus.read(_declining)]] = True
     return flags
 
 
 def _declining(corpus: Corpus) -> BoolArray:
     """(C,) the captioner's captions that decline."""
-    return corpus.read(_model_declines)
-
-
-def _model_declines(corpus: Corpus) -> BoolArray:
     return declines(openings(corpus.model))
 
 
