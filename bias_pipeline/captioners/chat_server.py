@@ -253,6 +253,11 @@ def _plain(text: str) -> str:
 
 
 _SHOWN = 160  # characters of a server's words
+# How servers say that a model takes no pictures, in any status: llama.cpp, vLLM, routers.
+_BLIND = (
+    *("mmproj", "image input is not supported", "is not a multimodal model", "at most 0 image"),
+    *("not support image", "that support image input", "not support vision"),
+)
 _LATER = (408, 409, 425, 429)
 _MODERATED, _TOO_LARGE = 403, 413
 _NO_SUCH_PLACE = (404, 405)
@@ -293,7 +298,10 @@ def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> 
     if certificate is not None:
         return _of_tls(certificate, server)
     reason = str(_causes(error)[-1]) or type(error).__name__
-    words = f"no server answers at {server.url} ({redacted(reason)[:_SHOWN]})"
+    words = (
+        f"no server answers at {server.url} ({redacted(reason)[:_SHOWN]}); start it, or correct "
+        "--server; what is finished stays"
+    )
     return Fault(words, attempts=ATTEMPTS, absent=True)
 
 
@@ -365,6 +373,12 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
         place = response.headers.get("location", "")
         moved = UsageError(f"{server.url} redirects to another address: {redacted(place)}; name it")
         return Fault(words, moved if status < 400 else None, status=status, doubts=True)
+    if any(sign in words.lower() for sign in _BLIND):
+        blind = UsageError(
+            f"{server.url}: the model {server.model!r} takes no pictures ({words}); serve one that "
+            "does (llama.cpp: with --mmproj)"
+        )
+        return Fault(words, blind, status=status)
     if code == "insufficient_quota":
         spent = ResourceError(f"{server.host} says that the quota is spent: {words}")
         return Fault(words, spent, status=status)

@@ -253,7 +253,16 @@ class ServedCaptioner:
     def _count_failure(self, words: str) -> None:
         self._failures += 1
         if self._failures >= MOST_FAILURES:
-            raise ResourceError(f"{self._failures} requests in a row have no answer: {words}")
+            raise ResourceError(
+                f"{self._failures} requests in a row have no answer: {words}; see what the server "
+                "logs, then run the same command again"
+            )
+
+    def _broken(self, fault: str) -> _RequestFailedError:
+        """The error for an answer that did not come whole."""
+        words = f"{self._server.host} {fault}"
+        self._count_failure(words)
+        return _RequestFailedError(words)
 
     async def _models(self) -> list[str] | None:
         """The names of the server's models, None if it lists none."""
@@ -273,17 +282,17 @@ class ServedCaptioner:
         try:
             body = json.loads(text)
             answer = answer_of_body(image, body, Path("answer"), "body")
-        except (ValueError, RecursionError, DataError) as error:
+        except ValueError as error:
             if text.lstrip().startswith("<"):
                 raise not_chat(self._server) from error
+            raise self._broken("sent half an answer, or one that is not JSON") from error
+        except (RecursionError, DataError):
             self._count_failure(
                 f"{self._server.host} answers in another shape than chat completions"
             )
             return Answer(image, absent=WRONG_SHAPE)
         if answer.absent == FAILED:
-            words = f"{self._server.host} broke an answer off"
-            self._count_failure(words)
-            raise _RequestFailedError(words)
+            raise self._broken("broke an answer off")
         self._works, self._failures = True, 0
         self.n_captions += 1
         usage = body.get("usage")

@@ -23,6 +23,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.label_values import recognised
+from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.datasets.tables import check_file, open_rows
 from bias_pipeline.declared import Count, Range
 from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
@@ -42,6 +43,7 @@ LOOPBACK = "127.0.0.1"
 _HERE = frozenset({"localhost", LOOPBACK, "[::1]"})
 _EVERYWHERE = ("0.0.0.0", "::", "*", "")  # noqa: S104 - refused
 _LEAST_TOKEN = 12  # characters
+_ADDED = frozenset({CANNOT_TELL, "cannot tell"})  # to every question's answers
 
 
 def add_address_options(parser: Parser, others: str) -> None:
@@ -212,6 +214,8 @@ def _study(options: Namespace) -> Any:
         answers = tuple(filter(None, map(str.strip, (options.answers or "yes,no").split(","))))
         if len(set(answers)) < max(2, len(answers)):
             raise UsageError("--answers needs two different answers or more, separated by commas")
+        for added in _ADDED & set(answers):
+            raise UsageError(f"--answers: {added!r} is always added; leave it out")
         question = RatingQuestion(options.question, NO_ATTRIBUTE, answers, options.ordinal)
     photos = find_photos(options.folder) if options.folder else {}
     captions = _captions(options, cell) if options.captions else {}
@@ -234,17 +238,23 @@ def _study(options: Namespace) -> Any:
         raise DataError(
             f"{shown} fits none of the photos in {options.folder}; give the file of these photos"
         )
-    if study.gold and study.gold.keys().isdisjoint(study.images):
-        raise DataError(
-            f"{options.gold} has no answers about these items; name them by image_id, as "
-            f"{study.images[0]}"
-        )
+    if study.gold:
+        n_fit = len(study.gold.keys() & set(study.images))
+        if not n_fit:
+            raise DataError(
+                f"{options.gold} has no answers about these items; name them by image_id, as "
+                f"{study.images[0]}"
+            )
+        print_out(f"{options.gold}: {n_fit} of {len(study.gold)} answers are about these items")
     return study
 
 
 def _captions(options: Namespace, cell: compose.CellConfig) -> dict[str, str]:
     """Image id to caption, masked if wanted."""
-    read = model_captions(check_file(options.captions, "--captions"), None).captions
+    whole = model_captions(check_file(options.captions, "--captions"), None).captions
+    read = {image: text for image, text in whole.items() if text.strip()}
+    if len(read) < len(whole):
+        print_out(f"{len(whole) - len(read)} captions are blank; they are not shown")
     texts = list(read.values())
     if options.mask_captions:
         masked = cell.build("masking").mask(Captions.from_texts(texts).rewrite(_tokens))
@@ -282,7 +292,9 @@ def _gold(path: Path, question: RatingQuestion, attribute: Attribute) -> dict[st
         if value not in answers.groups:
             usual = tuple(question.values)
             rows.refuse(line, f"{value!r} is not one of the answers; {did_you_mean(value, usual)}")
-        known[short_id(rows.id(line, row, "image_id"))] = answers.groups[value]
+        image, answer = short_id(rows.id(line, row, "image_id")), answers.groups[value]
+        if known.setdefault(image, answer) != answer:
+            rows.refuse(line, f"image id {image} has another answer above; keep one of the lines")
     return known
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MOST_VALUES = 10_000  # of one key of a sweep
 MOST_JOBS = 100_000
 LISTED = ("logger", "experiment")  # groups that allow several choices at once
+SWEEP_ALONE = (
+    "{}: several values are a sweep, which only run takes; give one, or [a,b] where a list is meant"
+)
 # Options of `audit`, and what they are elsewhere.
 OF_AUDIT = {
     "attributes": "dataset.attributes",

@@ -234,7 +234,7 @@ def _long(
         label = _label(rows, number, row, "value")
         if who in votes[image]:
             repeated += 1
-            _check_same(rows, number, image, votes[image][who][0], label)
+            _check_same(rows, number, image, votes[image][who][0], label, who)
         votes[image][who] = (label, _confidence(rows, number, row))
     if not votes:
         raise NotApplicableError(
@@ -242,7 +242,7 @@ def _long(
             f"{did_you_mean(attribute.name, others)}"
         )
     labelled = [(image, label) for image, ballot in votes.items() for label, _ in ballot.values()]
-    labels = _understood(rows.path, labels.field, labelled, labels, attribute, layout)
+    labels = _understood(rows.path, "value", labelled, labels, attribute, layout)
     return _counted(_alike(votes, labels), images, groups, labels, annotator, _collapsed(repeated))
 
 
@@ -331,12 +331,16 @@ def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
     return weight
 
 
-def _check_same(rows: Rows, number: int, identifier: str, first: str, second: str) -> None:
+def _check_same(
+    rows: Rows, number: int, identifier: str, first: str, second: str, annotator: str = ""
+) -> None:
     if first != second:
+        by = f" by {annotator!r}" if annotator else ""
+        fix = "keep one" if annotator else "keep one, or add a column 'annotator'"
         rows.refuse(
             number,
-            f"image id {identifier} occurs twice with different labels ({first!r} and "
-            f"{second!r}); keep one, or add a column 'annotator'",
+            f"image id {identifier} occurs twice with different labels{by} ({first!r} and "
+            f"{second!r}); {fix}",
         )
 
 

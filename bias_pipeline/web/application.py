@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import socket
 import sys
@@ -156,9 +157,10 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     try:
         listener = socket.create_server((host, port))
     except OSError as error:
+        known = error.errno is not None and error.errno > 0  # not those of getaddrinfo
+        reason = os.strerror(error.errno) if known else error.strerror
         raise ResourceError(
-            f"{host}:{port} cannot be used ({error.strerror or error}); choose another "
-            "--port, or 0 for any"
+            f"{host}:{port} cannot be used ({reason}); choose another --port, or 0 for any"
         ) from error
     with listener:
         yield listener

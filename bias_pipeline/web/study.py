@@ -156,7 +156,9 @@ class AnswerStore:
             folder.mkdir(parents=True, exist_ok=True)
             self._log: FileIO = (folder / LOG).open("ab+", buffering=0)
         except OSError as error:
-            raise ResourceError(f"{folder}: cannot be written ({error.strerror})") from error
+            raise ResourceError(
+                f"{folder}: cannot be written ({error.strerror}); choose another --out"
+            ) from error
         try:
             fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from bias_pipeline.commands.web import _gold
+from bias_pipeline.commands.web import _captions, _gold, rate_parser
 from bias_pipeline.config import compose
 from bias_pipeline.io.files import read_csv
 from tests.cli.commands import served
@@ -124,6 +124,8 @@ RATE = "PHOTOS --out o --question ?"
         ("PHOTOS --out o --attribute mood", 2, "mood"),
         (f"{RATE} --answers a", 2, "two different answers"),
         (f"{RATE} --answers a,a", 2, "two different"),
+        (f"{RATE} --answers a,Unsure", 2, "'Unsure' is always added"),
+        ("PHOTOS --out o --attribute gender,race", 2, "gender,race: several values are a sweep"),
         ("PHOTOS --out o --attribute gender --answers a,b", 2, "an attribute has its groups"),
         (f"{RATE} --mask-captions", 2, "--mask-captions needs"),
         (f"{RATE} --host x", 2, "needs --token"),
@@ -136,6 +138,7 @@ RATE = "PHOTOS --out o --question ?"
         (f"{RATE} --captions other.json", 3, "fits none"),
         (f"{RATE} --gold gold.csv", 3, "not one of the ans"),
         (f"{RATE} --gold else.csv", 3, "no answers about these items"),
+        (f"{RATE} --gold both.csv", 3, "both.csv, line 3: image id 1 has another answer above"),
         (f"{RATE} --consent file", 3, "is empty"),
         (f"{RATE} --consent bytes", 3, "bytes is not in UTF-8"),
         ("PHOTOS --out file --question ?", 5, "cannot be written"),
@@ -147,7 +150,11 @@ RATE = "PHOTOS --out o --question ?"
 def test_bad_input_is_one_sentence(words, code, message, ends, photos):
     Path("empty").mkdir()
     Path("other.json").write_text(json.dumps([{"image_id": 77, "caption": "a dog"}]))
-    for name, text in (("gold.csv", "1,perhaps"), ("else.csv", "777,yes")):
+    for name, text in (
+        ("gold.csv", "1,perhaps"),
+        ("else.csv", "777,yes"),
+        ("both.csv", "1,yes\n1,no"),
+    ):
         Path(name).write_text(f"image_id,value\n{text}\n")
     Path("file").write_text(" \n")
     Path("bytes").write_bytes(b"\xff")
@@ -162,6 +169,14 @@ def test_known_answers_are_read_as_labels_are(tmp_path):
     gender = compose.cell(["attribute=gender"]).build("attribute")
     known = _gold(path, RatingQuestion("?", "gender", ("male", "female")), gender)
     assert list(known.values()) == ["male", "female", "female", "female", "Unsure", "male"]
+
+
+def test_blank_captions_are_not_shown(tmp_path, capsys):
+    path = tmp_path / "captions.json"
+    path.write_text('[{"image_id": 1, "caption": " "}, {"image_id": 2, "caption": "a dog"}]')
+    options = rate_parser().parse_args(["--captions", str(path)])
+    assert _captions(options, compose.cell([])) == {"2": "a dog"}
+    assert "1 captions are blank" in capsys.readouterr().out
 
 
 def test_a_port_in_use_is_named(run, photos):

@@ -106,6 +106,7 @@ def test_e3_equal_labels_are_collapsed_with_a_note(tmp_path):
 
 
 UNKNOWN = "id,bb_gender\n7,Male\n8,Femal\n9,Male\n"
+RATED = "image_id,attribute,value,rater\n"
 LEAST = "id,bb_gender\n7,Male\n8,"
 NO_LINE = "no line is about attribute 'gender'; did you mean 'gendre'"
 NEAREST = "no column 'bb_gender' for attribute 'gender'; did you mean 'bbgender'"
@@ -117,6 +118,8 @@ DIFFER = "line 3: image id 7 occurs twice with different labels ('Male' and 'Fem
     ("text", "message"),
     [
         ("id,bb_gender\n7,Male\n7,Female\n", DIFFER),
+        (f"{RATED}7,gender,Male,a\n7,gender,Female,a\n", "different labels by 'a' ('Male' and"),
+        (f"{RATED}7,gender,Mal,a\n", "unknown labels in 'value': 'Mal' (image 7)"),
         (UNKNOWN, "unknown labels in 'bb_gender': 'Femal' (image 8); labels: 'Male' 2, 'Femal' 1"),
         (UNKNOWN, "did you mean 'Female'? Known: (empty), Both, Female, Male, Unsure"),
         (f"{LEAST}None\n", "None"),
@@ -173,7 +176,11 @@ MEN = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
         (PLAIN, {"annotator": "a"}, "does not name annotators"),
         ("id,sex\n7,m\n", {"own": MEN}, r"dataset\.labels\.gender: .* has no group 'men'"),
         (PLAIN, {"layout": Layout(label_map={"Mael": "male"})}, MAPPED),
-        (VOTED, {"layout": Layout(label_map={"Mael": "male"})}, MAPPED),
+        (
+            VOTED,
+            {"layout": Layout(label_map={"Mael": "male"})},
+            MAPPED.replace("bb_gender", "value"),
+        ),
         (f"{PLAIN}9,\n", {"layout": Layout(label_map={"x": "male"})}, r"Known: \(empty\), Female"),
     ],
 )

@@ -126,7 +126,6 @@ FLAGGED = Reply({"error": {"code": 403, "message": "x", "metadata": {"reasons": 
         (completion(None, "content_filter"), "", "content_filter", "empty (content_filter)"),
         (error(400, "no people", "content_filter"), "", "refused", "empty (refused)"),
         (Reply({"output": "a dog"}), "", "wrong shape", "empty (wrong shape)"),
-        (Reply("{]"), "", "wrong shape", "empty (wrong shape)"),
     ],
 )
 def test_what_is_no_whole_caption_is_counted_with_its_image(
@@ -151,6 +150,7 @@ def test_a_caption_is_what_comes_after_the_thoughts(ask_stub, by_image):
 
 
 BUSY = Reply({"error": {"code": 502, "message": "Provider returned error"}})
+HALF = Reply('{"choices": [{"mess')
 BROKEN = completion("a dog and", "error")
 ELSEWHERE = Reply({"error": "Unexpected endpoint or method"})  # a wrong address at LM Studio
 
@@ -159,6 +159,7 @@ ELSEWHERE = Reply({"error": "Unexpected endpoint or method"})  # a wrong address
     ("reply", "reason"),
     [
         (BUSY, "127.0.0.1 answers 502 (Provider returned error)"),
+        (HALF, "127.0.0.1 sent half an answer, or one that is not JSON"),
         (BROKEN, "127.0.0.1 broke an answer off"),
         (ELSEWHERE, "127.0.0.1 refuses the request (200: Unexpected endpoint or method)"),
     ],

@@ -49,6 +49,7 @@ def test_an_answer_that_ends_the_work(ask_stub, reply, code, message):
 def test_no_server(ask):
     printed = ask(f"http://127.0.0.1:{unused_port()}/v1", code=5)
     assert (printed.count("\n"), "no server answers at http://127.0.0.1" in printed) == (1, 1)
+    assert "start it, or correct --server" in printed
 
 
 @pytest.mark.parametrize(
@@ -67,6 +68,19 @@ def test_a_wrong_model(ask_stub, status):
     assert printed.replace(reason, "no such model") == (
         f"error: {stub.url} does not take the model 'qwem' (no such model); it has qwen\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (500, "image input is not supported - hint: provide the mmproj"),
+        (400, "x is not a multimodal model"),
+    ],
+)
+def test_a_model_that_takes_no_pictures_is_asked_once(ask_stub, status, words):
+    stub, printed = ask_stub(lambda _: error(status, words), "--batch", "1", code=2)
+    assert f"the model 'qwen' takes no pictures ({words})" in printed
+    assert len(stub.requests) == 1
 
 
 def test_where_all_photos_are_refused_there_is_an_error(ask_stub):
