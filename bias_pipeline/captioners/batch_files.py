@@ -108,6 +108,7 @@ class BatchAnswers:
         self.counts = AnswerCounts()
         self._answers: dict[str, dict[int, Answer]] = {}
         self._n = n
+        self._repeated: set[str] = set()  # images with two different answers
         others: set[str] = set()
         for path in paths:
             for image, answer in _answers(path):
@@ -121,11 +122,19 @@ class BatchAnswers:
         if others:
             warn(f"{named}: {len(others)} images are not among the photos: {few(others)}")
 
+        if self._repeated:
+            warn(
+                f"{named}: {len(self._repeated)} images have two different answers, the first of "
+                f"which is taken: {few(self._repeated)}"
+            )
+
     def _add(self, image: str, answer: Answer) -> None:
         """Keep an answer; one that came later replaces a failure."""
         of_image, sample = self._answers.setdefault(image, {}), answer.sample or 0
         if sample not in of_image or of_image[sample].absent:
             of_image[sample] = answer
+        elif not answer.absent and answer.captions != of_image[sample].captions:
+            self._repeated.add(image)
 
     def read(self, path: Path) -> AnsweredCaptions:
         """The captions of a photo.

@@ -64,6 +64,15 @@ def test_several_captions_in_a_batch_are_numbered_as_they_are_read(ask, gathered
         assert (set(read.values()), len(read)) == ({f"seed {sample}"}, N_PHOTOS)
 
 
+def test_two_different_answers_about_a_photo_are_named(ask, by_image):
+    ask(URL, "--to-batch", "ask.jsonl")
+    answered(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
+    answered(Path("ask.jsonl"), Path("more.jsonl"), unhelpful(completion("a cat")))
+    printed = ask(URL, "--from-batch", "answers.jsonl", "more.jsonl")
+    assert "2 images have two different answers, the first of which is taken: 3, 4" in printed
+    assert by_image() == DOGS
+
+
 def test_large_batches_are_several_files(ask, monkeypatch):
     monkeypatch.setattr("bias_pipeline.captioners.batch_files.MOST_REQUESTS", 6)
     printed = ask(URL, "--to-batch", "ask.jsonl")
