@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
-from bias_pipeline.analysis.gate import Comparison, compared
+from bias_pipeline.analysis.gate import Comparison, check_margins, compared
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.config.compose import CellConfig, read_corpus
 from bias_pipeline.config.presets import preset
@@ -199,6 +199,7 @@ def compare(
             "compare: captions need labels and two names that differ, compare(a, b, labels)"
         )
     metrics = [metric] if isinstance(metric, str) else metric
+    check_margins(margin, metrics)
     both = dict(zip(names, (a, b), strict=True))
     with _desk(both, labels, human, objects, out, settings) as desk:
         results, skipped = desk.compared(metrics)

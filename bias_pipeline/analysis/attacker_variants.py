@@ -182,8 +182,8 @@ def _add(cells: dict[tuple[str, str], _Cell], key: tuple[str, str], cell: _Cell)
     first = cells.setdefault(key, cell)
     if first.row.run_id != cell.row.run_id:
         raise DataError(
-            f"{first.row.run_id} and {cell.row.run_id} are both {key[0]} with {key[1]}; keep them "
-            "in separate folders"
+            f"{first.row.run_id} and {cell.row.run_id} are two runs of {key[0]} that do not differ "
+            f"in what is compared ({key[1]}); keep them in separate folders"
         )
 
 

@@ -7,7 +7,7 @@ change when a captioner says more or less. A decision uses only readings that do
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from bias_pipeline.analysis.power import detectable
 from bias_pipeline.analysis.verdict import JUDGED
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
+from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.bootstrap import Draws, Estimate
@@ -253,17 +254,26 @@ def _row(result: Result, part: str) -> Row | None:
     return next((row for row in result.rows if row.part == part), None)
 
 
+def check_margins(margin: float | None, metrics: Iterable[str]) -> None:
+    """Refuse, before anything is computed, a margin that no difference of a metric can reach."""
+    for metric in metrics:
+        if info := info_of(metric):
+            _check_reach(margin, metric, *info.range)
+
+
 def _check_margin(margin: float | None, result: Result, headline: str) -> None:
     """Refuse a margin that no difference can reach."""
     ranges = _reading(result).get("range", {})
     bounds = ranges.get(headline) if isinstance(ranges, Mapping) else None
-    if margin is None or not isinstance(bounds, Sequence) or None in bounds:
-        return
-    low, high = map(float, bounds)
-    if margin >= high - low:
+    if isinstance(bounds, Sequence) and None not in bounds:
+        _check_reach(margin, result.rows[0].metric, *map(float, bounds))
+
+
+def _check_reach(margin: float | None, metric: str, low: float, high: float) -> None:
+    if margin is not None and margin >= high - low:
         raise UsageError(
-            f"--margin {margin:g}: no difference of {result.rows[0].metric} can be larger, since "
-            f"it lies between {low:g} and {high:g}; give a fraction, 0.01 for one point"
+            f"--margin {margin:g}: no difference of {metric} can be larger, since it lies between "
+            f"{low:g} and {high:g}; give a fraction, 0.01 for one point"
         )
 
 

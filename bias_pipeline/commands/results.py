@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis import baseline
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
-from bias_pipeline.analysis.gate import Comparison, compared
+from bias_pipeline.analysis.gate import Comparison, check_margins, compared
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
 from bias_pipeline.config.compose import cell
@@ -73,6 +73,10 @@ def compare_command(words: Sequence[str]) -> int:
             f"{len(set(names))}"
         )
     check_places(options.json, options.junit)
+    metrics = [
+        value for word in rest if word.startswith("metric=") for value in override_values(word)
+    ]
+    check_margins(options.margin, metrics or ["lic"])
     earlier = baseline.read(options.baseline) if options.baseline else None
     folders = [_folder(name) for name in names]
     results, skipped = (_stored(folders), {}) if all(folders) else _computed(names, rest)

@@ -30,10 +30,9 @@ from yaml import YAMLError
 from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
 from bias_pipeline.config.overrides import (
     CHOICE,
-    SWEEP_ALONE,
-    absent_choice,
     choices_with,
     key_of,
+    refused_choice,
     representative_overrides,
     unreadable,
 )
@@ -345,12 +344,10 @@ def composition_message(error: BaseException) -> str:
         reason = error.message.partition("\n")[0]
         signs = "a quotation mark is not closed, or a character is in the wrong place"
         return unreadable(error.override, signs if reason.startswith("Lexer") else reason)
-    if str(error).startswith("Ambiguous value"):
-        return SWEEP_ALONE.format(str(error).split("'")[1])
     explained = isinstance(error, HydraException | OmegaConfBaseException | ValueError)
     words = str(error) or str(error.__cause__ or "")
-    if absent := absent_choice(words):
-        return absent
+    if refused := refused_choice(words):
+        return refused
     if not explained or not words:
         words = f"this does not compose ({type(error).__name__} {words})"
     return " ".join(line.strip() for line in words.splitlines() if line.strip())

@@ -92,8 +92,10 @@ _NO_CHOICE = re.compile(
 )
 
 
-def absent_choice(message: str) -> str:
-    """A sentence on a choice that Hydra does not find; empty if its message says something else."""
+def refused_choice(message: str) -> str:
+    """A sentence on a choice that Hydra does not find, or on several; empty for other messages."""
+    if message.startswith("Ambiguous value"):
+        return SWEEP_ALONE.format(message.split("'")[1])
     match = _NO_CHOICE.search(message)
     if match is None:
         return ""
@@ -191,7 +193,7 @@ def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
 
 
 def choices_in(override: str) -> list[str]:
-    """The single overrides of a sweep over one key.
+    """The single overrides of a sweep over one key; a value given twice is one.
 
     Raises:
         UsageError: if it does not list them.
@@ -205,7 +207,8 @@ def choices_in(override: str) -> list[str]:
     value = parsed._value
     if isinstance(value, RangeSweep) and _length(value) > MOST_VALUES:
         raise UsageError(f"{override}: a sweep may have at most {MOST_VALUES:,} values; name fewer")
-    return [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
+    values = dict.fromkeys(parsed.sweep_string_iterator())  # each once
+    return [f"{parsed.get_key_element()}={value}" for value in values]
 
 
 def override_values(override: str) -> list[str]:
@@ -236,6 +239,8 @@ command has one; a name with a comma needs quotes within quotes: 'paths.outputs=
     """
     for override in overrides:
         key, _, value = override.partition("=")
+        if key == "paths":
+            raise UsageError(f"{override}: name the folder of results as paths.outputs={value}")
         if key.startswith("paths.") and sweeps(override):
             raise UsageError(
                 f"{override} names two folders or more, and a command has one; "

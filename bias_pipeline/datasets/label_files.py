@@ -207,7 +207,9 @@ def _understood(
     whole, read = recognised((label for _, label in labelled), labels, attribute)
     _check_known(path, field, labelled, labels, whole, attribute)
     _check_occurs(path, field, [label for _, label in labelled], layout)
-    for fact in read:
+    counts = Counter(label for _, label in labelled)
+    emptied = [label for label in layout.label_map if counts[label] and not whole.group_of(label)]
+    for fact in (*read, *(f"{counts[e]} labels {e!r} taken out by the map" for e in emptied)):
         layout.tell(path, fact)
     return whole
 

@@ -121,14 +121,17 @@ def _texts(value: Any) -> Sequence[str]:
 
 
 def first_reasons(reasons: Mapping[str, str]) -> str:
-    """The first few images with their reasons.
+    """The first few images with their reasons, each reason once.
 
     Example:
-        >>> first_reasons({"7": "the file is empty", "8": "not computed yet"})
-        '7 (the file is empty), 8 (not computed yet)'
+        >>> first_reasons({"7": "it is empty", "8": "not computed yet", "9": "it is empty"})
+        '7, 9 (it is empty), 8 (not computed yet)'
     """
-    shown = [f"{image} ({reason})" for image, reason in islice(reasons.items(), _SHOWN)]
-    more = len(reasons) - len(shown)
+    images: dict[str, list[str]] = {}
+    for image, reason in islice(reasons.items(), _SHOWN):
+        images.setdefault(reason, []).append(image)
+    shown = [f"{', '.join(alike)} ({reason})" for reason, alike in images.items()]
+    more = max(0, len(reasons) - _SHOWN)
     return ", ".join([*shown, f"and {more} more"] if more else shown)
 
 

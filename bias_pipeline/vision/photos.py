@@ -136,7 +136,15 @@ def read_photo(path: Path) -> Image:
         raise UnreadableError(f"more than {MAX_PIXELS:,} pixels") from error
     except Exception as error:  # decoders raise any exception
         failed = isinstance(error, MemoryError) or getattr(error, "errno", None) is not None
-        raise UnreadableError(str(error) or type(error).__name__, lasting=not failed) from error
+        words = _reason(path, error) if isinstance(error, OSError) else str(error)
+        raise UnreadableError(words or type(error).__name__, lasting=not failed) from error
+
+
+def _reason(path: Path, error: OSError) -> str:
+    """Why the system does not give a file."""
+    if isinstance(error, FileNotFoundError) and path.is_symlink():
+        return f"a link to {path.readlink()}, which is absent"
+    return error.strerror or str(error)
 
 
 def photo_size(path: Path) -> tuple[int, int]:
@@ -160,7 +168,7 @@ def fault_of(path: Path) -> str | None:
     try:
         status = path.stat()
     except OSError as error:
-        return error.strerror or str(error)
+        return _reason(path, error)
     return _fault(path, status.st_size, status.st_mtime_ns)
 
 

@@ -157,8 +157,8 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     try:
         listener = socket.create_server((host, port))
     except OSError as error:
-        known = error.errno is not None and error.errno > 0  # not those of getaddrinfo
-        reason = os.strerror(error.errno) if known else error.strerror
+        number = error.errno or 0  # below 0 of a name that is not known
+        reason = os.strerror(number) if number > 0 else error.strerror
         raise ResourceError(
             f"{host}:{port} cannot be used ({reason}); choose another --port, or 0 for any"
         ) from error

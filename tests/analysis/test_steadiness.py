@@ -192,7 +192,9 @@ def renamed(one: Result, name: str) -> Row:
 
 def test_two_runs_of_one_variant_are_refused():
     again = [replace(one, rows=[renamed(one, f"{one.run_id}-2")]) for one in results()]
-    with pytest.raises(DataError, match="are both sat with lstm"):
+    with pytest.raises(
+        DataError, match=r"two runs of sat that do not differ in what is compared \(lstm\)"
+    ):
         variants([*results(), *again], {}, ["encoder"])
 
 

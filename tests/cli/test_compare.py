@@ -43,6 +43,11 @@ def test_cells_of_different_metrics_are_not_compared(ok, ends, tmp_path):
         ("faithful", 2, "needs two captioners"),
         ("faithful amplfier", 2, "did you mean 'amplifier'"),
         ("faithful amplifier --margin -1", 2, "--margin"),
+        (
+            "faithful amplifier --margin 5 metric=gender_error",
+            2,
+            "--margin 5: no difference of gender",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_any_work(ends, tmp_path, words, code, message):

@@ -1,14 +1,25 @@
-"""Names of any signs, quoted for Hydra's grammar."""
+"""Overrides as text: names quoted for Hydra's grammar, sweeps, folders."""
 
+import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from bias_pipeline.config.overrides import quoted
+from bias_pipeline.config.overrides import check_folders, jobs_of, quoted
+from bias_pipeline.errors import UsageError
 
 
 @given(name=st.text("\\'\"a${},=é :", min_size=1, max_size=9))
 def test_a_quoted_name_is_read_as_it_was(name):
     override = OverridesParser.create().parse_override(f"captioner={quoted(name)}")
     assert OmegaConf.create({"captioner": override.value()}).captioner == name
+
+
+def test_a_value_that_a_sweep_names_twice_is_one_job():
+    assert jobs_of(["metric=lic,dbac,lic"]) == [["metric=lic"], ["metric=dbac"]]
+
+
+def test_a_folder_of_results_is_a_key_below_paths():
+    with pytest.raises(UsageError, match=r"paths=x: name .* as paths\.outputs=x"):
+        check_folders(["paths=x"])

@@ -164,6 +164,15 @@ def test_a_label_map_of_texts_says_what_each_label_means(text, message):
 
 PLAIN = "id,bb_gender\n7,Male\n8,Female\n"
 VOTED = LONG + "7,gender,Male,a\n8,gender,Female,a\n"
+
+
+def test_labels_that_the_map_takes_out_are_counted(tmp_path):
+    layout = Layout(label_map={"Male": ""})
+    content = read(tmp_path, "id,bb_gender\n7,Male\n8,Female\n9,Male\n", layout=layout)
+    assert in_groups(content) == [None, "female", None]
+    assert layout.notes() == ["labels.csv: 2 labels 'Male' taken out by the map"]
+
+
 MAPPED = r"no label in 'bb_gender' .* is 'Mael'; did you mean 'Male'"
 MEN = {"gender": LabelMap("sex", {"m": "men", "f": "female"})}
 

@@ -57,7 +57,9 @@ def test_a_link_to_nowhere_is_a_photo_that_cannot_be_read(tmp_path):
     (tmp_path / "1.jpg").symlink_to("folder")
     (tmp_path / "2.jpg").symlink_to("nowhere")
     assert find_photos(tmp_path) == {"2": tmp_path / "2.jpg"}
-    assert fault_of(tmp_path / "2.jpg") == "No such file or directory"
+    assert fault_of(tmp_path / "2.jpg") == "a link to nowhere, which is absent"
+    with pytest.raises(UnreadableError, match=r"^a link to nowhere"):
+        read_photo(tmp_path / "2.jpg")
 
 
 @pytest.mark.parametrize("names", [("7.jpg", "7.png"), ("007.jpg", "7.jpg")])

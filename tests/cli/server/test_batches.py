@@ -44,7 +44,7 @@ def test_what_a_batch_left_out_is_asked_again(ask, by_image):
     ask(URL, "--to-batch", "ask.jsonl")
     answered(Path("ask.jsonl"), Path("answers.jsonl"), unhelpful(error(500, "x")))
     printed = ask(URL, "--from-batch", "answers.jsonl")
-    assert "2 have no result: 3 (status 500), 4 (status 500)" in printed
+    assert "2 have no result: 3, 4 (status 500)" in printed
     assert "again.jsonl: 2 requests" in ask(URL, "--to-batch", "again.jsonl")
     answered(Path("again.jsonl"), Path("more.jsonl"), a_dog)
     ask(URL, "--from-batch", "more.jsonl")
