@@ -63,12 +63,13 @@ def _fewer(trial: int) -> Iterator[Trial]:
 
 
 def there(path: Path = ROWS) -> pd.DataFrame:
-    """The rows of the current versions; none before the first trial."""
+    """The rows of the current versions, metric by metric; none before the first trial."""
     if not path.is_file():
         return pd.DataFrame(columns=COLUMNS)
     rows = pd.read_csv(path, keep_default_na=False, na_values=["nan"])
     today = {metric: trials.version(metric) for metric in (*COUNTED, *TRAINED)}
-    return rows[rows["metric_version"] == rows["metric"].map(today)]
+    rows = rows[rows["metric_version"] == rows["metric"].map(today)]
+    return rows.sort_values("metric", key=lambda m: m.map(list(today).index), kind="stable")
 
 
 def undone(rows: pd.DataFrame) -> Iterator[Trial]:
