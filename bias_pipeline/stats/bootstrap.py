@@ -209,16 +209,21 @@ class Bootstrap(Configurable):
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
         """
         batch = max(1, _BATCH_BYTES // (8 * len(keys)))
-        block = max(1, _BLOCK_WORDS // len(keys))
         for start in range(0, self.resamples, batch):
-            stop = min(start + batch, self.resamples)
-            counts = np.empty((stop - start, len(keys)))
-            for first in range(start, stop, block):
-                last = min(first + block, stop)
-                rows = np.arange(first, last, dtype=np.uint64)[:, None]
-                words = random_words("resample", self.seed, keys, rows)
-                counts[first - start : last - start] = poisson(words)
+            numbers = np.arange(start, min(start + batch, self.resamples), dtype=np.uint64)[:, None]
+            counts = np.empty((len(numbers), len(keys)))
+            for lines, images in _blocks(*counts.shape):
+                words = random_words("resample", self.seed, keys[images], numbers[lines])
+                counts[lines, images] = poisson(words)
             yield counts
+
+
+def _blocks(n_lines: int, n_images: int) -> Iterator[tuple[slice, slice]]:
+    """Parts of a matrix of at most ``_BLOCK_WORDS`` numbers: whole lines, or parts of one line."""
+    n_together = max(1, _BLOCK_WORDS // n_images)
+    for line in range(0, n_lines, n_together):
+        for image in range(0, n_images, _BLOCK_WORDS):
+            yield slice(line, line + n_together), slice(image, image + _BLOCK_WORDS)
 
 
 def summary(draws: Draws, level: float = 0.95) -> Estimate:
