@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ import numpy.typing as npt
 from bias_pipeline.array_types import Float64Array
 
 UIntArray = npt.NDArray[np.uint64]
+
+_BLOCK = 1 << 15  # random words drawn at a time, so that they stay in a core's cache
 
 
 def mix(words: UIntArray) -> UIntArray:
@@ -110,6 +112,39 @@ def poisson(words: UIntArray) -> Float64Array:
     unsure = np.isnan(counts)
     counts[unsure] = _inverted((words[unsure] >> np.uint64(32)).astype(np.uint32))
     return counts
+
+
+def poisson_counts(keys: UIntArray, resamplings: range, seed: int) -> Float64Array:
+    """How often each image counts in each of some resamplings: Poisson(1) numbers.
+
+    Args:
+        keys: (I,) hashes of the images' ids.
+        resamplings: the numbers of B resamplings.
+        seed: of the resampling.
+
+    Returns:
+        (B, I); an image's number does not depend on the other images and resamplings.
+
+    Example:
+        >>> keys = hash_ids(["1", "2", "3"])
+        >>> fifth = poisson_counts(keys[1:], range(5, 6), 0)[0]
+        >>> poisson_counts(keys, range(9), 0)[5, 1:].tolist() == fifth.tolist()
+        True
+    """
+    numbers = np.array(resamplings, np.uint64)[:, None]
+    counts = np.empty((len(numbers), len(keys)))
+    for lines, images in _blocks(*counts.shape):
+        words = random_words("resample", seed, keys[images], numbers[lines])
+        counts[lines, images] = poisson(words)
+    return counts
+
+
+def _blocks(n_lines: int, n_columns: int) -> Iterator[tuple[slice, slice]]:
+    """Parts of a matrix of at most ``_BLOCK`` numbers: whole lines, or parts of one line."""
+    n_together = max(1, _BLOCK // n_columns)
+    for line in range(0, n_lines, n_together):
+        for column in range(0, n_columns, _BLOCK):
+            yield slice(line, line + n_together), slice(column, column + _BLOCK)
 
 
 def _inverted(high: npt.NDArray[np.uint32]) -> npt.NDArray[np.intp]:

@@ -6,20 +6,22 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.declared import Configurable, InnerShare, Resamples, Seed
-from bias_pipeline.io.hashing import UIntArray, poisson, random_words
+from bias_pipeline.io.hashing import UIntArray, poisson_counts
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.shares import effective_trials, wilson
 
 LEAST_TESTED = 3  # images of a seed; ours
 MOST_VOID = 0.08  # share of resamplings without any of them; exp(-3) is below, exp(-2) above
 _BATCH_BYTES = 64_000_000
-_BLOCK_WORDS = 1 << 15  # random words drawn at a time, so that they stay in a core's cache
+_MOST_STORED = 25_000_000  # counts of a byte that are stored, such as 1,000 of 25,000 images
 
 # Resampling tested images does not show the effect of other training images. Null scores of people
 # with 100 to 4,000 images vary 1.0 (accuracy) to 1.35 (LIC) times as much as resampling estimates,
@@ -209,21 +211,21 @@ class Bootstrap(Configurable):
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
         """
         batch = max(1, _BATCH_BYTES // (8 * len(keys)))
+        several = len(keys) * self.resamples <= _MOST_STORED
+        stored = _stored_counts(keys.tobytes(), self.resamples, self.seed) if several else None
         for start in range(0, self.resamples, batch):
-            numbers = np.arange(start, min(start + batch, self.resamples), dtype=np.uint64)[:, None]
-            counts = np.empty((len(numbers), len(keys)))
-            for lines, images in _blocks(*counts.shape):
-                words = random_words("resample", self.seed, keys[images], numbers[lines])
-                counts[lines, images] = poisson(words)
-            yield counts
+            stop = min(start + batch, self.resamples)
+            if stored is None:
+                yield poisson_counts(keys, range(start, stop), self.seed)
+            else:
+                yield stored[start:stop].astype(np.float64)
 
 
-def _blocks(n_lines: int, n_images: int) -> Iterator[tuple[slice, slice]]:
-    """Parts of a matrix of at most ``_BLOCK_WORDS`` numbers: whole lines, or parts of one line."""
-    n_together = max(1, _BLOCK_WORDS // n_images)
-    for line in range(0, n_lines, n_together):
-        for image in range(0, n_images, _BLOCK_WORDS):
-            yield slice(line, line + n_together), slice(image, image + _BLOCK_WORDS)
+@lru_cache(maxsize=4)
+def _stored_counts(keys: bytes, resamples: int, seed: int) -> npt.NDArray[np.uint8]:
+    """(B, I) how often each image counts; most estimates of a run are of the same images."""
+    counts = poisson_counts(np.frombuffer(keys, np.uint64), range(resamples), seed)
+    return counts.astype(np.uint8)
 
 
 def summary(draws: Draws, level: float = 0.95) -> Estimate:
