@@ -67,6 +67,9 @@ class AbsentModelError(ResourceError):
     """Published weights that a metric needs and that are absent; ``metric=all`` skips it."""
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 def refused_by_system(error: OSError) -> ResourceError:
     """An error of the operating system, as a sentence.
 
@@ -74,8 +77,21 @@ def refused_by_system(error: OSError) -> ResourceError:
         >>> print(refused_by_system(FileNotFoundError(2, "No such file or directory", "a.json")))
         a.json: No such file or directory
     """
+    if error.errno in _FULL and error.filename is not None:
+        return cannot_write(error.filename, error)
     named = f"{error.filename}: " if error.filename is not None else ""
     return ResourceError(f"{named}{error.strerror or error}")
+
+
+def cannot_write(place: object, error: OSError) -> ResourceError:
+    """A file or folder that cannot be written, as a sentence.
+
+    Example:
+        >>> print(cannot_write("a.json", OSError(28, "No space left on device")))
+        cannot write a.json: No space left on device; free space there, or choose another place
+    """
+    fix = f"{'free space there, or ' if error.errno in _FULL else ''}choose another place"
+    return ResourceError(f"cannot write {place}: {error.strerror or error}; {fix}")
 
 
 def unwritable(what: object, error: OSError) -> ResourceError:

@@ -14,7 +14,13 @@ import numpy as np
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config import compose
 from bias_pipeline.declared import Count, Range
-from bias_pipeline.errors import DataError, NotApplicableError, ResourceError, UsageError
+from bias_pipeline.errors import (
+    DataError,
+    NotApplicableError,
+    ResourceError,
+    UsageError,
+    cannot_write,
+)
 from bias_pipeline.io.files import drafted, replace_file
 from bias_pipeline.io.machine import DIFFUSION, REPORT
 from bias_pipeline.io.terminal import print_out
@@ -325,7 +331,7 @@ def _question(study: Path, attribute: str, captions: dict[str, str]) -> str:
         study.mkdir(parents=True, exist_ok=True)
         replace_file(study / CAPTIONS, json.dumps(listed).encode())
     except OSError as error:
-        raise ResourceError(f"cannot write {study}: {error.strerror}") from error
+        raise cannot_write(study, error) from error
     words = ["--captions", str(study / CAPTIONS), "--attribute", attribute, "--out", str(study)]
     return f"  {PROGRAM} rate {shlex.join(words)}"
 
@@ -402,5 +408,5 @@ def _write(folder: Path, rows: list[AnonymousRow], lines: list[CorrelationRow]) 
     try:
         write_rows(folder, rows, lines)
     except OSError as error:
-        raise ResourceError(f"cannot write {folder}: {error.strerror}") from error
+        raise cannot_write(folder, error) from error
     print_out(f"{folder / SCORES}: {len(rows)} rows")

@@ -22,7 +22,7 @@ from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.slots import GROUPS, BiasSettings
 from bias_pipeline.datasets.scenes.world import UNSURE, Image, World
 from bias_pipeline.datasets.tables import open_rows
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.errors import DataError, ResourceError, cannot_write
 from bias_pipeline.io.files import replace_file, table_csv
 
 SCENES = "scenes"
@@ -59,7 +59,7 @@ class AnonymousPictures:
             text = table_csv([self.lines[image] for image in images])
             replace_file(self.folder / ACCEPTED_TABLE, text.encode())
         except OSError as error:
-            raise ResourceError(f"cannot write {place}: {error.strerror}") from error
+            raise cannot_write(place, error) from error
 
     def captions(self, captioner: str) -> dict[str, str]:
         """Image id to caption, of all pictures.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bias_pipeline.errors import DataError, ResourceError, did_you_mean
+from bias_pipeline.errors import DataError, ResourceError, cannot_write, did_you_mean
 from bias_pipeline.inference.shards import blocks_of
 from bias_pipeline.io.files import DRAFTS, clear_drafts, replace_file
 from bias_pipeline.io.json_files import expect, load_json
@@ -92,7 +92,7 @@ class BlockStore:
         try:
             os.utime(path)
         except OSError as error:
-            raise ResourceError(f"cannot write to {self.root}: {error.strerror}") from error
+            raise cannot_write(f"to {self.root}", error) from error
 
     def introduce(self) -> None:
         """Write the model and settings of the folder."""
@@ -180,7 +180,7 @@ class BlockStore:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, content)
         except OSError as error:
-            raise ResourceError(f"cannot write to {self.root}: {error.strerror}") from error
+            raise cannot_write(f"to {self.root}", error) from error
 
     @cached_property
     def planned(self) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.datasets.columns import DECODING, MASKED, SAMPLE
-from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write
 from bias_pipeline.inference.blocks import (
     NOT_YET,
     BlockStore,
@@ -113,7 +113,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     try:
         replace_file(path, content)
     except OSError as error:
-        raise ResourceError(f"cannot write {path}: {error.strerror}") from error
+        raise cannot_write(path, error) from error
 
 
 def write_gathered_captions(gathered: Gathered) -> str:
@@ -237,7 +237,7 @@ def write_embeddings(gathered: Gathered) -> tuple[int, int]:
                 )
                 writer.write_table(pa.table([pa.array(names), vectors], schema=schema))
     except OSError as error:
-        raise ResourceError(f"cannot write {gathered.out}: {error.strerror}") from error
+        raise cannot_write(gathered.out, error) from error
     return len(ids), size
 
 

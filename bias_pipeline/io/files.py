@@ -27,7 +27,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import BinaryIO
 
-from bias_pipeline.errors import ResourceError
+from bias_pipeline.errors import ResourceError, cannot_write
 
 YOUNG_S = 60.0  # a younger draft may not be locked yet, or be about to get its name
 
@@ -91,7 +91,7 @@ def write_file(path: Path, content: bytes) -> None:
     try:
         replace_file(path, content, sync=False)
     except OSError as error:
-        raise ResourceError(f"cannot write {path}: {error.strerror or error}") from error
+        raise cannot_write(path, error) from error
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
@@ -165,7 +165,7 @@ def drafted(folder: Path) -> Iterator[Path]:
         clear_drafts(folder.parent.glob(f".{escape(folder.name)}-????????"))
         draft = Path(mkdtemp(dir=folder.parent.absolute(), prefix=f".{folder.name}-"))
     except OSError as error:
-        raise ResourceError(f"cannot write to {folder.parent}: {error.strerror}") from error
+        raise cannot_write(f"to {folder.parent}", error) from error
     handle = os.open(draft, os.O_RDONLY)
     lock_draft(handle)
     try:
@@ -175,7 +175,7 @@ def drafted(folder: Path) -> Iterator[Path]:
         draft.chmod(0o777 & ~UMASK)
         draft.replace(folder)
     except OSError as error:
-        raise ResourceError(f"cannot write {folder}: {error.strerror}") from error
+        raise cannot_write(folder, error) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         os.close(handle)

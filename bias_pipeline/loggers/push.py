@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.errors import DataError, ResourceError, cannot_write
 from bias_pipeline.io.progress import track
 from bias_pipeline.loggers import loggers
 from bias_pipeline.loggers.loggers import WandbLogger
@@ -118,7 +118,7 @@ def _write(logger: WandbLogger, result: Result, written: int) -> None:
         except ImportError as error:
             raise ResourceError(f"W&B is not installed ({error}); pip install wandb") from error
         except OSError as error:
-            raise ResourceError(f"cannot write {logger.folder}: {error.strerror}") from error
+            raise cannot_write(logger.folder, error) from error
     elif not loggers.record_online(content, logger.folder, logger.timeout_s):
         raise ResourceError(
             f"W&B refused run {result.run_id} or did not accept it within {logger.timeout_s:g} s "
@@ -213,7 +213,7 @@ class _Ledger:
             self._notes.mkdir(parents=True, exist_ok=True)
             (self._notes / run_id).touch()
         except OSError as error:
-            raise ResourceError(f"cannot write {self._notes}: {error.strerror}") from error
+            raise cannot_write(self._notes, error) from error
 
 
 def _offline_runs(folder: Path) -> frozenset[str]:

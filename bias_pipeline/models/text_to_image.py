@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bias_pipeline.datasets.anonymous_pictures import PICTURES, TABLE
 from bias_pipeline.datasets.tables import check_file, open_rows
-from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.files import replace_file, table_csv
 from bias_pipeline.io.json_files import expect, load_json
@@ -246,7 +246,7 @@ def _check_settings(
     try:
         (folder / PICTURES).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ResourceError(f"cannot write {folder}: {error.strerror}") from error
+        raise cannot_write(folder, error) from error
     _write(folder / TABLE, table_csv(lines).encode())
     _write(path, (json.dumps(settings, indent=1) + "\n").encode())
 
@@ -255,4 +255,4 @@ def _write(path: Path, content: bytes) -> None:
     try:
         replace_file(path, content)
     except OSError as error:
-        raise ResourceError(f"cannot write {path}: {error.strerror}") from error
+        raise cannot_write(path, error) from error

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, beyond_reach
 from bias_pipeline.analysis.pareto import fronts
-from bias_pipeline.errors import ResourceError
+from bias_pipeline.errors import cannot_write
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import fits_in_width, print_out, print_table, print_text, printable
 from bias_pipeline.metrics.base import HEADLINES
@@ -93,7 +93,7 @@ def write_table(folder: Path, results: Sequence[Result]) -> None:
     try:
         replace_file(folder / "table.csv", text.encode("utf-8", "replace"))
     except OSError as error:
-        raise ResourceError(f"cannot write {folder / 'table.csv'}: {error.strerror}") from error
+        raise cannot_write(folder / "table.csv", error) from error
 
 
 def markdown(results: Sequence[Result]) -> str:

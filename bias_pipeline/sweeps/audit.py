@@ -14,7 +14,7 @@ from bias_pipeline.config.overrides import quoted
 from bias_pipeline.corpus.corpus import BLANK_WORDS, Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.datasets.label_files import NoLabelColumnError
-from bias_pipeline.errors import DataError, NotApplicableError, UsageError
+from bias_pipeline.errors import DataError, NotApplicableError, SweepError, UsageError
 from bias_pipeline.io.paths import group_choices
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.metrics import catalogue
@@ -145,6 +145,8 @@ def audited(
     corpora, plans = planned(cells, minutes, announce)
     scored = cells.scored(plans)
     results = Results(scored.results)
+    if not results and scored.exit_code:
+        raise SweepError("nothing could be scored: cells failed for the reasons above; mend these")
     if not results:
         raise DataError("nothing could be scored: no metric applies to these data")
     return Audit(corpora, plans, results, limits, scored.exit_code, scored.skipped)

@@ -260,7 +260,7 @@ def _run_jobs(sweep: SweepRequest, multirun: bool) -> Sequence[Result | None]:
     except (HydraException, OmegaConfBaseException) as error:
         raise UsageError(composition_message(error)) from error
     except OSError as error:
-        raise unwritable(error.filename or "the files of a job", error) from error
+        raise unwritable(error.filename or f"to {sweep.config.paths.outputs}", error) from error
 
 
 def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> list[Result | None]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.datasets.rating_tables import CANNOT_TELL
-from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write
 from bias_pipeline.io.files import replace_file, table_csv
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.vision.masking import PhotoReader
@@ -200,7 +200,7 @@ class AnswerStore:
         try:
             replace_file(path, text.encode())
         except OSError as error:
-            raise ResourceError(f"cannot write {path}: {error.strerror}") from error
+            raise cannot_write(path, error) from error
 
     def close(self) -> None:
         """Write the table whole, and let other processes use the folder."""
@@ -265,7 +265,7 @@ class AnswerStore:
         except OSError as error:
             with contextlib.suppress(OSError):
                 self._log.truncate(start)
-            raise ResourceError(f"cannot write {self.folder / LOG}: {error.strerror}") from error
+            raise cannot_write(self.folder / LOG, error) from error
         self._answers[rater, image] = rating
         if time.monotonic() > self._table_due:
             with contextlib.suppress(ResourceError):  # the log has the answer

@@ -323,7 +323,7 @@ def test_e13_a_disk_that_fills_up_leaves_old_results_alone(ok, ends, tmp_path, m
     (path,) = results(tmp_path)
     before = path.read_bytes()
     monkeypatch.setattr("bias_pipeline.results.store._write", full)
-    ends(5, *COUNTING, "captioner=faithful")
+    assert "choose another" in ends(5, *COUNTING, "captioner=faithful")
     assert [p.read_bytes() for p in results(tmp_path)] == [before]
 
 

@@ -8,7 +8,7 @@ import pytest
 from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.errors import NotApplicableError, SweepError
 from bias_pipeline.sweeps import audit as auditing
 from bias_pipeline.sweeps.audit import plan_for
 
@@ -63,3 +63,16 @@ def test_a_further_column_of_labels_changes_nothing_of_what_is_run_for_gender(
     _, beside = auditing.planned(Columns(("gender", "race", "age")), minutes)
     assert alone["gender"].left_out
     assert beside["gender"] == alone["gender"]
+
+
+class Failing(Columns):
+    """All of its cells fail."""
+
+    def scored(self, plans: Mapping[str, auditing.Plan]) -> auditing.ScoredCells:
+        return auditing.ScoredCells((), {}, SweepError.exit_code)
+
+
+def test_where_cells_failed_it_is_not_said_that_no_metric_applies(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SweepError, match="cells failed for the reasons above"):
+        auditing.audited(Failing(("gender",)))
