@@ -272,7 +272,7 @@ def _check_margin(margin: float | None, result: Result, headline: str) -> None:
 def _check_reach(margin: float | None, metric: str, low: float, high: float) -> None:
     if margin is not None and margin >= high - low:
         raise UsageError(
-            f"--margin {margin:g}: no difference of {metric} can be larger, since it lies between "
+            f"margin {margin:g}: no difference of {metric} can be larger, since it lies between "
             f"{low:g} and {high:g}; give a fraction, 0.01 for one point"
         )
 

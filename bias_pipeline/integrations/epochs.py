@@ -75,10 +75,13 @@ class CaptionBias:
             UsageError: if there are more of one than of the other.
         """
         plain = [one.item() if hasattr(one, "item") else one for one in ids]
-        try:
-            self._captions.update(zip(plain, captions, strict=True))
-        except ValueError as error:
-            raise UsageError(f"CaptionBias: ids and captions of a batch differ: {error}") from error
+        texts = list(captions)
+        if len(plain) != len(texts):
+            raise UsageError(
+                f"CaptionBias: ids and captions of a batch differ: {len(plain)} ids and "
+                f"{len(texts)} captions; give one caption for each id"
+            )
+        self._captions.update(zip(plain, texts, strict=True))
 
     def compute(self) -> dict[str, float]:
         """Name to value, fractions as fractions; ``metric:direction`` of a metric of two headlines.

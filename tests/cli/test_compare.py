@@ -46,7 +46,7 @@ def test_cells_of_different_metrics_are_not_compared(ok, ends, tmp_path):
         (
             "faithful amplifier --margin 5 metric=gender_error",
             2,
-            "--margin 5: no difference of gender",
+            "margin 5: no difference of gender",
         ),
     ],
 )
