@@ -253,11 +253,12 @@ def _plain(text: str) -> str:
 
 
 _SHOWN = 160  # characters of a server's words
-# How servers say that a model takes no pictures, in any status: llama.cpp, vLLM, routers.
+# How servers say that a model takes no pictures, in any status: llama.cpp, vLLM, routers. A type of
+# image may be one that they do not support.
 _BLIND = (
-    *("mmproj", "image input is not supported", "is not a multimodal model", "at most 0 image"),
-    *("not support image", "that support image input", "not support vision"),
-)
+    "mmproj", "image input is not supported", "is not a multimodal model", "at most 0 image",
+    "not support images", "support image input", "not support vision",
+)  # fmt: skip
 _LATER = (408, 409, 425, 429)
 _MODERATED, _TOO_LARGE = 403, 413
 _NO_SUCH_PLACE = (404, 405)

@@ -83,6 +83,12 @@ def test_a_model_that_takes_no_pictures_is_asked_once(ask_stub, status, words):
     assert len(stub.requests) == 1
 
 
+def test_a_server_that_takes_no_such_type_of_image_is_asked_for_the_other_photos(ask_stub):
+    refused = error(400, "does not support image/webp")
+    stub, _ = ask_stub(lambda _: refused, "--batch", "1", "--limit", "2", code=5)
+    assert len(stub.requests) == 2
+
+
 def test_where_all_photos_are_refused_there_is_an_error(ask_stub):
     refused = error(400, "pictures are not supported")
     _, printed = ask_stub(lambda _: refused, "--limit", "2", code=5)
