@@ -216,7 +216,8 @@ def describe_share(
     model = _HaltingModel(load()) if left.blocks else None
     store.plan(list(sources))  # a run that cannot begin leaves nothing
     if model is not None:
-        _use_threads(options.threads)
+        if "torch" in sys.modules:  # else the model computes nothing
+            sys.modules["torch"].set_num_threads(options.threads)
         started = time.monotonic()
         with contextlib.closing(_outcomes(model, left, sources, options)) as outcomes:
             for ids, described in outcomes:
@@ -275,11 +276,6 @@ def _outcomes(
 
 def _is_not_yet(outcome: Any) -> bool:
     return isinstance(outcome, UnreadableError) and str(outcome) == NOT_YET
-
-
-def _use_threads(number: int) -> None:
-    if "torch" in sys.modules:  # else the model computes nothing
-        sys.modules["torch"].set_num_threads(number)
 
 
 def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import re
 import threading
 import urllib.error
@@ -69,7 +70,8 @@ def push(
         mode: ``offline`` or ``online``; if empty ``WANDB_MODE``, else online where a key is set.
         timeout_s: how long a server may take for a run.
     """
-    logger = WandbLogger(str(folder), project, entity, mode or _default_mode(), timeout_s)
+    mode = mode or os.environ.get("WANDB_MODE") or ("online" if loggers.has_key() else "offline")
+    logger = WandbLogger(str(folder), project, entity, mode, timeout_s)
     results, namesakes = resolve_name_collisions(finished_results(folder))
     for sentence in namesakes:
         log.warning("%s", sentence)
@@ -90,12 +92,6 @@ def push(
             new.append(result.run_id)
     place = server or str(folder / "wandb")
     return Pushed(logger.mode, place, new, len(results) - len(new))
-
-
-def _default_mode() -> str | None:
-    import os
-
-    return os.environ.get("WANDB_MODE") or ("online" if loggers.has_key() else "offline")
 
 
 def _with_curves(store: ResultStore, result: Result) -> Result:

@@ -152,7 +152,9 @@ class CorpusView:
         tenth of them if there are fewer than a hundred).
         """
         named = self.named(side)[self.labelled[self.images(side)]]
-        n_named, needed = int((named >= 0).sum()), _fewest_named(len(named))
+        n_named = int((named >= 0).sum())
+        few = min(SMALLEST_GROUP, len(named) // 10)
+        needed = max(1, few, math.ceil(LEAST_NAMED * len(named)))
         if n_named >= needed:
             return ""
         who = f"captioner {self.corpus.captioner!r}" if side == "model" else "the human side"
@@ -244,11 +246,6 @@ def _any(counts: sparse.csr_array) -> sparse.csr_array:
     indicators = sparse.csr_array(counts)
     indicators.data = np.ones_like(indicators.data)
     return indicators
-
-
-def _fewest_named(n_captions: int) -> int:
-    """How many of the captions must name a group; see :meth:`CorpusView.unsaid`."""
-    return max(1, min(SMALLEST_GROUP, n_captions // 10), math.ceil(LEAST_NAMED * n_captions))
 
 
 def _known(corpus: Corpus) -> BoolArray:

@@ -152,15 +152,12 @@ class TimmRegions:
         """(N, S, S, 3) pictures to (N, R, D)."""
         import torch
 
-        mean, std = (torch.tensor(channels, device=self._device) for channels in self._normal)
+        normal = self._model.mean, self._model.std
+        mean, std = (torch.tensor(channels, device=self._device) for channels in normal)
         with torch.inference_mode():
             scaled = torch.from_numpy(np.ascontiguousarray(pixels)).to(self._device).float() / 255
             features = self._network.forward_features(((scaled - mean) / std).permute(0, 3, 1, 2))
             return self._as_regions(features).float().cpu().numpy()
-
-    @property
-    def _normal(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        return self._model.mean, self._model.std
 
     def _as_regions(self, features: torch.Tensor) -> torch.Tensor:
         """Regions from grids of either layout or from tokens, without tokens that have no place."""
