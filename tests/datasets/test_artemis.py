@@ -295,19 +295,21 @@ def test_absent_pictures_are_counted_if_not_strict(tmp_path):
     assert any(note.startswith("1 of 12 paintings have no picture") for note in notes)
 
 
-def test_an_unknown_part_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="did you mean 'train'"):
-        load(write_folder(tmp_path), "dataset.split=trian")
-
-
-def test_another_label_than_emotion_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="dataset 'artemis' labels 'emotion' alone, not 'mood'"):
-        load(write_folder(tmp_path), "attribute.labels.artemis.field=mood")
-
-
-def test_a_part_without_utterances_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"no utterance is of dataset\.split=\['rest'\]"):
-        load(write_folder(tmp_path, ROWS[:5]), "dataset.split=[rest]")
+@pytest.mark.parametrize(
+    ("word", "error", "message"),
+    [
+        ("dataset.split=trian", UsageError, "did you mean 'train'"),
+        (
+            "attribute.labels.artemis.field=mood",
+            UsageError,
+            "dataset 'artemis' labels 'emotion' alone, not 'mood'",
+        ),
+        ("dataset.split=[rest]", DataError, r"no utterance is of dataset\.split=\['rest'\]"),
+    ],
+)
+def test_a_part_or_a_label_that_is_not_there_is_refused(tmp_path, word, error, message):
+    with pytest.raises(error, match=message):
+        load(write_folder(tmp_path, ROWS[:5]), word)
 
 
 @pytest.mark.skipif(not WHOLE.is_dir(), reason="ArtEmis is given on request only; it is not here")

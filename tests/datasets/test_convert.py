@@ -107,20 +107,18 @@ def test_e10_a_pickle_that_runs_code_is_refused_and_does_not_run(tmp_path):
     assert not canary.exists()
 
 
-def test_another_json_is_refused(tmp_path):
-    (tmp_path / "some.json").write_text('{"info": 3}')
-    with pytest.raises(DataError, match="neither a list nor 'annotations'"):
-        convert(tmp_path / "some.json", tmp_path)
-
-
-def test_another_ending_is_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"only \.pkl"):
-        convert(tmp_path / "some.csv", tmp_path)
-
-
-def test_an_absent_file_is_named(tmp_path):
-    with pytest.raises(ResourceError, match=r"some\.json is absent"):
-        convert(tmp_path / "some.json", tmp_path)
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("other.json", DataError, "neither a list nor 'annotations'"),
+        ("some.csv", UsageError, r"only \.pkl"),
+        ("some.json", ResourceError, r"some\.json is absent"),
+    ],
+)
+def test_a_file_that_cannot_be_converted_is_refused(tmp_path, name, error, message):
+    (tmp_path / "other.json").write_text('{"info": 3}')
+    with pytest.raises(error, match=message):
+        convert(tmp_path / name, tmp_path)
 
 
 def test_e13_a_folder_that_cannot_be_written_is_named(tmp_path):

@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -46,44 +47,45 @@ def test_e21_the_order_of_lines_does_not_matter(tmp_path):
     assert one.digest == load(write_folder(tmp_path / "2", "\n".join(lines))).digest
 
 
-def test_without_captions_both_files_are_named(tmp_path):
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("dataset_flickr30k.json", r"neither dataset_flickr30k\.json nor results_2013"),
+        ("attributes.csv", r"attributes\.csv is absent.*dataset\.attributes"),
+    ],
+)
+def test_an_absent_file_is_named(tmp_path, file, message):
     root = write_folder(tmp_path)
-    (root / "dataset_flickr30k.json").unlink()
-    with pytest.raises(ResourceError, match=r"neither dataset_flickr30k\.json nor results_2013"):
+    (root / file).unlink()
+    with pytest.raises(ResourceError, match=message):
         load(root)
 
 
-def test_without_labels_their_place_is_named(tmp_path):
-    root = write_folder(tmp_path)
-    (root / "attributes.csv").unlink()
-    with pytest.raises(ResourceError, match=r"attributes\.csv is absent.*dataset\.attributes"):
-        load(root)
-
-
-def test_e1_a_cut_line_is_refused_with_its_number(tmp_path):
-    root = write_folder(tmp_path, tokens()[:105] + "\n10000")
-    with pytest.raises(DataError, match=r"results_20130124\.token, line 4"):
-        load(root)
-
-
-def test_e1_an_entry_without_captions_is_named(tmp_path):
+def without_captions() -> dict[str, Any]:
     content = karpathy()
     del content["images"][7]["sentences"]
-    with pytest.raises(DataError, match=r"images\[7\]\.sentences must be a list, found null"):
-        load(write_folder(tmp_path, content))
+    return content
 
 
-def test_e3_an_image_that_stands_twice_is_refused(tmp_path):
+def with_an_image_twice() -> dict[str, Any]:
     content = karpathy()
     content["images"].append(content["images"][0])
-    with pytest.raises(DataError, match=r"images\[60\]: image 10000100 occurs twice"):
+    return content
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (tokens()[:105] + "\n10000", r"results_20130124\.token, line 4"),
+        (without_captions(), r"images\[7\]\.sentences must be a list, found null"),
+        (with_an_image_twice(), r"images\[60\]: image 10000100 occurs twice"),
+        (tokens() + "10000100.jpg#0\tanother\n", r"10000100\.jpg#0 occurs twice"),
+    ],
+    ids=["a cut line", "an entry without captions", "an image twice", "a caption twice"],
+)
+def test_e1_e3_faulty_captions_are_refused_with_their_place(tmp_path, content, message):
+    with pytest.raises(DataError, match=message):
         load(write_folder(tmp_path, content))
-
-
-def test_e3_a_caption_that_stands_twice_with_other_words_is_refused(tmp_path):
-    root = write_folder(tmp_path, tokens() + "10000100.jpg#0\tanother\n")
-    with pytest.raises(DataError, match=r"10000100\.jpg#0 occurs twice"):
-        load(root)
 
 
 def test_e3_an_id_with_and_without_its_ending_is_one_image(tmp_path):

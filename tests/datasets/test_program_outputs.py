@@ -72,17 +72,6 @@ def test_several_choices_are_several_captions(tmp_path):
     assert (file.captions, file.unused) == ({"8": "a cat"}, 1)
 
 
-def test_an_answer_of_another_shape_is_refused_with_its_line(tmp_path):
-    row = {"custom_id": "8", "response": {"status_code": 200, "body": {"output": []}}}
-    with pytest.raises(DataError, match=r"mine\.jsonl: line 1: response\.body\.choices must be a"):
-        read(tmp_path, [row])
-
-
-def test_a_response_that_is_a_text_is_refused_with_its_line(tmp_path):
-    with pytest.raises(DataError, match=r"line 2: response must be an object, found a string"):
-        read(tmp_path, [answer("7", "a dog"), {"custom_id": "8", "response": "a cat"}])
-
-
 def sample(image: int | None = 7, responses: object = "a dog", **metric: object) -> dict[str, Any]:
     values = {"image_id": image, "pred": "a dog", **metric}
     return {"doc_id": 0, "filtered_resps": responses, **({"coco_CIDEr": values} if image else {})}
@@ -123,16 +112,6 @@ def test_a_sample_without_a_response_is_counted(tmp_path):
     assert "1 of 1 images have no answer (empty 1), such as 7" in notes[0]
 
 
-def test_a_sample_without_an_image_is_refused_with_the_option(tmp_path):
-    with pytest.raises(DataError, match=r"line 1: no image id.*--id-column COLUMN"):
-        read(tmp_path, [{**sample(None), "doc": {"id": 3, "image": "<PIL image>"}}])
-
-
-def test_likelihoods_are_refused(tmp_path):
-    with pytest.raises(DataError, match="'filtered_resps' must be a string, found a number"):
-        read(tmp_path, [sample(responses=[[-3.5, 0.0]])])
-
-
 def turns(*texts: str) -> list[dict[str, str]]:
     return [{"from": ("human", "gpt")[k % 2], "value": text} for k, text in enumerate(texts)]
 
@@ -147,15 +126,27 @@ def test_conversations_without_a_picture_are_counted(tmp_path):
     assert notes == ["mine.jsonl: conversations of LLaVA, 1 conversations without a picture"]
 
 
-def test_a_conversation_without_an_answer_is_refused(tmp_path):
-    with pytest.raises(DataError, match="'conversations' has no turn of 'gpt'"):
-        read(tmp_path, [{"image": "7.jpg", "conversations": turns("?")}])
+OTHER_SHAPE = {"custom_id": "8", "response": {"status_code": 200, "body": {"output": []}}}
+A_TEXT = [answer("7", "a dog"), {"custom_id": "8", "response": "a cat"}]
+NO_ID = {**sample(None), "doc": {"id": 3, "image": "<PIL image>"}}
+NO_ANSWER = {"image": "7.jpg", "conversations": turns("?")}
+TWO_PICTURES = {"image": ["7.jpg", "8.jpg"], "conversations": turns("?", "a dog")}
 
 
-def test_a_conversation_about_two_pictures_is_refused(tmp_path):
-    row = {"image": ["7.jpg", "8.jpg"], "conversations": turns("?", "a dog")}
-    with pytest.raises(DataError, match="'image' names 2 pictures, where one is described"):
-        read(tmp_path, [row])
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([OTHER_SHAPE], r"mine\.jsonl: line 1: response\.body\.choices must be a"),
+        (A_TEXT, "line 2: response must be an object, found a string"),
+        ([NO_ID], r"line 1: no image id.*--id-column COLUMN"),
+        ([sample(responses=[[-3.5, 0.0]])], "'filtered_resps' must be a string, found a number"),
+        ([NO_ANSWER], "'conversations' has no turn of 'gpt'"),
+        ([TWO_PICTURES], "'image' names 2 pictures, where one is described"),
+    ],
+)
+def test_an_entry_of_another_shape_is_refused_with_its_line(tmp_path, rows, message):
+    with pytest.raises(DataError, match=message):
+        read(tmp_path, rows)
 
 
 def sheet_row(**more: object) -> dict[str, Any]:
