@@ -23,7 +23,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.results.identity import deciding
-from bias_pipeline.results.rows import Result, checked, plain_values, result_of
+from bias_pipeline.results.rows import Result, checked, mapping_in, plain_values, result_of
 from bias_pipeline.results.settings import deciding_seeds
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -52,7 +52,7 @@ def stored(results: Sequence[Result], **further: object) -> bytes:
 def _stored(result: Result) -> dict[str, Any]:
     """Rows, draws and the manifest entries that tests need; no paths of this machine."""
     manifest = {name: result.manifest[name] for name in _MANIFEST_KEYS if name in result.manifest}
-    corpus = _mapping(result.manifest, "corpus")
+    corpus = mapping_in(result.manifest, "corpus")
     manifest |= {"corpus": {**corpus, "file": ""}, "files": {}}
     manifest["config"] = deciding(manifest.get("config"))
     return {
@@ -191,11 +191,11 @@ def _differing(one: Result, two: Result) -> str:
 def _made(result: Result) -> dict[str, object]:
     """The facts that must agree before resamplings can be subtracted; None is unknown."""
     row = result.rows[0]
-    settings = deciding(_mapping(result.manifest, "config"))
+    settings = deciding(mapping_in(result.manifest, "config"))
     assert isinstance(settings, dict)
     return {
         "data set": row.dataset,
-        "images, labels, objects or human captions": _mapping(result.manifest, "corpus").get(
+        "images, labels, objects or human captions": mapping_in(result.manifest, "corpus").get(
             "reference"
         ),
         _SEEDS: deciding_seeds(result),
@@ -214,8 +214,3 @@ def _renamed(result: Result, names: set[str]) -> Result:
     captioner = result.rows[0].captioner
     name = f"{captioner} (baseline)" if captioner in names else captioner
     return replace(result, rows=[replace(row, captioner=name) for row in result.rows])
-
-
-def _mapping(record: Mapping[str, object], key: str) -> Mapping[str, Any]:
-    mapping = record.get(key, {})
-    return mapping if isinstance(mapping, Mapping) else {}

@@ -17,7 +17,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.identity import deciding
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, direction_in, neutral_of
 from bias_pipeline.results.settings import deciding_seeds, label
 from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
@@ -136,7 +136,7 @@ def _headline(result: Result, part: str) -> Row:
 
 def draws_ranked(result: Result, part: str, draws: Draws) -> Draws:
     """A number under resampling as it is ranked; see :class:`Rank`."""
-    return as_ranked(draws, *_direction(result, part))
+    return as_ranked(draws, direction_in(result), neutral_of(result, part))
 
 
 def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
@@ -167,17 +167,7 @@ def ranked(result: Result, part: str, values: Float64Array) -> Float64Array:
         part: the headline.
         values: of it, any shape.
     """
-    return _ranked(values, *_direction(result, part))
-
-
-def _direction(result: Result, part: str) -> tuple[str, float]:
-    """What a metric says of a number: its direction, and the number that means no bias."""
-    reading = result.manifest.get("metric", {})
-    if not isinstance(reading, Mapping):
-        return "lower is fairer", 0.0
-    neutrals = reading.get("neutral", {})
-    neutral = float(neutrals.get(part, 0.0)) if isinstance(neutrals, Mapping) else 0.0
-    return str(reading.get("direction", "")), neutral
+    return _ranked(values, direction_in(result), neutral_of(result, part))
 
 
 def _ranked(values: Float64Array, direction: str, neutral: float) -> Float64Array:
@@ -188,7 +178,4 @@ def _ranked(values: Float64Array, direction: str, neutral: float) -> Float64Arra
 
 def higher_is_better(result: Result) -> bool:
     """Whether a metric measures how good captions are, not how fair."""
-    reading = result.manifest.get("metric", {})
-    return isinstance(reading, Mapping) and str(reading.get("direction", "")).startswith(
-        "higher is better"
-    )
+    return direction_in(result).startswith("higher is better")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bias_pipeline.corpus.corpus import BLANK_WARNING
 from bias_pipeline.metrics.base import EvidenceRule
 from bias_pipeline.metrics.value_names import sibling_name
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, mapping_in
 
 COVERAGE = 0.5
 NO_RULE = "it changes when captions say more or less, even without bias"
@@ -45,7 +45,7 @@ def evidence_rules(result: Result) -> dict[str, EvidenceRule]:
 
     A reading that is flat at equal speech follows no trait there.
     """
-    stored = _mapping(_mapping(result.manifest, "metric"), "readings")
+    stored = mapping_in(result.manifest, "metric", "readings")
     readings = {}
     for headline, fields in stored.items():
         if isinstance(fields, Mapping):
@@ -85,7 +85,7 @@ def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
 
 def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, float]:
     """Word count, vocabulary and share without a group of a side's captions; NaN if unknown."""
-    stored = _mapping(_mapping(result.manifest, "speech"), side)
+    stored = mapping_in(result.manifest, "speech", side)
     traits = ("words", "vocabulary", "neutral")
     return {trait: _number(stored.get(trait)) for trait in traits}
 
@@ -140,7 +140,7 @@ def wins_by_silence(fairer: Result, other: Result, limits: Limits = LIMITS) -> s
 
 
 def _blank(name: str, result: Result, limits: Limits) -> str:
-    shares = _mapping(_mapping(result.manifest, "corpus"), "blank_share")
+    shares = mapping_in(result.manifest, "corpus", "blank_share")
     share = _number(shares.get("model"))
     return (
         f"{share:.0%} of the captions of {name} are blank or decline"
@@ -151,7 +151,7 @@ def _blank(name: str, result: Result, limits: Limits) -> str:
 
 def _other_images(pair: Sequence[tuple[str, Result]], limits: Limits) -> str:
     (one, first), (two, second) = (
-        (name, _number(_mapping(result.manifest, "corpus").get("captioned")))
+        (name, _number(mapping_in(result.manifest, "corpus").get("captioned")))
         for name, result in pair
     )
     if abs(first - second) <= limits.captioned:
@@ -172,7 +172,7 @@ def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limi
 
 def _images_tested(result: Result, reading: EvidenceRule) -> float:
     """Images that a reading of attackers rests on; NaN if it needs none."""
-    if not _mapping(result.manifest, "attackers"):
+    if not mapping_in(result.manifest, "attackers"):
         return math.nan
     return next((row.n_images for row in result.rows if row.part == reading.part), math.nan)
 
@@ -203,11 +203,6 @@ def _unlike(
             ending = wording.format(other_value).partition(" ")[2]
             return f"{one} {wording.format(value)} and {two} {ending}"
     return ""
-
-
-def _mapping(record: Mapping[str, object], key: str) -> Mapping[str, object]:
-    mapping = record.get(key, {})
-    return mapping if isinstance(mapping, Mapping) else {}
 
 
 def _number(value: object) -> float:

@@ -26,7 +26,7 @@ from bias_pipeline.analysis.verdict import JUDGED
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
 from bias_pipeline.metrics.catalogue import info_of
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.bootstrap import Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference
@@ -263,8 +263,7 @@ def check_margins(margin: float | None, metrics: Iterable[str]) -> None:
 
 def _check_margin(margin: float | None, result: Result, headline: str) -> None:
     """Refuse a margin that no difference can reach."""
-    ranges = _reading(result).get("range", {})
-    bounds = ranges.get(headline) if isinstance(ranges, Mapping) else None
+    bounds = mapping_in(result.manifest, "metric", "range").get(headline)
     if isinstance(bounds, Sequence) and None not in bounds:
         _check_reach(margin, result.rows[0].metric, *map(float, bounds))
 
@@ -285,10 +284,10 @@ def _doubts(
     limits: Limits,
 ) -> list[str]:
     """Why a headline decides nothing between two captioners."""
-    if not all("readings" in _reading(result) for result in pair):
+    if not all("readings" in mapping_in(result.manifest, "metric") for result in pair):
         return ["these results are of an earlier version; run their cells again"]
     if reading is None:
-        judged = _reading(pair[0]).get("question") in JUDGED
+        judged = mapping_in(pair[0].manifest, "metric").get("question") in JUDGED
         return [conclusion_checks.NO_RULE if judged else conclusion_checks.NOT_JUDGED]
     rows = {result.rows[0].captioner: _row(result, reading.part) for result in pair}
     reasons = [
@@ -314,11 +313,6 @@ def _doubts(
             text for text in [conclusion_checks.wins_by_silence(fairer, worse, limits)] if text
         ]
     return reasons
-
-
-def _reading(result: Result) -> Mapping[str, object]:
-    metric = result.manifest.get("metric", {})
-    return metric if isinstance(metric, Mapping) else {}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from bias_pipeline.analysis import conclusion_checks
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, EvidenceRule
 from bias_pipeline.metrics.value_names import direction_of, sibling_name
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
 from bias_pipeline.results.settings import label
 from bias_pipeline.stats.compare import holm, p_of_interval
 
@@ -170,8 +170,7 @@ def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
 
 def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
     rows = {row.part: row for row in result.rows}
-    metric = result.manifest.get("metric", {})
-    question = str(metric.get("question", "")) if isinstance(metric, Mapping) else ""
+    question = str(mapping_in(result.manifest, "metric").get("question", ""))
     readings = conclusion_checks.evidence_rules(result)
     for headline in HEADLINES:
         if headline not in rows or question not in QUESTIONS:
@@ -195,7 +194,7 @@ def _finding(
     matched = reading is not None and reading.matched
     people = conclusion_checks.people_part(part) if matched else sibling_name(part, "human")
     compared = rows.get(sibling_name(part, "increase"), row)
-    neutral, lowest = _neutral(result, part), _lowest(result, part)
+    neutral, lowest = neutral_of(result, part), _lowest(result, part)
     doubt = _doubt(result, compared, reading, headline, limits)
     alone = people not in rows if compared is not row else not (doubt or lowest < neutral)
     if alone:
@@ -228,19 +227,11 @@ def _doubt(
     return unsupported or (f"it changes with the style of captions: {unlike}" if unlike else "")
 
 
-def _neutral(result: Result, part: str) -> float:
-    """The value that means no bias: a headline's own; other parts are read against 0."""
-    metric = result.manifest.get("metric", {})
-    neutrals = metric.get("neutral", {}) if isinstance(metric, Mapping) else {}
-    return float(neutrals.get(part, 0.0)) if isinstance(neutrals, Mapping) else 0.0
-
-
 def _lowest(result: Result, part: str) -> float:
     """The lowest possible value; a number that cannot be below neutral is above it by chance."""
-    metric = result.manifest.get("metric", {})
-    ranges = metric.get("range", {}) if isinstance(metric, Mapping) else {}
+    ranges = mapping_in(result.manifest, "metric", "range")
     headline = part if part in ranges else direction_of(part)
-    bounds = ranges.get(headline) or ranges.get("score") if isinstance(ranges, Mapping) else None
+    bounds = ranges.get(headline) or ranges.get("score")
     low = bounds[0] if isinstance(bounds, Sequence) and bounds else None
     return -math.inf if low is None else float(low)
 

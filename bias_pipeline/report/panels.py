@@ -14,9 +14,9 @@ from bias_pipeline.analysis.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.examples import ABSENT, NOTHING, Behind
 from bias_pipeline.report.report_tables import Sheet, SheetNumber
-from bias_pipeline.report.tables import arrow, neutral_of, percent, pointing, reading
+from bias_pipeline.report.tables import arrow, percent, pointing
 from bias_pipeline.report.verdict_sentences import PANELS, finding_name, panel_of, rank
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
 
 MOST_LINES = 12  # of captioners in a panel; of more the first and the last are shown
 _ROOM = 0.06  # beside the outermost ends, as a share of the axis
@@ -265,9 +265,8 @@ def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLin
 
 def _meaning(finding: Finding, result: Result) -> str:
     """A headline in plain words; for a metric that has none, its title."""
-    metric = reading(result)
-    says = metric.get("says")
-    text = says.get(finding.headline) if isinstance(says, Mapping) else None
+    metric = mapping_in(result.manifest, "metric")
+    text = mapping_in(metric, "says").get(finding.headline)
     return str(text or metric.get("title", "")).replace("{attribute}", finding.row.attribute)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.figures import Plot
 from bias_pipeline.report.tables import number, percent
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.results.settings import NAMED
 
 STRONG = 0.3
@@ -166,21 +166,14 @@ def started(result: Result) -> str:
     return str(result.manifest.get("started", ""))
 
 
-def manifest_corpus(result: Result) -> Mapping[str, object]:
-    """The manifest's entry on the captions that were scored."""
-    corpus = result.manifest.get("corpus", {})
-    return corpus if isinstance(corpus, Mapping) else {}
-
-
 def images_of(result: Result) -> str:
     """The images a metric is about; for results of earlier versions, those of a group."""
-    metric = result.manifest.get("metric", {})
-    return str(metric.get("images", LABELLED)) if isinstance(metric, Mapping) else LABELLED
+    return str(mapping_in(result.manifest, "metric").get("images", LABELLED))
 
 
 def training_of(result: Result) -> bool:
     """Whether the captioner is known to be trained on captions of this data set."""
-    return manifest_corpus(result).get("trained_on_reference") is True
+    return mapping_in(result.manifest, "corpus").get("trained_on_reference") is True
 
 
 def captioners(results: Sequence[Result]) -> list[str]:

@@ -28,13 +28,11 @@ from bias_pipeline.report.tables import (
     headline_name,
     legend,
     marks,
-    neutral_of,
     number,
     percent,
     pointing,
-    reading,
 )
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
 from bias_pipeline.results.settings import ANNOTATOR, label
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -198,7 +196,7 @@ def leaderboard_sections(
     by_id = {result.run_id: result for result in results}
     for leaderboard in leaderboards:
         rows = [rank.row for rank in leaderboard.ranks]
-        metric = reading(by_id[rows[0].run_id])
+        metric = mapping_in(by_id[rows[0].run_id].manifest, "metric")
         neutral = neutral_of(by_id[rows[0].run_id], leaderboard.part)
         name = headline_name(rows[0], label(by_id[rows[0].run_id]))
         title = f"{name}, {rows[0].attribute}, {rows[0].dataset}"

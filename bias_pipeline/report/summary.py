@@ -16,7 +16,6 @@ from bias_pipeline.report.report_tables import (
     captioners,
     images_of,
     latest,
-    manifest_corpus,
     started,
     training_of,
 )
@@ -30,7 +29,7 @@ from bias_pipeline.report.verdict_sentences import (
     join_sentences,
     one_direction,
 )
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, mapping_in
 
 
 @dataclass(frozen=True)
@@ -91,13 +90,14 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
     """File, date, images, coverage and the like, as name and value."""
     rows = [row for result in results for row in result.rows]
     names = captioners(results)
-    files = {str(manifest_corpus(result).get("file", "")) for result in results} - {""}
+    corpora = [mapping_in(result.manifest, "corpus") for result in results]
+    files = {str(corpus.get("file", "")) for corpus in corpora} - {""}
     whose = names[0] if len(names) == 1 else f"{len(names)} captioners"
     labelled = [_n_labelled(result) for result in results if images_of(result) == LABELLED]
     blanks = {result.rows[0].captioner: _blanks(result) for result in results}
     declined = {
-        result.rows[0].captioner: int(_number(manifest_corpus(result).get("declined", 0)))
-        for result in results
+        result.rows[0].captioner: int(_number(corpus.get("declined", 0)))
+        for result, corpus in zip(results, corpora, strict=True)
     }
     speech = {
         result.rows[0].captioner: 1 - caption_statistics_of(result)["neutral"] for result in results
@@ -108,7 +108,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
         ("Labelled images", f"{max(labelled, default=0):,}"),
         (
             "With a caption",
-            _span(_number(manifest_corpus(result).get("captioned")) for result in results),
+            _span(_number(corpus.get("captioned")) for corpus in corpora),
         ),
         (
             "Blank captions",
@@ -128,7 +128,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
 
 def _n_labelled(result: Result) -> int:
     """How many images belong to a group; in results of earlier versions by coverage."""
-    stored = _number(manifest_corpus(result).get("n_labelled"))
+    stored = _number(mapping_in(result.manifest, "corpus").get("n_labelled"))
     if not math.isnan(stored):
         return int(stored)
     counted = (round(row.n_images / row.coverage) for row in result.rows if row.coverage > 0)
@@ -140,8 +140,8 @@ def _seeds(rows: Iterable[Row]) -> list[int]:
 
 
 def _blanks(result: Result) -> int:
-    blanks = manifest_corpus(result).get("blanks", {})
-    return int(_number(blanks.get("model"))) if isinstance(blanks, Mapping) and blanks else 0
+    blanks = mapping_in(result.manifest, "corpus", "blanks")
+    return int(_number(blanks.get("model"))) if blanks else 0
 
 
 def _lengths(results: Sequence[Result]) -> str:

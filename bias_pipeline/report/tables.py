@@ -15,7 +15,7 @@ from bias_pipeline.errors import cannot_write
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import fits_in_width, print_out, print_table, print_text, printable
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.results.rows import Result, Row, rows_csv
+from bias_pipeline.results.rows import Result, Row, direction_in, mapping_in, neutral_of, rows_csv
 from bias_pipeline.results.settings import CHOICES, further_columns, seeds_text
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _cells(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
     present = {row.part for result in results for row in result.rows}
     headlines = [part for part in HEADLINES if part in present]
     sides = [part for part in SIDES if part in present]
-    better = "" if any("lower" not in _direction(result) for result in results) else " ↓"
+    better = "" if any("lower" not in direction_in(result) for result in results) else " ↓"
     header = [*varying, *(f"{ARROWS.get(part, part)}{better}" for part in headlines), "p"]
     header += ["coverage", "neutral", "images", *sides]
     return header, [_line(result, varying, headlines, sides) for result in results]
@@ -226,9 +226,7 @@ def legend(results: Sequence[Result]) -> list[str]:
 
 def has_blanks(result: Result) -> bool:
     """Whether captions of a result were blank."""
-    corpus = result.manifest.get("corpus", {})
-    blanks = corpus.get("blanks", {}) if isinstance(corpus, Mapping) else {}
-    return any(blanks.values()) if isinstance(blanks, Mapping) else False
+    return any(mapping_in(result.manifest, "corpus", "blanks").values())
 
 
 def headline_name(row: Row, settings: str = "") -> str:
@@ -238,26 +236,10 @@ def headline_name(row: Row, settings: str = "") -> str:
 
 def pointing(row: Row, result: Result) -> str:
     """The arrow of a headline; none for one that people's captions move too."""
-    untested = reading(result).get("untested", [])
+    untested = mapping_in(result.manifest, "metric").get("untested", [])
     if isinstance(untested, Sequence) and row.part in untested:
         return ""
     return arrow(row, neutral_of(result, row.part))
-
-
-def neutral_of(result: Result, part: str) -> float:
-    """The value of a headline that means no bias."""
-    neutrals = reading(result).get("neutral", {})
-    return float(neutrals.get(part, 0.0)) if isinstance(neutrals, Mapping) else 0.0
-
-
-def reading(result: Result) -> Mapping[str, object]:
-    """How a result's metric is read: its title, direction and neutral values."""
-    metric = result.manifest.get("metric", {})
-    return metric if isinstance(metric, Mapping) else {}
-
-
-def _direction(result: Result) -> str:
-    return str(reading(result).get("direction", ""))
 
 
 def _identity(result: Result) -> dict[str, str]:
@@ -333,16 +315,15 @@ def _directions(results: Sequence[Result]) -> list[str]:
     """How to read each metric; metrics with the same text together."""
     metrics: dict[str, list[str]] = {}
     for result in results:
-        metrics.setdefault(_direction(result), []).append(result.rows[0].metric)
+        metrics.setdefault(direction_in(result), []).append(result.rows[0].metric)
     return [f"{', '.join(dict.fromkeys(who))}: {text}" for text, who in metrics.items() if text]
 
 
 def _amplifies(result: Result) -> bool:
     """Whether a difference is amplification: trained on this data set, or no captioner involved."""
-    if reading(result).get("question") == "retrieval":
+    if mapping_in(result.manifest, "metric").get("question") == "retrieval":
         return True
-    corpus = result.manifest.get("corpus", {})
-    return isinstance(corpus, Mapping) and corpus.get("trained_on_reference") is True
+    return mapping_in(result.manifest, "corpus").get("trained_on_reference") is True
 
 
 def _list(manifest: Mapping[str, object], key: str) -> list[object]:

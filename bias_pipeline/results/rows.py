@@ -119,6 +119,31 @@ def _number(row: Any) -> str:
     return f"{row.part} {value}{interval}{' %' if share else ''}"
 
 
+def mapping_in(record: Mapping[str, object], *keys: str) -> Mapping[str, Any]:
+    """The mapping below some keys, as ``metric`` and ``neutral`` of a manifest; empty if none is.
+
+    Example:
+        >>> mapping_in({"metric": {"neutral": {"score": 0}}}, "metric", "neutral")
+        {'score': 0}
+        >>> mapping_in({"metric": 3}, "metric", "neutral")
+        {}
+    """
+    node: object = record
+    for key in keys:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node if isinstance(node, Mapping) else {}
+
+
+def direction_in(result: Result) -> str:
+    """How a metric's headlines are read, such as "lower is fairer"; empty if it does not say."""
+    return str(mapping_in(result.manifest, "metric").get("direction", ""))
+
+
+def neutral_of(result: Result, part: str) -> float:
+    """The value that means no bias: a headline's; other parts are read against 0."""
+    return float(mapping_in(result.manifest, "metric", "neutral").get(part, 0.0))
+
+
 def rows_csv(
     rows: Sequence[Row],
     further: Sequence[str] = (),

@@ -21,8 +21,8 @@ from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import direction_of
 from bias_pipeline.report.report_tables import cell_text, shareable, without_places
-from bias_pipeline.report.tables import p_cell, reading
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.report.tables import p_cell
+from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.web.application import Guard, TokenGate, static, templates
 from bias_pipeline.web.captions_behind import Library
 from bias_pipeline.web.evidence import SUMS
@@ -111,7 +111,7 @@ class BrowsePages:
             "run",
             result=result,
             headlines=[RunLine(result, row) for row in headline_rows(result)],
-            reading=reading(result),
+            reading=mapping_in(result.manifest, "metric"),
             notes=[*filter(None, [version_note(result)]), *_notes(result)],
             page=page_of(view, [(row, number_of(row, result)) for row in rows]),
             view=view,

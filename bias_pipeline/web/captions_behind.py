@@ -15,8 +15,7 @@ from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import BiasPipelineError, DataError
-from bias_pipeline.report.report_tables import manifest_corpus
-from bias_pipeline.results.rows import Result
+from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.text.mentions import Listed, listed_words, lowered_words, named_group
 from bias_pipeline.text.tokenize import tokenize_word
 from bias_pipeline.text.transform import Transform, applied
@@ -193,7 +192,7 @@ class Library:
     def _checked(self, result: Result) -> CaptionsBehind:
         """What is behind a run."""
         behind = self._read(result)
-        if behind.corpus.digest != manifest_corpus(result).get("digest"):
+        if behind.corpus.digest != mapping_in(result.manifest, "corpus").get("digest"):
             raise DataError(
                 f"the files of {behind.corpus.dataset} and {behind.corpus.captioner} hold other "
                 "captions, labels or pictures than this run scored (their digest differs), so only "

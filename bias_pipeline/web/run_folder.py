@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from bias_pipeline.metrics.value_names import SCORE
 from bias_pipeline.report.page import require_runs_folder
 from bias_pipeline.report.report_tables import SheetNumber, started, training_of
 from bias_pipeline.report.tables import ARROWS, pointing
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, direction_in
 from bias_pipeline.results.settings import label, seeds_text, with_settings
 from bias_pipeline.results.store import RESULT, UNFINISHED, ResultStore
 from bias_pipeline.web.views import View, sorted_by
@@ -170,12 +170,8 @@ _KEYS = {
 def number_of(row: Row, result: Result) -> SheetNumber:
     """A number as tables show it; headlines have an arrow."""
     arrow = pointing(row, result) if row.part in HEADLINES else ""
-    return SheetNumber.of(row, arrow, _TONES.get(arrow, "") if _lower_is_fairer(result) else "")
-
-
-def _lower_is_fairer(result: Result) -> bool:
-    metric = result.manifest.get("metric", {})
-    return isinstance(metric, Mapping) and "lower is fairer" in str(metric.get("direction", ""))
+    tone = _TONES.get(arrow, "") if "lower is fairer" in direction_in(result) else ""
+    return SheetNumber.of(row, arrow, tone)
 
 
 def headline_rows(result: Result) -> list[Row]:
