@@ -87,7 +87,7 @@ def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, f
     """Word count, vocabulary and share without a group of a side's captions; NaN if unknown."""
     stored = mapping_in(result.manifest, "speech", side)
     traits = ("words", "vocabulary", "neutral")
-    return {trait: _number(stored.get(trait)) for trait in traits}
+    return {trait: number_or_nan(stored.get(trait)) for trait in traits}
 
 
 def lacks_evidence(row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
@@ -141,7 +141,7 @@ def wins_by_silence(fairer: Result, other: Result, limits: Limits = LIMITS) -> s
 
 def _blank(name: str, result: Result, limits: Limits) -> str:
     shares = mapping_in(result.manifest, "corpus", "blank_share")
-    share = _number(shares.get("model"))
+    share = number_or_nan(shares.get("model"))
     return (
         f"{share:.0%} of the captions of {name} are blank or decline"
         if share > limits.blanks
@@ -151,7 +151,7 @@ def _blank(name: str, result: Result, limits: Limits) -> str:
 
 def _other_images(pair: Sequence[tuple[str, Result]], limits: Limits) -> str:
     (one, first), (two, second) = (
-        (name, _number(mapping_in(result.manifest, "corpus").get("captioned")))
+        (name, number_or_nan(mapping_in(result.manifest, "corpus").get("captioned")))
         for name, result in pair
     )
     if abs(first - second) <= limits.captioned:
@@ -205,5 +205,6 @@ def _unlike(
     return ""
 
 
-def _number(value: object) -> float:
+def number_or_nan(value: object) -> float:
+    """A number of a manifest, NaN for anything else."""
     return float(value) if isinstance(value, int | float) else math.nan

@@ -17,7 +17,7 @@ from bias_pipeline.datasets.chat_answers import (
 from bias_pipeline.datasets.tables import open_rows
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.inference.blocks import NOT_YET
-from bias_pipeline.inference.merge_shards import write_atomically
+from bias_pipeline.io.files import write_file
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.vision.photos import UnreadableError, fault_of, image_id
@@ -59,7 +59,7 @@ def write_requests(requests: Iterable[bytes], path: Path) -> dict[Path, int]:
 
     def write() -> None:
         name = path.with_stem(f"{path.stem}_{len(written) + 1}") if written else path
-        write_atomically(name, b"".join(lines))
+        write_file(name, b"".join(lines), sync=True)
         written[name] = len(lines)
         lines.clear()
 

@@ -24,7 +24,7 @@ from bias_pipeline.inference.blocks import (
     vectors_of,
 )
 from bias_pipeline.inference.runner import first_reasons
-from bias_pipeline.io.files import csv_text, replace_file, replacing
+from bias_pipeline.io.files import csv_text, replacing, write_file
 from bias_pipeline.io.terminal import warn
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _write_missing(path: Path, missing: Mapping[str, str]) -> None:
         path.unlink(missing_ok=True)
         return
     lines = [("image_id", "reason"), *sorted(missing.items(), key=_by_id)]
-    write_atomically(path, csv_text(lines).encode("utf-8", "replace"))
+    write_file(path, csv_text(lines).encode("utf-8", "replace"), sync=True)
 
 
 def _by_id(pair: tuple[str, object]) -> tuple[int, int, str]:
@@ -102,18 +102,6 @@ def _tell_missing(folder: Path, missing: Mapping[str, str], *, strict: bool) -> 
         f"{message}. Repair or remove the files and start the job again, or gather the others with "
         "--no-strict"
     )
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file completely or not at all.
-
-    Raises:
-        ResourceError: if it cannot be written.
-    """
-    try:
-        replace_file(path, content)
-    except OSError as error:
-        raise cannot_write(path, error) from error
 
 
 def write_gathered_captions(gathered: Gathered) -> str:
@@ -156,7 +144,7 @@ def write_gathered_captions(gathered: Gathered) -> str:
         for image, captions in sorted(zip(gathered.ids(), noted, strict=True), key=_by_id)
         for number, (text, note) in enumerate(captions)
     ]
-    write_atomically(gathered.out, ("[\n" + ",\n".join(lines) + "\n]\n").encode())
+    write_file(gathered.out, ("[\n" + ",\n".join(lines) + "\n]\n").encode(), sync=True)
     counts = Counter(note for of_image in notes for note in of_image or () if note)
     words = [f"{len(lines)} captions"]
     words += [f"{empty} of them empty"] if empty else []
@@ -201,7 +189,7 @@ def write_detections(gathered: Gathered) -> tuple[int, int]:
             f"{gathered.store.folder}: {gathered.store.model} found nothing in {len(results)} "
             "images; lower --min-score, or choose another model"
         )
-    write_atomically(gathered.out, ("[\n" + ",\n".join(lines) + "\n]\n").encode())
+    write_file(gathered.out, ("[\n" + ",\n".join(lines) + "\n]\n").encode(), sync=True)
     return len(lines), sum(not detections for _, detections in results)
 
 

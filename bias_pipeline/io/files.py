@@ -82,14 +82,14 @@ def check_places(*paths: Path | None) -> None:
             raise ResourceError(f"{path}: the folder {path.parent} does not exist; create it first")
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all.
+def write_file(path: Path, content: bytes, *, sync: bool = False) -> None:
+    """Write a file whole or not at all; see :func:`replace_file`.
 
     Raises:
         ResourceError: if it cannot be written.
     """
     try:
-        replace_file(path, content, sync=False)
+        replace_file(path, content, sync=sync)
     except OSError as error:
         raise cannot_write(path, error) from error
 

@@ -19,12 +19,11 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.machine import OPEN_CLIP
 from bias_pipeline.models.open_clip_folder import (
     CONFIG,
-    checkpoint_of,
     model_config,
     preprocessing,
     tokenizing,
 )
-from bias_pipeline.models.pretrained import Pretrained, first_line, numbers_of
+from bias_pipeline.models.pretrained import Pretrained, checkpoint_of, first_line, numbers_of
 from bias_pipeline.models.weight_files import check_fit, read_numbers
 from bias_pipeline.vision.torchvision import make_importable
 

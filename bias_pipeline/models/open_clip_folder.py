@@ -122,11 +122,6 @@ def _vocabulary(folder: Path) -> list[Path]:
     return sorted(paths)
 
 
-def checkpoint_of(model: Pretrained) -> Path:
-    """The file of weights of a model from :func:`find_open_clip`."""
-    return model.folder / next(iter(model.files))
-
-
 def _read(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     config = expect(load_json(path, what="a configuration of open_clip"), dict, path, "")

@@ -142,6 +142,11 @@ def _adapter(folder: Path) -> list[str]:
     return [ADAPTER]
 
 
+def checkpoint_of(model: Pretrained) -> Path:
+    """The file of weights of a model that has one, as FIBER's and OpenCLIP's have."""
+    return model.folder / next(iter(model.files))
+
+
 def weight_names(model: Pretrained) -> set[str]:
     """The names of its weights, without reading them.
 

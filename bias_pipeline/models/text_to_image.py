@@ -20,7 +20,7 @@ from bias_pipeline.datasets.anonymous_pictures import PICTURES, TABLE
 from bias_pipeline.datasets.tables import check_file, open_rows
 from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write
 from bias_pipeline.io.digests import digest_of
-from bias_pipeline.io.files import replace_file, table_csv
+from bias_pipeline.io.files import table_csv, write_file
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.machine import DIFFUSION
 from bias_pipeline.io.progress import bar, track
@@ -211,7 +211,7 @@ def make_pictures(
         painter = TextToImage(model, device, steps)
         with bar("pictures"):
             for one in track(absent, len(absent)):
-                _write(folder / PICTURES / one.file, _png(painter, one))
+                write_file(folder / PICTURES / one.file, _png(painter, one), sync=True)
     return len(absent)
 
 
@@ -247,12 +247,5 @@ def _check_settings(
         (folder / PICTURES).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(folder, error) from error
-    _write(folder / TABLE, table_csv(lines).encode())
-    _write(path, (json.dumps(settings, indent=1) + "\n").encode())
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        replace_file(path, content)
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    write_file(folder / TABLE, table_csv(lines).encode(), sync=True)
+    write_file(path, (json.dumps(settings, indent=1) + "\n").encode(), sync=True)

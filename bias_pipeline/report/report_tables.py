@@ -171,11 +171,6 @@ def images_of(result: Result) -> str:
     return str(mapping_in(result.manifest, "metric").get("images", LABELLED))
 
 
-def training_of(result: Result) -> bool:
-    """Whether the captioner is known to be trained on captions of this data set."""
-    return mapping_in(result.manifest, "corpus").get("trained_on_reference") is True
-
-
 def captioners(results: Sequence[Result]) -> list[str]:
     """Their names, in the order of the results."""
     return list(dict.fromkeys(result.rows[0].captioner for result in results))

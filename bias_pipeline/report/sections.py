@@ -21,7 +21,6 @@ from bias_pipeline.report.report_tables import (
     Sheet,
     SheetNumber,
     latest,
-    training_of,
 )
 from bias_pipeline.report.tables import (
     attributed_notes,
@@ -31,6 +30,7 @@ from bias_pipeline.report.tables import (
     number,
     percent,
     pointing,
+    training_of,
 )
 from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
 from bias_pipeline.results.settings import ANNOTATOR, label

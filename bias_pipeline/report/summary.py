@@ -6,7 +6,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, caption_statistics_of
+from bias_pipeline.analysis.conclusion_checks import (
+    LIMITS,
+    Limits,
+    caption_statistics_of,
+    number_or_nan,
+)
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import LABELLED
@@ -17,9 +22,8 @@ from bias_pipeline.report.report_tables import (
     images_of,
     latest,
     started,
-    training_of,
 )
-from bias_pipeline.report.tables import BLANK, has_blanks, legend, percent
+from bias_pipeline.report.tables import BLANK, has_blanks, legend, percent, training_of
 from bias_pipeline.report.verdict_sentences import (
     DEEDS,
     brief,
@@ -96,7 +100,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
     labelled = [_n_labelled(result) for result in results if images_of(result) == LABELLED]
     blanks = {result.rows[0].captioner: _blanks(result) for result in results}
     declined = {
-        result.rows[0].captioner: int(_number(corpus.get("declined", 0)))
+        result.rows[0].captioner: int(number_or_nan(corpus.get("declined", 0)))
         for result, corpus in zip(results, corpora, strict=True)
     }
     speech = {
@@ -108,7 +112,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
         ("Labelled images", f"{max(labelled, default=0):,}"),
         (
             "With a caption",
-            _span(_number(corpus.get("captioned")) for corpus in corpora),
+            _span(number_or_nan(corpus.get("captioned")) for corpus in corpora),
         ),
         (
             "Blank captions",
@@ -128,7 +132,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
 
 def _n_labelled(result: Result) -> int:
     """How many images belong to a group; in results of earlier versions by coverage."""
-    stored = _number(mapping_in(result.manifest, "corpus").get("n_labelled"))
+    stored = number_or_nan(mapping_in(result.manifest, "corpus").get("n_labelled"))
     if not math.isnan(stored):
         return int(stored)
     counted = (round(row.n_images / row.coverage) for row in result.rows if row.coverage > 0)
@@ -141,7 +145,7 @@ def _seeds(rows: Iterable[Row]) -> list[int]:
 
 def _blanks(result: Result) -> int:
     blanks = mapping_in(result.manifest, "corpus", "blanks")
-    return int(_number(blanks.get("model"))) if blanks else 0
+    return int(number_or_nan(blanks.get("model"))) if blanks else 0
 
 
 def _lengths(results: Sequence[Result]) -> str:
@@ -157,10 +161,6 @@ def _lengths(results: Sequence[Result]) -> str:
     }
     people = f" (people {ends['human']})" if "human" in ends else ""
     return f"{ends.get('model', '–')}{people}"
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else math.nan
 
 
 def _span(shares: Iterable[float]) -> str:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, beyond_reach
 from bias_pipeline.analysis.pareto import fronts
-from bias_pipeline.errors import cannot_write
-from bias_pipeline.io.files import replace_file
+from bias_pipeline.io.files import write_file
 from bias_pipeline.io.terminal import fits_in_width, print_out, print_table, print_text, printable
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.rows import Result, Row, direction_in, mapping_in, neutral_of, rows_csv
@@ -90,10 +89,7 @@ def write_table(folder: Path, results: Sequence[Result]) -> None:
     rows = [row for result in results for row in result.rows]
     settings = {result.run_id: result.settings for result in results}
     text = rows_csv(rows, further_columns(settings.values()), settings)
-    try:
-        replace_file(folder / "table.csv", text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise cannot_write(folder / "table.csv", error) from error
+    write_file(folder / "table.csv", text.encode("utf-8", "replace"), sync=True)
 
 
 def markdown(results: Sequence[Result]) -> str:
@@ -321,8 +317,12 @@ def _directions(results: Sequence[Result]) -> list[str]:
 
 def _amplifies(result: Result) -> bool:
     """Whether a difference is amplification: trained on this data set, or no captioner involved."""
-    if mapping_in(result.manifest, "metric").get("question") == "retrieval":
-        return True
+    question = mapping_in(result.manifest, "metric").get("question")
+    return question == "retrieval" or training_of(result)
+
+
+def training_of(result: Result) -> bool:
+    """Whether the captioner is known to be trained on captions of this data set."""
     return mapping_in(result.manifest, "corpus").get("trained_on_reference") is True
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from bias_pipeline.errors import AbsentModelError, BiasPipelineError, NotApplica
 from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics import catalogue
-from bias_pipeline.results.rows import Result
+from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps.launch import check_captioners, parse_sweep
 from bias_pipeline.sweeps.outcomes import differing
@@ -116,14 +116,9 @@ def _taken(result: Result) -> tuple[int, float] | None:
     if not isinstance(corpus, dict) or not isinstance(training, dict) or training.get("cached"):
         return None
     images, model, human = (corpus.get(f"n_{kind}", 0) for kind in _COUNTED)
-    size = catalogue.captions(images, model, human, _settings(result)) * result.rows[0].n_seeds
+    settings = mapping_in(manifest, "config")
+    size = catalogue.captions(images, model, human, settings) * result.rows[0].n_seeds
     return (size, float(taken)) if size and isinstance(taken, int | float) else None
-
-
-def _settings(result: Result) -> Mapping[str, object]:
-    """The settings of a result's metric."""
-    config = result.manifest.get("config")
-    return config if isinstance(config, Mapping) else {}
 
 
 def _print(planned: Sequence[PlannedCell]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.digests import sha256_of
 from bias_pipeline.results.image_scores import ImageScores, image_scores
 from bias_pipeline.results.parquet import EXCLUSIVE
-from bias_pipeline.results.rows import Result
+from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS
 from bias_pipeline.web.captions_behind import NO_CAPTION, CaptionsBehind
 from bias_pipeline.web.views import View
@@ -93,13 +92,10 @@ class Evidence:
 
     def shares(self, part: str) -> Float64Array | None:
         """(N,) what each image adds to a part, None if the part is no sum over images."""
-        if self.scores is None or (part == "score" and not self._is_difference):
+        relation = mapping_in(self.result.manifest, "config").get("relation", "difference")
+        if self.scores is None or (part == "score" and relation != "difference"):
             return None
         return self.scores.shares(part)
-
-    @property
-    def _is_difference(self) -> bool:
-        return _settings(self.result).get("relation", "difference") == "difference"
 
     def part(self, view: View) -> str:
         """The part whose images a view shows, without ``paired``; the model's without a score."""
@@ -184,7 +180,7 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
     Raises:
         DataError: if its file of predictions is damaged.
     """
-    settings = _settings(result)
+    settings = mapping_in(result.manifest, "config")
     path = predictions_path(result, root)
     node = settings.get("scoring")
     node = node if isinstance(node, Mapping) else {}
@@ -220,11 +216,6 @@ def predictions_path(result: Result, root: Path) -> Path | None:
             "its cell again"
         )
     return path
-
-
-def _settings(result: Result) -> Mapping[str, Any]:
-    config = result.manifest.get("config")
-    return config if isinstance(config, Mapping) else {}
 
 
 def gather_evidence(

@@ -12,8 +12,8 @@ from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import SCORE
 from bias_pipeline.report.page import require_runs_folder
-from bias_pipeline.report.report_tables import SheetNumber, started, training_of
-from bias_pipeline.report.tables import ARROWS, pointing
+from bias_pipeline.report.report_tables import SheetNumber, started
+from bias_pipeline.report.tables import ARROWS, pointing, training_of
 from bias_pipeline.results.rows import Result, Row, direction_in
 from bias_pipeline.results.settings import label, seeds_text, with_settings
 from bias_pipeline.results.store import RESULT, UNFINISHED, ResultStore

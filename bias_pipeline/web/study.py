@@ -22,7 +22,7 @@ from typing import Any
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write
-from bias_pipeline.io.files import replace_file, table_csv
+from bias_pipeline.io.files import table_csv, write_file
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.vision.masking import PhotoReader
 from bias_pipeline.vision.photos import read_photo
@@ -174,7 +174,7 @@ class AnswerStore:
 
     def _open(self) -> None:
         self._check_settings()
-        self._replace(self.folder / GOLD, json.dumps(self.study.gold))
+        write_file(self.folder / GOLD, json.dumps(self.study.gold).encode(), sync=True)
         self._raters: dict[str, dict[str, Any]] = _raters(self.folder / RATERS)
         self._log.seek(0)
         self._log.truncate(len(_whole_lines(self._log.readall())))  # a kill leaves half a line
@@ -186,7 +186,7 @@ class AnswerStore:
     def _check_settings(self) -> None:
         path, settings = self.folder / STUDY, self.study.settings
         if not path.is_file():
-            self._replace(path, json.dumps(settings, indent=1))
+            write_file(path, json.dumps(settings, indent=1).encode(), sync=True)
             return
         known = expect(load_json(path, what="settings of a study"), dict, path, "")
         differ = [key for key in settings if known.get(key) != settings[key]]
@@ -195,12 +195,6 @@ class AnswerStore:
                 f"{self.folder}: holds another study, which differs in {' and '.join(differ)}; "
                 "choose another --out, or give what it was started with"
             )
-
-    def _replace(self, path: Path, text: str) -> None:
-        try:
-            replace_file(path, text.encode())
-        except OSError as error:
-            raise cannot_write(path, error) from error
 
     def close(self) -> None:
         """Write the table whole, and let other processes use the folder."""
@@ -226,7 +220,7 @@ class AnswerStore:
         token = secrets.token_urlsafe(24)
         changed = {**entry, "visits": [*entry["visits"], _digest(token)]}
         raters = {**self._raters, rater: changed}
-        self._replace(self.folder / RATERS, json.dumps(raters, indent=1))
+        write_file(self.folder / RATERS, json.dumps(raters, indent=1).encode(), sync=True)
         self._raters = raters
         return token, fresh
 
@@ -291,7 +285,7 @@ class AnswerStore:
         ]
         ordered = [{key: line[key] for key in _COLUMNS} for line in lines]
         if ordered:
-            self._replace(self.folder / TABLE, table_csv(ordered))
+            write_file(self.folder / TABLE, table_csv(ordered).encode(), sync=True)
         now = time.monotonic()
         self._table_due = now + _PAUSE * (now - started)
 

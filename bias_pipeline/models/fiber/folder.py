@@ -131,11 +131,6 @@ def find_fiber(folder: str | None, weights: str | None = None) -> Pretrained:
     return Pretrained(str(folder), files[0].parent, KIND, digests)
 
 
-def fiber_checkpoint_of(model: Pretrained) -> Path:
-    """The file of weights of a model from :func:`find_fiber`."""
-    return model.folder / next(iter(model.files))
-
-
 def read_tokenizer(model: Pretrained) -> Tokenizer:
     """RoBERTa's: pairs of bytes, ``<s>`` before a text and ``</s>`` behind it.
 

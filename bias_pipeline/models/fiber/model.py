@@ -28,11 +28,10 @@ from bias_pipeline.models.fiber.folder import (
     TEXT_HEAD,
     FiberSize,
     Head,
-    fiber_checkpoint_of,
     read_tokenizer,
 )
 from bias_pipeline.models.fiber.net import Begun, FiberNet
-from bias_pipeline.models.pretrained import Pretrained
+from bias_pipeline.models.pretrained import Pretrained, checkpoint_of
 from bias_pipeline.models.two_modes import TwoModeNet
 from bias_pipeline.models.weight_files import check_fit, read_numbers, renamed
 
@@ -259,7 +258,7 @@ class FiberModel(TwoModeNet):
     ) -> None:
         super().__init__(model.name, device)
         self._tokenizer = read_tokenizer(model)
-        self._net = read_fiber(fiber_checkpoint_of(model), side, head).to(device)
+        self._net = read_fiber(checkpoint_of(model), side, head).to(device)
         size = self._net.size
         most = size.n_places - PADDING - 1
         if not _WORDLESS < longest <= most:
