@@ -58,7 +58,7 @@ def test_an_answer_is_in_the_log_at_once_and_then_in_the_table(store):
 def test_many_answers_are_stored_in_time_that_grows_with_their_number(store, monkeypatch):
     """So the table, which is written whole, is not written for each of them."""
     written = []
-    monkeypatch.setattr(store, "_replace", lambda *file: written.append(file))
+    monkeypatch.setattr("bias_pipeline.web.study.write_file", lambda *a, sync: written.append(a))
     monkeypatch.setattr("bias_pipeline.web.study._PAUSE", 1000)
     for rater in range(50):
         store.put(f"r{rater}", "1", "yes", None)

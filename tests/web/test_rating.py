@@ -202,7 +202,7 @@ def test_a_full_disk_is_said_and_the_answer_can_be_given_again(visit, store, mon
 
 def test_a_full_disk_lets_nobody_begin(visit, store, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr("bias_pipeline.web.study.replace_file", full)
+        patched.setattr("bias_pipeline.io.files.replace_file", full)
         visitor = visit()
         assert visitor.join("anna") == 507
     assert "You cannot begin now" in visitor.page.text
