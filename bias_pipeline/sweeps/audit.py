@@ -176,8 +176,11 @@ def _labelled(cells: Cells) -> dict[str, Corpus]:
 
 
 def _group_sizes(corpus: Corpus, attribute: str) -> str:
-    sizes = corpus.groupings[attribute].sizes
-    return ", ".join(f"{size} {name}" for name, size in sizes.items())
+    """How many images each group has, and how many are of none, by their labels."""
+    grouping = corpus.groupings[attribute]
+    sizes = ", ".join(f"{size} {name}" for name, size in grouping.sizes.items())
+    others = ", ".join(f"{n} {label or '(empty)'!r}" for label, n in grouping.strata.items() if n)
+    return f"{sizes} (labels of no group: {others})" if others else sizes
 
 
 def _check_labelled(

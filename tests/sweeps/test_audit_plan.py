@@ -1,14 +1,16 @@
 """What an audit plans: more metrics in more time, the same for an attribute whatever the others."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
 from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.errors import NotApplicableError, SweepError
+from bias_pipeline.errors import NotApplicableError, SweepError, UsageError
 from bias_pipeline.sweeps import audit as auditing
 from bias_pipeline.sweeps.audit import plan_for
 
@@ -76,3 +78,23 @@ def test_where_cells_failed_it_is_not_said_that_no_metric_applies(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SweepError, match="cells failed for the reasons above"):
         auditing.audited(Failing(("gender",)))
+
+
+def test_too_small_groups_are_named_with_the_labels_of_no_group(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    labels = "".join(f"{n},{'Male' if n % 2 else 'Female'}\n" for n in range(40))
+    Path("labels.csv").write_text(f"id,bb_gender\n{labels}")
+    Path("mine.json").write_text(
+        json.dumps([{"image_id": n, "caption": "a person sits"} for n in range(40)])
+    )
+    files = ["dataset=coco", "captioner=mine.json", "dataset.attributes=labels.csv"]
+
+    class TakenOut(Columns):
+        def corpus(self, attribute: str) -> Corpus:
+            if attribute not in self.attributes:
+                raise NotApplicableError("no such column")
+            return cell([*files, "dataset.label_map={Male: Unsure}"]).corpus()
+
+    sizes = r"gender: 0 male, 20 female \(labels of no group: 20 'Male'\)"
+    with pytest.raises(UsageError, match=sizes):
+        auditing.planned(TakenOut(("gender",)))
