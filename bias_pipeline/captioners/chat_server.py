@@ -377,7 +377,7 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
     if any(sign in words.lower() for sign in _BLIND):
         blind = UsageError(
             f"{server.url}: the model {server.model!r} takes no pictures ({words}); serve one that "
-            "does (llama.cpp: with --mmproj)"
+            "does (llama.cpp: with its mmproj file)"
         )
         return Fault(words, blind, status=status)
     if code == "insufficient_quota":
