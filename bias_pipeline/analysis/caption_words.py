@@ -24,6 +24,8 @@ from bias_pipeline.text.contextual import ENOUGH, ContextualAlignment, distance_
 from bias_pipeline.text.mentions import Listed, listed_words
 from bias_pipeline.text.tokenize import Tokenize
 
+MOST_UNMASKED, MOST_FOLLOWING = 40, 10  # words that are printed
+
 
 @dataclass(frozen=True)
 class UnmaskedWord:
@@ -70,22 +72,19 @@ def _survivor(
 
 
 def print_unmasked_words(
-    corpus: Corpus,
-    attribute: Attribute,
-    masking: Callable[[Corpus], Corpus],
-    *,
-    most: int = 40,
+    corpus: Corpus, attribute: Attribute, masking: Callable[[Corpus], Corpus]
 ) -> None:
-    """Print the table of :func:`unmasked_words`."""
+    """Print the table of :func:`unmasked_words`, its first lines."""
     names = corpus.groupings[attribute.name].names
     remaining: Sequence[UnmaskedWord] = unmasked_words(corpus, attribute, masking)
     lines = [
         [s.side, s.word, s.names, str(s.captions), *(f"{100 * s.shares[g]:.0f} %" for g in names)]
-        for s in remaining[:most]
+        for s in remaining[:MOST_UNMASKED]
     ]
     print_out(f"Words of {attribute.name} that masking leaves in")
     print_table(["side", "word", "names", "captions", *names], lines, keys=3)
-    print_out(f"{len(remaining)} words are left; {max(len(remaining) - most, 0)} are not shown")
+    hidden = max(len(remaining) - MOST_UNMASKED, 0)
+    print_out(f"{len(remaining)} words are left; {hidden} are not shown")
 
 
 END = "(end)"
@@ -146,12 +145,12 @@ def _following(listed: Listed) -> Counter[str]:
     return Counter({END: int(ends.sum())} if ends.any() else {}) + Counter(words)
 
 
-def print_collocations(corpus: Corpus, attribute: Attribute, *, most: int = 10) -> None:
-    """Print :func:`collocations`, with at most ``most`` following words."""
+def print_collocations(corpus: Corpus, attribute: Attribute) -> None:
+    """Print :func:`collocations`, with the most frequent following words."""
     lines = []
     for result in collocations(corpus, attribute):
         counts = map(str, (result.captions, result.holding, result.naming))
-        follow = ", ".join(f"{word} {count}" for word, count in result.following[:most])
+        follow = ", ".join(f"{word} {count}" for word, count in result.following[:MOST_FOLLOWING])
         lines.append([result.side, result.attribute, *counts, follow])
     print_out("Words that follow the words of an attribute's list")
     header = ["side", "words of", "captions", "with a word", "name a group", "most frequent next"]

@@ -173,13 +173,13 @@ def outcome_shares(view: CorpusView, side: str, images: BoolArray) -> sparse.csr
     return sparse.csr_array(weights @ counts)
 
 
-def assumed(view: CorpusView, most: int = MOST_EXAMPLES) -> list[dict[str, object]]:
-    """Captions of the model that name one group that annotators could not see.
+def assumed(view: CorpusView) -> list[dict[str, object]]:
+    """Captions of the model that name one group that annotators could not see; a few examples.
+
+    They are drawn by a hash of their images' ids, so any order of the input gives the same.
 
     Args:
         view: what captions say.
-        most: how many; they are drawn by a hash of their images' ids, so any order of the input
-            gives the same.
     """
     captions, named = view.corpus.side("model"), view.named("model")
     assuming = np.flatnonzero(view.unsure[captions.image_rows] & (named >= 0))
@@ -191,7 +191,7 @@ def assumed(view: CorpusView, most: int = MOST_EXAMPLES) -> list[dict[str, objec
             "caption": captions.text(i),
             "assuming": len(assuming),
         }
-        for i in assuming[np.argsort(keys, kind="stable")[:most]].tolist()
+        for i in assuming[np.argsort(keys, kind="stable")[:MOST_EXAMPLES]].tolist()
     ]
 
 

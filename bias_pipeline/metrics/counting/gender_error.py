@@ -145,18 +145,19 @@ class GenderError(CountingMetric):
         return {"misnamed": lines} if lines else {}
 
 
-def misnamed(view: CorpusView, most: int = MOST_EXAMPLES) -> list[dict[str, object]]:
-    """Captions of the model that name another group than the labelled one.
+def misnamed(view: CorpusView) -> list[dict[str, object]]:
+    """Captions of the model that name another group than the labelled one; a few examples.
+
+    They are drawn by a hash of their images' ids, so any order of the input gives the same.
 
     Args:
         view: what captions say.
-        most: how many; they are drawn by a hash of their images' ids, so any order of the input
-            gives the same.
     """
     captions, named = view.corpus.side("model"), view.named("model")
     labelled = view.codes[captions.image_rows]
     wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
-    chosen = wrong[np.argsort(view.corpus.keys[captions.image_rows[wrong]], kind="stable")[:most]]
+    keys = view.corpus.keys[captions.image_rows[wrong]]
+    chosen = wrong[np.argsort(keys, kind="stable")[:MOST_EXAMPLES]]
     return [
         {
             "image_id": view.corpus.ids[captions.image_rows[i]],

@@ -17,6 +17,7 @@ from scipy import sparse
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.captions import ranges
 from bias_pipeline.metrics.functional.counts import Counts, nanmean, share
+from bias_pipeline.metrics.functional.groups import group_shares
 
 Tie = Literal["zero", "negative"]
 Denominator = Literal["images", "named"]
@@ -136,7 +137,8 @@ def mals_tasks(
         (..., T) in [-1, 1], NaN where the task is absent from labels or predictions (0/0).
     """
     of_labels = training or counts
-    before, after = _shares(of_labels.labels), _shares(predicted_pairs(counts, predictions))
+    before = group_shares(of_labels.labels)
+    after = group_shares(predicted_pairs(counts, predictions))
     change = after - before
     total: Float64Array = np.where(leaning(of_labels), change, 0.0).sum(axis=-2)
     return np.where(np.isnan(change).any(axis=-2), np.nan, total)
@@ -214,11 +216,6 @@ def of_task(counts: Counts, denominator: str) -> Float64Array:
         return counts.tasks
     named: Float64Array = counts.group_given_task.sum(axis=-2)
     return named
-
-
-def _shares(pairs: Float64Array) -> Float64Array:
-    """(..., K, T) share of each group among the observations of a task."""
-    return share(pairs, pairs.sum(axis=-2, keepdims=True))
 
 
 def multi_pairs(
