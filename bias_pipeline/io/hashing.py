@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -133,18 +133,11 @@ def poisson_counts(keys: UIntArray, resamplings: range, seed: int) -> Float64Arr
     """
     numbers = np.array(resamplings, np.uint64)[:, None]
     counts = np.empty((len(numbers), len(keys)))
-    for lines, images in _blocks(*counts.shape):
-        words = random_words("resample", seed, keys[images], numbers[lines])
-        counts[lines, images] = poisson(words)
+    together = max(1, _BLOCK // len(keys))
+    for first in range(0, len(numbers), together):
+        lines = slice(first, first + together)
+        counts[lines] = poisson(random_words("resample", seed, keys, numbers[lines]))
     return counts
-
-
-def _blocks(n_lines: int, n_columns: int) -> Iterator[tuple[slice, slice]]:
-    """Parts of a matrix of at most ``_BLOCK`` numbers: whole lines, or parts of one line."""
-    n_together = max(1, _BLOCK // n_columns)
-    for line in range(0, n_lines, n_together):
-        for column in range(0, n_columns, _BLOCK):
-            yield slice(line, line + n_together), slice(column, column + _BLOCK)
 
 
 def _inverted(high: npt.NDArray[np.uint32]) -> npt.NDArray[np.intp]:
