@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
-from bias_pipeline.analysis.gate import Comparison, check_margins, compared
+from bias_pipeline.analysis.gate import Comparison, check_margin, compared
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.config.compose import CellConfig, read_corpus
 from bias_pipeline.config.presets import preset
@@ -45,6 +45,7 @@ from bias_pipeline.sweeps.job import load_or_run
 if TYPE_CHECKING:
     from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.datasets.memory import Captions, Labels, Objects
+    from bias_pipeline.metrics.base import Metric
 
 Settings = Mapping[str, Any]
 
@@ -199,9 +200,10 @@ def compare(
             "compare: captions need labels and two names that differ, compare(a, b, labels)"
         )
     metrics = [metric] if isinstance(metric, str) else metric
-    check_margins(margin, metrics)
     both = dict(zip(names, (a, b), strict=True))
     with _desk(both, labels, human, objects, out, settings) as desk:
+        for name in metrics if margin is not None else ():
+            check_margin(margin, desk.metric(name))
         results, skipped = desk.compared(metrics)
     return compared(results, margin=margin, limits=limits, skipped=skipped)
 
@@ -335,6 +337,11 @@ class _InMemoryRunner:
         if not with_errors or attribute in with_errors:
             return {"attribute": attribute}
         return {"attribute": attribute, "dataset": {**dataset, "label_noise": None}}
+
+    def metric(self, name: str) -> Metric:
+        """A metric under the settings."""
+        metric: Metric = self._cell(next(iter(self.files)), metric=name).build("metric")
+        return metric
 
     def run(self, captioner: str, **chosen: object) -> Result:
         """The result of a cell, with its draws."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bias_pipeline.corpus.corpus import BLANK_WARNING
 from bias_pipeline.metrics.base import EvidenceRule
 from bias_pipeline.metrics.value_names import sibling_name
-from bias_pipeline.results.rows import Result, Row, mapping_in
+from bias_pipeline.results.rows import Result, Row, mapping_in, number_or_nan
 
 COVERAGE = 0.5
 NO_RULE = "it changes when captions say more or less, even without bias"
@@ -203,8 +203,3 @@ def _unlike(
             ending = wording.format(other_value).partition(" ")[2]
             return f"{one} {wording.format(value)} and {two} {ending}"
     return ""
-
-
-def number_or_nan(value: object) -> float:
-    """A number of a manifest, NaN for anything else."""
-    return float(value) if isinstance(value, int | float) else math.nan

@@ -7,7 +7,7 @@ change when a captioner says more or less. A decision uses only readings that do
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,7 @@ from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.analysis.power import detectable
 from bias_pipeline.analysis.verdict import JUDGED
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
-from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
-from bias_pipeline.metrics.catalogue import info_of
+from bias_pipeline.metrics.base import HEADLINES, EvidenceRule, Metric
 from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.bootstrap import Draws, Estimate
@@ -211,7 +210,7 @@ def _decision(
     level: float,
     limits: Limits,
 ) -> Decision:
-    _check_margin(margin, first, headline)
+    _check_margin_of(margin, first, headline)
     reading = conclusion_checks.evidence_rules(first).get(headline)
     pair = (first, other)
     part = reading.part if reading else headline
@@ -254,15 +253,13 @@ def _row(result: Result, part: str) -> Row | None:
     return next((row for row in result.rows if row.part == part), None)
 
 
-def check_margins(margin: float | None, metrics: Iterable[str]) -> None:
+def check_margin(margin: float | None, metric: Metric) -> None:
     """Refuse, before anything is computed, a margin that no difference of a metric can reach."""
-    for metric in metrics:
-        if info := info_of(metric):
-            _check_reach(margin, metric, *info.range)
+    _check_reach(margin, metric.info.name, *metric.headline_range)
 
 
-def _check_margin(margin: float | None, result: Result, headline: str) -> None:
-    """Refuse a margin that no difference can reach."""
+def _check_margin_of(margin: float | None, result: Result, headline: str) -> None:
+    """Refuse a margin that no difference of a stored headline can reach."""
     bounds = mapping_in(result.manifest, "metric", "range").get(headline)
     if isinstance(bounds, Sequence) and None not in bounds:
         _check_reach(margin, result.rows[0].metric, *map(float, bounds))

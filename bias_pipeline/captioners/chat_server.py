@@ -255,7 +255,7 @@ def _plain(text: str) -> str:
 _SHOWN = 160  # characters of a server's words
 # How servers say that a model takes no pictures, in any status: llama.cpp, vLLM, routers. A type of
 # image may be one that they do not support.
-_BLIND = (
+_NO_PICTURES = (
     "mmproj", "image input is not supported", "is not a multimodal model", "at most 0 image",
     "not support images", "support image input", "not support vision",
 )  # fmt: skip
@@ -374,7 +374,7 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
         place = response.headers.get("location", "")
         moved = UsageError(f"{server.url} redirects to another address: {redacted(place)}; name it")
         return Fault(words, moved if status < 400 else None, status=status, doubts=True)
-    if any(sign in words.lower() for sign in _BLIND):
+    if any(sign in words.lower() for sign in _NO_PICTURES):
         blind = UsageError(
             f"{server.url}: the model {server.model!r} takes no pictures ({words}); serve one that "
             "does (llama.cpp: with its mmproj file)"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis import baseline
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
-from bias_pipeline.analysis.gate import Comparison, check_margins, compared
+from bias_pipeline.analysis.gate import Comparison, check_margin, compared
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
 from bias_pipeline.config.compose import cell
@@ -73,13 +73,11 @@ def compare_command(words: Sequence[str]) -> int:
             f"{len(set(names))}"
         )
     check_places(options.json, options.junit)
-    metrics = [
-        value for word in rest if word.startswith("metric=") for value in override_values(word)
-    ]
-    check_margins(options.margin, metrics or ["lic"])
     earlier = baseline.read(options.baseline) if options.baseline else None
     folders = [_folder(name) for name in names]
-    results, skipped = (_stored(folders), {}) if all(folders) else _computed(names, rest)
+    results, skipped = (
+        (_stored(folders), {}) if all(folders) else _computed(names, rest, options.margin)
+    )
     first = [r for r in results if r.rows[0].captioner == results[0].rows[0].captioner]
     if earlier:
         others, passed_over = baseline.compare_to_baseline(first, earlier)
@@ -195,12 +193,14 @@ def _stored(folders: Sequence[Path | None]) -> list[Result]:
     return results
 
 
-def _computed(names: Sequence[str], rest: Sequence[str]) -> tuple[list[Result], Mapping[str, str]]:
+def _computed(
+    names: Sequence[str], rest: Sequence[str], margin: float | None
+) -> tuple[list[Result], Mapping[str, str]]:
     """The results, and why cells were skipped; reads all captioners before anything runs."""
     from bias_pipeline.sweeps import launch
 
     try:
-        _check(names, rest)
+        _check(names, rest, margin)
     except UsageError:
         for name in names:
             if runs := sorted(Path(name).glob("*/result.json")):
@@ -230,12 +230,15 @@ def _beside(first: str, finished: SweepOutcome) -> list[Result]:
     return [result for _, cell, result in ordered if cell in of_first]
 
 
-def _check(names: Sequence[str], rest: Sequence[str]) -> None:
-    """Read every captioner's corpus."""
+def _check(names: Sequence[str], rest: Sequence[str], margin: float | None) -> None:
+    """Check the margin, and read every captioner's corpus."""
     name_by_digest: dict[str, str] = {}
     for chosen in _single(rest):
         for name in names:
-            digest = cell([*chosen, f"captioner={quoted(name)}"]).corpus().digest
+            config = cell([*chosen, f"captioner={quoted(name)}"])
+            if margin is not None:
+                check_margin(margin, config.build("metric"))
+            digest = config.corpus().digest
             if name_by_digest.setdefault(digest, name) != name:
                 raise DataError(
                     f"{name_by_digest[digest]} and {name} have the same captions; there is nothing "

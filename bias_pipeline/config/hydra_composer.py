@@ -31,8 +31,8 @@ from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
 from bias_pipeline.config.overrides import (
     CHOICE,
     choices_with,
-    key_of,
     refused_choice,
+    refused_key,
     representative_overrides,
     unreadable,
 )
@@ -156,7 +156,7 @@ class Loader(ConfigLoaderImpl):
             raise
         except HydraException as error:  # some of them are OSErrors too
             _check_launcher(str(error))
-            reason = self._unknown_key(key_of(str(error)), overrides)
+            reason = self._unknown_key(refused_key(str(error)), overrides)
             raise UsageError(reason or composition_message(error)) from error
         except OSError as error:
             place = error.filename or "the working folder"

@@ -103,7 +103,7 @@ def refused_choice(message: str) -> str:
     return f"{group}={name} is unknown; {did_you_mean(name, known.split())}"
 
 
-def key_of(message: str) -> str:
+def refused_key(message: str) -> str:
     """The key that Hydra could not set; empty if its message is about something else."""
     return message.partition("Could not override '")[2].partition("'")[0]
 

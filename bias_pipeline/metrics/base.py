@@ -277,6 +277,11 @@ class Metric(Configurable, ABC):
         grouping = corpus.groupings[self.attribute.name]
         return grouping.unsure if self.info.images == UNSURE else grouping.labelled
 
+    @property
+    def headline_range(self) -> tuple[float, float]:
+        """The lowest and highest possible headline under these settings."""
+        return self.info.range
+
     def require(self) -> None:
         """Check before any data are read that everything else that it needs is installed.
 

@@ -6,12 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bias_pipeline.analysis.conclusion_checks import (
-    LIMITS,
-    Limits,
-    caption_statistics_of,
-    number_or_nan,
-)
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, caption_statistics_of
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import LABELLED
@@ -33,7 +28,7 @@ from bias_pipeline.report.verdict_sentences import (
     join_sentences,
     one_direction,
 )
-from bias_pipeline.results.rows import Result, Row, mapping_in
+from bias_pipeline.results.rows import Result, Row, mapping_in, number_or_nan
 
 
 @dataclass(frozen=True)

@@ -134,6 +134,11 @@ def mapping_in(record: Mapping[str, object], *keys: str) -> Mapping[str, Any]:
     return node if isinstance(node, Mapping) else {}
 
 
+def number_or_nan(value: object) -> float:
+    """A number of a manifest, NaN for anything else."""
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
 def direction_in(result: Result) -> str:
     """How a metric's headlines are read, such as "lower is fairer"; empty if it does not say."""
     return str(mapping_in(result.manifest, "metric").get("direction", ""))

@@ -210,22 +210,25 @@ class Bootstrap(Configurable):
         Args:
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
         """
-        batch = max(1, _BATCH_BYTES // (8 * len(keys)))
-        several = len(keys) * self.resamples <= _MOST_STORED
-        stored = _stored_counts(keys.tobytes(), self.resamples, self.seed) if several else None
-        for start in range(0, self.resamples, batch):
-            stop = min(start + batch, self.resamples)
-            if stored is None:
-                yield poisson_counts(keys, range(start, stop), self.seed)
-            else:
-                yield stored[start:stop].astype(np.float64)
+        if len(keys) * self.resamples > _MOST_STORED:
+            yield from _drawn_counts(keys, self.resamples, self.seed)
+        else:
+            for counts in _stored_counts(keys.tobytes(), self.resamples, self.seed):
+                yield counts.astype(np.float64)
 
 
 @lru_cache(maxsize=4)
-def _stored_counts(keys: bytes, resamples: int, seed: int) -> npt.NDArray[np.uint8]:
-    """(B, I) how often each image counts; most estimates of a run are of the same images."""
-    counts = poisson_counts(np.frombuffer(keys, np.uint64), range(resamples), seed)
-    return counts.astype(np.uint8)
+def _stored_counts(keys: bytes, resamples: int, seed: int) -> tuple[npt.NDArray[np.uint8], ...]:
+    """The batches of :func:`_drawn_counts`; most estimates of a run are of the same images."""
+    drawn = _drawn_counts(np.frombuffer(keys, np.uint64), resamples, seed)
+    return tuple(counts.astype(np.uint8) for counts in drawn)
+
+
+def _drawn_counts(keys: UIntArray, resamples: int, seed: int) -> Iterator[Float64Array]:
+    """(b, I) how often each image counts, batch by batch."""
+    batch = max(1, _BATCH_BYTES // (8 * len(keys)))
+    for start in range(0, resamples, batch):
+        yield poisson_counts(keys, range(start, min(start + batch, resamples)), seed)
 
 
 def summary(draws: Draws, level: float = 0.95) -> Estimate:

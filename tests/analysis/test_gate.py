@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
-from bias_pipeline.analysis.gate import Decision, compared, decisions
+from bias_pipeline.analysis.gate import Decision, check_margin, compared, decisions
+from bias_pipeline.config.compose import cell as composed
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.bootstrap import Draws
@@ -171,6 +172,11 @@ def test_a_margin_that_every_difference_is_below_is_refused():
         result.manifest["metric"]["range"] = {"score": [0.0, 1.0]}
     with pytest.raises(UsageError, match="can be larger, since it lies between 0 and 1"):
         decided(one, two, margin=1.0)
+
+
+@pytest.mark.parametrize("word", ["metric.relation=ratio", "metric=gender_ratio"])
+def test_before_cells_run_no_margin_is_too_large_for_a_number_without_bounds(word):
+    check_margin(5.0, composed([word]).build("metric"))
 
 
 def test_a_difference_that_never_moves_has_no_interval():

@@ -110,6 +110,16 @@ class CaptionAttack(Metric, ABC):
         """How the sides are compared."""
         return RELATIONS[self.relation]
 
+    @property
+    def headline_range(self) -> tuple[float, float]:
+        """See the base; only fractions have bounds."""
+        return self.info.range if self._unit == "fraction" else (-math.inf, math.inf)
+
+    @property
+    def _unit(self) -> str:
+        """Of the headline."""
+        return self.scoring.unit if self.relation == "difference" else self.comparison.unit
+
     def without_intervals(self) -> Self:
         """See the base; without a learning curve too."""
         quick = super().without_intervals()
@@ -344,10 +354,9 @@ class CaptionAttack(Metric, ABC):
 
     def _compared(self, part: Part) -> Part:
         """A part with the unit, range and neutral value of the headline."""
-        difference = self.relation == "difference"
-        unit = self.scoring.unit if difference else self.comparison.unit
-        unbounded = None if unit == "fraction" else (-math.inf, math.inf)
-        return replace(part, unit=unit, range=unbounded, neutral=self.comparison.neutral)
+        return replace(
+            part, unit=self._unit, range=self.headline_range, neutral=self.comparison.neutral
+        )
 
     def _combinations(self) -> dict[PartName, Combination]:
         """Functions of (model, human) under own scoring, accuracy and LIC, in that order."""

@@ -249,8 +249,8 @@ HENDRICKS_OFFSET = 0.0005
 def group_shares(pairs: Float64Array) -> Float64Array:
     """(..., K, T) share of each group among the captions that name an object and one group.
 
-    The same of the labels of a task. With two groups the first row is the ratio to men, c(o, man) /
-    (c(o, man) + c(o, woman)). NaN where an object is named with no group.
+    Or among the images labelled with a task. With two groups the first row is the ratio to men,
+    c(o, man) / (c(o, man) + c(o, woman)). NaN where an object is named with no group.
 
     Example:
         >>> group_shares(np.array([[3.0, 0.0], [1.0, 0.0]]))[0].tolist()
