@@ -90,7 +90,7 @@ def check_ids(images: Iterable[str]) -> None:
 
 
 class BatchAnswers:
-    """Answers of a batch, as a model that describes photos.
+    """Photos to the captions in the answers of a batch.
 
     Args:
         paths: the files.
@@ -148,10 +148,6 @@ class BatchAnswers:
             fault = fault_of(path)
             raise UnreadableError(fault or NOT_YET, lasting=fault is not None)
         return self.counts.captions(image, [answers[sample] for sample in range(self._n)])
-
-    def describe(self, captions: Sequence[AnsweredCaptions]) -> Sequence[AnsweredCaptions]:
-        """The captions, as :meth:`read` gave them."""
-        return captions
 
     def sentences(self) -> list[str]:
         """The lines of a report."""

@@ -7,7 +7,6 @@ import json
 import os
 import threading
 import time
-from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
@@ -156,10 +155,6 @@ class ServedCaptioner:
             raise UnreadableError(str(error), lasting=False) from error
         except CancelledError as error:
             raise UnreadableError(NOT_YET, lasting=False) from error
-
-    def describe(self, captions: Sequence[AnsweredCaptions]) -> Sequence[AnsweredCaptions]:
-        """The captions, as :meth:`read` gave them."""
-        return captions
 
     async def _answers(self, image: str, picture: str) -> list[Answer]:
         """An answer for each caption that is wanted of a photo."""

@@ -123,23 +123,20 @@ class BlockStore:
         table = _table(self._path(ids))
         return table if table is not None and table["id"].to_pylist() == list(ids) else None
 
-    def index(self) -> dict[Path, tuple[str, ...]]:
-        """Every intact block, always in the same order, and its ids.
+    def index(self) -> dict[Path, dict[str, int]]:
+        """Every intact block, always in the same order: its ids with their stamps.
 
         A process reads a block again only if its size or time has changed.
         """
-        known = {
-            path: _ids_and_stamps(path)[0] for path in sorted(self.folder.glob("blocks/*/*.block"))
-        }
-        return {path: ids for path, ids in known.items() if ids}
+        blocks = {path: _stamps(path) for path in sorted(self.folder.glob("blocks/*/*.block"))}
+        return {path: stamps for path, stamps in blocks.items() if stamps}
 
     def stamped(self, stamp: int) -> set[str]:
         """The ids with a stamp, in all intact blocks."""
-        records = (_ids_and_stamps(path) for path in self.folder.glob("blocks/*/*.block"))
         return {
             identifier
-            for ids, stamps in records
-            for identifier, given in zip(ids, stamps, strict=True)
+            for stamps in self.index().values()
+            for identifier, given in stamps.items()
             if given == stamp
         }
 
@@ -254,24 +251,22 @@ def _table(path: Path) -> pa.Table | None:
         return None
 
 
-def _ids_and_stamps(path: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The ids of a block and their stamps, empty if it is absent or damaged."""
+def _stamps(path: Path) -> dict[str, int]:
+    """The ids of a block with their stamps, empty if it is absent or damaged."""
     try:
         status = path.stat()
     except FileNotFoundError:
-        return (), ()
+        return {}
     return _stamps_of_version(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=100_000)
-def _stamps_of_version(
-    path: Path, size: int, changed: int
-) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def _stamps_of_version(path: Path, size: int, changed: int) -> dict[str, int]:
     del size, changed  # the arguments identify a version of the file
     table = _table(path)
     if table is None:
-        return (), ()
-    return tuple(table["id"].to_pylist()), tuple(table["stamp"].to_pylist())
+        return {}
+    return dict(zip(table["id"].to_pylist(), table["stamp"].to_pylist(), strict=True))
 
 
 def _unsealed(raw: bytes) -> bytes:
@@ -325,9 +320,10 @@ def block_values(table: pa.Table) -> list[Any]:
 
 
 def vectors_of(column: Any) -> npt.NDArray[np.floating]:
-    """(N, D) a column of vectors, in their stored precision."""
+    """(N, D) the N vectors of a column, without its empty places, in their stored precision."""
     array = column.combine_chunks()
-    vectors: npt.NDArray[np.floating] = array.flatten().to_numpy().reshape(len(array), -1)
+    n_vectors = len(array) - array.null_count
+    vectors: npt.NDArray[np.floating] = array.flatten().to_numpy().reshape(n_vectors, -1)
     return vectors
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain, islice, takewhile
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.errors import BiasPipelineError, ResourceError
@@ -37,8 +37,16 @@ _SHOWN = 5  # unreadable images named in a message
 _POOL = 8  # batches from which sources of one form are put together
 
 
-class Model(Protocol):
-    """Describes sources: photos or texts.
+class Reader(Protocol):
+    """Gives the value of a photo or text as it reads it, as a server does."""
+
+    def read(self, source: Any, /) -> Any:
+        """The value of a source; called from several threads."""
+
+
+@runtime_checkable
+class Model(Reader, Protocol):
+    """Describes photos or texts in batches.
 
     What it reads may have an attribute ``form``: then only sources of one form are described
     together.
@@ -191,14 +199,14 @@ def describe_share(
     sources: Mapping[str, S],
     stamps_of: Callable[[Sequence[S]], Sequence[int]],
     store: BlockStore,
-    load: Callable[[], Model],
+    load: Callable[[], Reader | Model],
     options: Namespace,
     limit: int | None = None,
 ) -> ProgressCounts:
     """Describe the share of one task; what is finished is skipped.
 
-    If the model fails at an image in a way that ends the work, what was described until then is
-    kept before the error is raised.
+    If the work ends early (a request to stop, a failure of the model), what was described until
+    then is stored before the error is raised.
 
     Args:
         sources: image to photo or text.
@@ -209,73 +217,90 @@ def describe_share(
         limit: only the first so many images of the share, by their ids; None for all.
 
     Raises:
-        BiasPipelineError: if the model cannot be loaded or fails, or a block cannot be kept.
+        BiasPipelineError: if the model cannot be loaded or fails, or a block cannot be stored.
     """
     left = remaining(sources, stamps_of, store, options.shard, limit)
-    tally = left.tally
-    model = _HaltingModel(load()) if left.blocks else None
+    work = _Work(load(), sources) if left.blocks else None
     store.plan(list(sources))  # a run that cannot begin leaves nothing
-    if model is not None:
+    if work is not None:
         if "torch" in sys.modules:  # else the model computes nothing
             sys.modules["torch"].set_num_threads(options.threads)
         started = time.monotonic()
-        with contextlib.closing(_outcomes(model, left, sources, options)) as outcomes:
-            for ids, described in outcomes:
-                store.put(_block(ids, left.stamps, described, store.read(ids)))
-                tally.add(described)
-                signals.stop_if_requested()
-        if model.failure is not None:
-            raise model.failure
-        tally.seconds = time.monotonic() - started
-    return tally
+        open_blocks = deque(left.blocks)
+        try:
+            with contextlib.closing(work.described(left.images, options)) as described:
+                for image in described:
+                    if image == open_blocks[0][1][-1]:
+                        _put_first(open_blocks, left, work.values, store)
+                        signals.stop_if_requested()
+        finally:
+            while open_blocks:
+                _put_first(open_blocks, left, work.values, store)
+        if work.failure is not None:
+            raise work.failure
+        left.tally.seconds = time.monotonic() - started
+    return left.tally
 
 
-class _HaltingModel:
-    """Reads sources until the model fails, from several threads.
+def _put_first(
+    open_blocks: deque[tuple[Sequence[str], Sequence[str]]],
+    left: Remaining,
+    values: dict[str, Any],
+    store: BlockStore,
+) -> None:
+    """Store what was described of the first open block, if anything, and close it."""
+    ids, wanted = open_blocks[0]
+    described = {image: values[image] for image in wanted if image in values}
+    if described:
+        store.put(_block(ids, left.stamps, described, store.read(ids)))
+        left.tally.add(described)
+    for image in described:
+        del values[image]
+    open_blocks.popleft()
+
+
+class _Work:
+    """Describes sources until the model fails.
 
     Attributes:
-        model: that reads and describes them.
+        values: image to value, or why it has none, of images whose block is not stored.
         failure: the first error that ends the work.
     """
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Reader | Model, sources: Mapping[str, Any]) -> None:
+        self._model, self._sources = model, sources
+        self.values: dict[str, Any] = {}
         self.failure: BiasPipelineError | None = None
 
-    def read(self, source: Any) -> Any:
-        """A source as the model takes it, or why it cannot be read."""
+    def described(self, images: Sequence[str], options: Namespace) -> Generator[str, None, None]:
+        """Each image after its value is there, in order, until the model fails."""
+        wanted = takewhile(lambda _: self.failure is None, images)
+        reading = ahead(self._read, wanted, options.threads, 2 * options.batch)
+        with bar("images"), contextlib.closing(reading):
+            values: Iterator[Any] = track(reading, len(images))
+            if isinstance(self._model, Model):
+                values = in_batches(self._model, values, options.batch)
+            for image, value in zip(images, values, strict=False):
+                self._add(image, value)
+                yield image
+
+    def _read(self, image: str) -> Any:
+        """A source as the model takes it, or why it cannot be read; called from threads."""
+        source: Any = UnreadableError(NOT_YET, lasting=False)
         try:
             if self.failure is None:
-                return self.model.read(source)
+                source = self._model.read(self._sources[image])
         except UnreadableError as error:
-            return error
+            source = error
         except BiasPipelineError as error:
             self.failure = self.failure or error
-        return UnreadableError(NOT_YET, lasting=False)
+        if not isinstance(self._model, Model):  # an answer behind a slow one would be lost
+            self._add(image, source)
+        return source
 
-    def until_failure(self, sources: Iterable[S]) -> Iterator[S]:
-        """The sources that are still to be read."""
-        return takewhile(lambda _: self.failure is None, sources)
-
-
-def _outcomes(
-    model: _HaltingModel, left: Remaining, sources: Mapping[str, S], options: Namespace
-) -> Generator[tuple[Sequence[str], Mapping[str, Any]], None, None]:
-    """The ids of each block, and image to value or error for those that were described."""
-    images = left.images
-    wanted = model.until_failure(sources[image] for image in images)
-    reading = ahead(model.read, wanted, options.threads, 2 * options.batch)
-    with bar("images"), contextlib.closing(reading):
-        described = in_batches(model.model, track(reading, len(images)), options.batch)
-        for ids, of_block in left.blocks:
-            pairs = zip(of_block, islice(described, len(of_block)), strict=False)
-            outcomes = {image: value for image, value in pairs if not _is_not_yet(value)}
-            if outcomes:
-                yield ids, outcomes
-
-
-def _is_not_yet(outcome: Any) -> bool:
-    return isinstance(outcome, UnreadableError) and str(outcome) == NOT_YET
+    def _add(self, image: str, value: Any) -> None:
+        if not (isinstance(value, UnreadableError) and str(value) == NOT_YET):
+            self.values[image] = value
 
 
 def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:

@@ -127,10 +127,11 @@ def vectors_by_block(
         KeyError: at the end, if one is missing.
     """
     left = set(wanted)
-    for path, names in store.index().items():
-        rows = [row for row, name in enumerate(names) if name in left]
-        table = store.table(path) if rows else None
+    for path, stamps in store.index().items():
+        table = None if left.isdisjoint(stamps) else store.table(path)
         if table is not None:
+            names = table["id"].filter(table["value"].is_valid()).to_pylist()
+            rows = [row for row, name in enumerate(names) if name in left]
             block_names = [names[row] for row in rows]
             yield block_names, vectors_of(table["value"])[rows]
             left -= set(block_names)
@@ -139,8 +140,10 @@ def vectors_by_block(
 
 
 def known_names(store: BlockStore) -> set[str]:
-    """The names of all stored vectors."""
-    return {name for names in store.index().values() for name in names}
+    """The names of all stored vectors, without those that wait for the next start."""
+    return {
+        name for stamps in store.index().values() for name, stamp in stamps.items() if stamp >= 0
+    }
 
 
 def digest(text: str) -> str:

@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from PIL import Image
 
 from bias_pipeline.captioners import chat_server
 from bias_pipeline.captioners.chat_server import ChatServer
@@ -158,24 +159,42 @@ def test_a_server_that_is_started_again_goes_on_answering(ask, by_image, monkeyp
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_at_once_although_answers_are_awaited(photos, tmp_path):
-    """And what was answered before stays."""
+@pytest.mark.parametrize(
+    ("number", "code", "variables"),
+    [
+        (signal.SIGINT, 130, {}),
+        (signal.SIGTERM, 143, {}),
+        (signal.SIGUSR2, 75, {"SLURM_JOB_ID": "1"}),
+    ],
+)
+def test_a_stop_ends_at_once_although_answers_are_awaited(tmp_path, number, code, variables):
+    """And what was answered before is not asked again."""
+    (folder := tmp_path / "photos").mkdir()
+    for image in range(600):  # about nine a block
+        Image.new("RGB", (16, 12)).save(folder / f"{image}.png")
     everything = threading.Event()
 
-    def answer(body: Body) -> Reply:
-        if len(stub.requests) > 6:
+    def answer(_: Body) -> Reply:
+        if len(stub.requests) > 300:
             everything.wait()
-        return a_dog(body)
+        time.sleep(0.01)
+        return completion("a dog")
+
+    def resume(**more: str) -> subprocess.Popen[bytes]:
+        words = ("--server", stub.url, "--model", "qwen", "--out", "out", "--batch", "2")
+        return start(tmp_path, "caption", str(folder), *words, **more)
 
     with serving(answer) as stub:
-        words = ("--server", stub.url, "--model", "qwen", "--out", str(tmp_path / "out"))
-        process = start(tmp_path, "caption", str(photos), *words, "--batch", "2")
-        wait_for(lambda: len(stub.requests) > 7, seconds=120)
+        process = resume(**variables)
+        wait_for(lambda: len(stub.requests) > 301, seconds=120)
         time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 130
+        process.send_signal(number)
+        assert process.wait(timeout=20) == code
         everything.set()
-    assert len(list(tmp_path.glob("out/*/blocks/*/*.block"))) >= 1
+        stub.requests.clear()
+        stub.answer = lambda _: completion("a dog")
+        assert resume().wait(timeout=60) == 0
+    assert len(stub.requests) == 300
 
 
 def test_a_certificate_that_does_not_fit(ask, tmp_path):
