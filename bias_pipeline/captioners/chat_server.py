@@ -14,8 +14,10 @@ import random
 import ssl
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from email.utils import parsedate_to_datetime
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
@@ -25,6 +27,7 @@ from urllib.parse import urlsplit
 from bias_pipeline.corpus.image_ids import few
 from bias_pipeline.datasets.chat_answers import REFUSALS, REFUSED, Answer
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
+from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import redacted
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.vision.masking import PhotoReader
@@ -385,7 +388,7 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
         return Fault(words, spent, status=status)
     if status in _LATER or status >= 500:
         message, wait_s = f"{server.host} answers {status} ({words})", _wanted_wait(response)
-        later = f"{message} and accepts no request for {wait_s:g} s; start again after that"
+        later = f"{message} and accepts no request for {duration(wait_s)}; start again then"
         ends = ResourceError(later) if wait_s > _LONGEST_WAIT_S else None
         return Fault(message, ends, ATTEMPTS, status=status, wait_s=wait_s)
     if status == _TOO_LARGE:
@@ -407,11 +410,14 @@ def _has_reasons(detail: Any) -> bool:
 
 
 def _wanted_wait(response: Any) -> float:
-    """Seconds of ``Retry-After``, 0 if it has none or a date."""
+    """Seconds until the time of ``Retry-After``, which may be a date; 0 if it has none."""
+    wanted = response.headers.get("retry-after", "")
     try:
-        return max(0.0, float(response.headers.get("retry-after", "0")))
+        return max(0.0, float(wanted))
     except ValueError:
-        return 0.0
+        with suppress(ValueError, OverflowError):
+            return max(0.0, parsedate_to_datetime(wanted).timestamp() - time.time())
+    return 0.0
 
 
 def _detail(response: Any) -> Any:

@@ -4,6 +4,7 @@ import re
 import threading
 import time
 from collections import Counter
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -233,15 +234,26 @@ def test_requests_follow_the_rate_that_a_server_bears(ask_stub, by_image):
     assert refused[0] < 3 * N_PHOTOS
 
 
-def test_a_server_is_left_alone_as_long_as_it_wants(ask_stub):
+@pytest.mark.parametrize(
+    "wait", [lambda: "0.4", lambda: formatdate(time.time() + 1.5, usegmt=True)], ids=("s", "date")
+)
+def test_a_server_is_left_alone_as_long_as_it_wants(ask_stub, wait):
     times: list[float] = []
 
     def answer(body: Body) -> Reply:
         times.append(time.monotonic())
-        return error(429, "wait", Retry_After="0.4") if len(times) == 1 else a_dog(body)
+        return error(429, "wait", Retry_After=wait()) if len(times) == 1 else a_dog(body)
 
     ask_stub(answer, "--batch", "1", "--limit", "2")
     assert times[1] - times[0] > 0.35
+
+
+@pytest.mark.parametrize(
+    "wait", ["soon", "Fri, 99 Dec 2100", "-5", "Fri, 01 Jan 1999 00:00:00 GMT"]
+)
+def test_a_wait_that_is_none_is_not_waited_for(ask_stub, wait):
+    _, printed = ask_stub(unhelpful(error(503, "busy", Retry_After=wait)), "--limit", "4")
+    assert "2 have no result: 3, 4 (127.0.0.1 answers 503 (busy))" in printed
 
 
 # --- what is shown on the way

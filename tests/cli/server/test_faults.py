@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import threading
 import time
+from email.utils import formatdate
 
 import pytest
 from PIL import Image
@@ -31,7 +32,12 @@ def unused_port() -> int:
 @pytest.mark.parametrize(
     ("reply", "code", "message"),
     [
-        (error(429, "x", Retry_After="7200"), 5, "accepts no request for 7200 s; start again"),
+        (error(429, "x", Retry_After="7200"), 5, "accepts no request for 2.0 h; start again"),
+        (
+            error(503, "x", Retry_After=formatdate(time.time() + 7200.5, usegmt=True)),
+            5,
+            "accepts no request for 2.0 h; start again",
+        ),
         (Reply("[" * 100_000, 400), 5, "refuses the request (400: Bad Request)"),
         (Reply("<!doctype html><p>Hi</p>", kind="text/html"), 2, "answers with a web page"),
         (
@@ -40,14 +46,21 @@ def unused_port() -> int:
             "to another address: https://other.invalid/",
         ),
     ],
-    ids=["a wait of hours", "an error without end", "a page", "a server elsewhere"],
+    ids=[
+        "a wait of hours",
+        "a wait until a date",
+        "an error without end",
+        "a page",
+        "a server elsewhere",
+    ],
 )
 def test_an_answer_that_ends_the_work(ask_stub, reply, code, message):
     _, printed = ask_stub(lambda _: reply, "--limit", "1", code=code)
     assert (printed.count("\n"), message in printed) == (1, True), printed
 
 
-def test_no_server(ask):
+def test_a_server_that_never_answered_is_not_waited_for(ask, monkeypatch):
+    monkeypatch.setattr(chat_server, "FIRST_WAIT_S", 60.0)
     printed = ask(f"http://127.0.0.1:{unused_port()}/v1", code=5)
     assert (printed.count("\n"), "no server answers at http://127.0.0.1" in printed) == (1, 1)
     assert "start it, or correct --server" in printed
