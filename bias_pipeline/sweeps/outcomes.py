@@ -83,8 +83,8 @@ def conclude(
         for outcome in failed
         if outcome.get("not_applicable") and (outcome["exit_code"] in skips or (of_all and results))
     ]
-    for outcome in skipped:
-        print_out(f"skipped: {_labelled(outcome)}")
+    for line in _by_reason(skipped):
+        print_out(f"skipped: {line}")
     _print_work(results, outcomes)
     if results:
         plural = "" if len(outcomes) == 1 else "s"
@@ -189,9 +189,12 @@ def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
     ]
 
 
-def _labelled(outcome: Mapping[str, Any]) -> str:
-    """Why a job failed, after its label."""
-    return ": ".join(filter(None, (_label(outcome), str(outcome["error"]))))
+def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Why jobs failed, each reason once, after the labels of its jobs."""
+    labels: dict[str, list[str]] = {}
+    for outcome in failed:
+        labels.setdefault(str(outcome["error"]), []).append(_label(outcome))
+    return [": ".join(filter(None, (", ".join(of), reason))) for reason, of in labels.items()]
 
 
 def _label(outcome: Mapping[str, Any]) -> str:
@@ -200,8 +203,8 @@ def _label(outcome: Mapping[str, Any]) -> str:
 
 
 def _exit_code(failed: Sequence[Mapping[str, Any]], n_jobs: int, multirun: bool) -> int:
-    for outcome in failed:
-        warn(f"error: {_labelled(outcome)}")
+    for line in _by_reason(failed):
+        warn(f"error: {line}")
     if not failed:
         return 0
     if not multirun:

@@ -327,6 +327,13 @@ def test_e13_a_disk_that_fills_up_leaves_old_results_alone(ok, ends, tmp_path, m
     assert [p.read_bytes() for p in results(tmp_path)] == [before]
 
 
+def test_e13_a_reason_that_cells_share_is_printed_once(ends, monkeypatch):
+    monkeypatch.setattr("bias_pipeline.results.store._write", full)
+    printed = ends(4, *COUNTING, "metric=gender_error,gender_ratio")
+    assert "error: metric=gender_error, metric=gender_ratio: cannot write" in printed
+    assert printed.count("No space left on device") == 1
+
+
 def test_e13_a_full_cache_exits_5(ends, monkeypatch):
     monkeypatch.setattr("bias_pipeline.io.arrays.replace_file", full)
     ends(5, *SMALL)
