@@ -89,6 +89,19 @@ class CorpusView:
                 f"images are of {names} alone ({(codes >= 0).sum()})"
             )
 
+    def compared(self, images: BoolArray) -> IntArray:
+        """The groups that a largest difference is taken over: those with an image, two at least.
+
+        Args:
+            images: (N,) those that are counted.
+
+        Returns:
+            Their numbers, ascending; all groups if fewer than two have an image, so that the
+            difference is undefined.
+        """
+        present = np.unique(self.codes[images & self.labelled])
+        return present if len(present) > 1 else np.arange(len(self.groups))
+
     def of_tasks(self, single: IntArray, merged: IntArray) -> CorpusView:
         """A view without the rare tasks, or with those merged into one task.
 

@@ -157,7 +157,7 @@ class AttackRunner:
         Returns:
             Those of all seeds, then those of each share.
         """
-        self._check_tested(data)
+        check_tested(data, self.splits, self.ready.captioner)
         fewer = [with_fewer_images(self.splits, share) for share in shares]
         predictions = self.manner.predict(data, [self.splits, *fewer])
         self.trained.append(predictions[0])
@@ -200,19 +200,6 @@ class AttackRunner:
             )
         return [self.manner.shown(table, self.ready) for table in tables]
 
-    def _check_tested(self, data: LabelledCaptions) -> None:
-        """A seed without a test caption of every group has no score, and with it the metric."""
-        tested = dict.fromkeys(seeds_in(self.splits), 0)
-        for split in self.splits:
-            _, test = split.select(data.captions.image_rows, data.labels)
-            tested[split.seed] += len(test)
-        for seed, count in tested.items():
-            if not count:
-                raise NotApplicableError(
-                    f"captioner {self.ready.captioner!r}: none of {len(data.captions)} captions "
-                    f"({data.name}) can be tested with seed {seed}; score more images of each group"
-                )
-
     def _check_words(self, side: str, captions: Captions) -> None:
         special = [is_special(word) or not any(map(str.isalnum, word)) for word in captions.types]
         wordless = ~_holding(captions, ~np.array(special, bool))
@@ -229,6 +216,29 @@ class AttackRunner:
         return {
             side: float(np.mean(values)) if values else np.nan for side, values in shares.items()
         }
+
+
+def check_tested(data: LabelledCaptions, splits: Sequence[Split], captioner: str) -> None:
+    """Refuse captions of which a seed tests none: it has no score, and with it the metric.
+
+    Args:
+        data: the captions that attackers are trained on and tested on.
+        splits: of all seeds.
+        captioner: whose score it is.
+
+    Raises:
+        NotApplicableError: naming the seed.
+    """
+    groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
+    tested = dict.fromkeys(seeds_in(splits), 0)
+    for split in splits:
+        tested[split.seed] += len(split.select(data.captions.image_rows, groups)[1])
+    for seed, count in tested.items():
+        if not count:
+            raise NotApplicableError(
+                f"captioner {captioner!r}: none of {len(data.captions)} captions ({data.name}) can "
+                f"be tested with seed {seed}; score more images of each group"
+            )
 
 
 def _verbatim_share(data: LabelledCaptions, splits: Sequence[Split]) -> float:

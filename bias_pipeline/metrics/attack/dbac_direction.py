@@ -20,6 +20,7 @@ from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in, with_fewer_images
 from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.metrics.attack.attack_runner import check_tested
 from bias_pipeline.metrics.attack.extra_parts import at_equal_speech
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import least_share
@@ -398,6 +399,7 @@ class DirectionAttackers:
         for k, of_position in enumerate(captions.by_position(self.positions)):
             name = f"{one.name}:{side}:{k}"
             data = LabelledCaptions(name, of_position, one.labels, len(classes), classes)
+            check_tested(data, self.splits, one.corpus.captioner)
             predictions.append(self.settings.probe.fit_predict(data, self.splits))
         return predictions
 

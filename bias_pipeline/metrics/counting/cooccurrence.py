@@ -60,17 +60,19 @@ UNDEFINED = PartName("undefined")
 class Cooccurrence(TaskMetric):
     """Percentage-point increase of objects' skew (Seshadri et al. 2024), and related numbers.
 
-    An object's skew is how far the groups it is named with are from even: with two groups
-    |ratio to men - 1/2|. ``model`` and ``human`` are means over objects, weighted by how often
-    people name them, ``score`` is the mean increase, ``object:NAME`` the increase of one object.
-    People's captions alone decide which objects count, whatever captioner is scored. Further parts:
+    An object's skew is how far the groups it is named with are from even: half the sum over the K
+    groups of |share - 1/K|, with two groups |ratio to men - 1/2|. ``model`` and ``human`` are means
+    over objects, weighted by how often people name them, ``score`` is the mean increase,
+    ``object:NAME`` the increase of one object. People's captions alone decide which objects count,
+    whatever captioner is scored. Further parts:
 
     * ``object:NAME:model`` and ``:human``: the object's ratio to the first group, c(o, first) over
-      c(o, any one group), of all captions that a side has;
+      c(o, any one group), on all images of a side; people's captions of all positions together;
     * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019), by how much the object's share of
       all mentions with the group changes from people to captioner;
-    * ``distance:GROUP``: Hendricks et al.'s mean absolute difference of mention rates, where
-      objects in the image are known;
+    * ``distance:GROUP``: Hendricks et al.'s mean absolute difference of mention rates, on images
+      whose objects are known; a rate is captions that name group and object, in any image, per
+      image that contains the object, so it can be above 1;
     * ``undefined``: objects that the captioner never names with one group.
 
     People's skew is the mean over caption positions, as noise makes a skew larger. Works for any
@@ -233,6 +235,8 @@ class Cooccurrence(TaskMetric):
             for group in view.groups
             for task in view.tasks
         }
+        described = ValueBasis(both & view.known, range=(0.0, np.inf))
+        parts |= {PartName("distance", group=group): described for group in view.groups}
         return {**parts, UNDEFINED: sides.about(MODEL, COUNT)}
 
     def _supported(

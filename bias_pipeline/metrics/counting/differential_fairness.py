@@ -64,8 +64,8 @@ class DifferentialFairness(TaskMetric):
     and ``human`` are the epsilons, ``object:NAME`` the difference for a task,
     ``object:NAME:model`` and ``object:NAME:human`` its two sides. People's epsilon is the mean over
     caption positions, so that it uses as many captions as the captioner's. Works for any number of
-    groups. ``published`` is the score under the prior ``laplace``, as in the paper; it depends on
-    how many images there are.
+    groups; those without images are left out. ``published`` is the score under the prior
+    ``laplace``, as in the paper; it depends on how many images there are.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -118,6 +118,7 @@ class DifferentialFairness(TaskMetric):
         sides = CaptionSides.of(view, self.positions)
         n_groups, supported = len(view.groups), self._supported(view, sides)
         tasks = [view.tasks[t] for t in supported]
+        compared = {part: view.compared(images) for part, images in sides.images.items()}
 
         def table(side: str, chosen: BoolArray) -> sparse.csr_array:
             group = np.where(chosen, view.codes[view.images(side)], -1)
@@ -128,7 +129,8 @@ class DifferentialFairness(TaskMetric):
         def of(part: PartName, sums: Sums) -> tuple[Float64Array, Float64Array, Float64Array]:
             whole, single, published = [], [], []
             for table in sides.each(part, sums):
-                joint, groups = by_group(table[:, :-n_groups], n_groups), table[:, -n_groups:]
+                joint = by_group(table[:, :-n_groups], n_groups)[:, compared[part]]
+                groups = table[:, -n_groups:][:, compared[part]]
                 whole.append(differential_fairness(joint, groups, self.prior))
                 single.append(epsilons(joint, groups, self.prior))
                 published.append(differential_fairness(joint, groups, "laplace"))
@@ -177,7 +179,9 @@ class DifferentialFairness(TaskMetric):
             for position, name in enumerate(sides.keys(part)):
                 totals = np.asarray(tables[name].sum(axis=0), np.float64)
                 groups = totals[-len(view.groups) :]
-                alpha = pseudo_counts(groups, self.prior)
+                compared = view.compared(sides.images[part])
+                alpha = np.zeros_like(groups)
+                alpha[compared] = pseudo_counts(groups[compared], self.prior)
                 tasks = (len(totals) - len(groups)) // len(groups)
                 amounts = np.append(np.repeat(RESAMPLED_PRIOR * alpha, tasks), 0 * groups)
                 smoothing[name] = Smoothing(amounts, f"{captions}:{position}")

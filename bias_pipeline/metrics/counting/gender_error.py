@@ -196,7 +196,7 @@ class GroupAccuracy(CountingMetric):
     ``group:NAME`` is the share named correctly, ``incorrect:NAME`` wrongly; ``other:NAME`` is that
     of captions that name no group or several; the three sum to 1. ``divergence`` is the
     Jensen-Shannon divergence of the groups' triples in bits, ``human`` the score of people's
-    captions. Works for any number of groups.
+    captions. Works for any number of groups; those without images are left out.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -233,12 +233,18 @@ class GroupAccuracy(CountingMetric):
             side: ValueBasis(view.labelled & view.has(side), side, range=SHARE) for side in sides
         }
 
+        compared = {side: view.compared(about[side].images) for side in sides}
+
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             rates = {s: groups.rates(outcomes_of(sums[s], len(view.groups))) for s in sides}
             shares = rates["model"]
-            values = {SCORE: _gap(shares), DIVERGENCE: groups.divergence(shares)}
+            of_compared = {side: rates[side][:, compared[side]] for side in sides}
+            values = {
+                SCORE: _gap(of_compared["model"]),
+                DIVERGENCE: groups.divergence(of_compared["model"]),
+            }
             if "human" in rates:
-                values[HUMAN] = _gap(rates["human"])
+                values[HUMAN] = _gap(of_compared["human"])
             return values | {
                 PartName(outcome, group=name): shares[:, a, c]
                 for c, outcome in enumerate(_OUTCOMES)

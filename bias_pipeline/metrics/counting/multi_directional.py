@@ -48,7 +48,8 @@ class MultiDirectional(LabelledTaskMetric):
     ``t_to_a`` are means over groups and sets of the absolute change, in [0, 1]: they are above 0 by
     chance alone, and cannot show that bias shrinks. ``<direction>:signed`` is the mean with
     the sign of BA->, ``<direction>:variance`` the population variance of the changes, ``mals`` and
-    ``mals:variance`` the pair of Multi_MALS, ``<direction>:undefined`` and ``sets`` counts.
+    ``mals:variance`` the pair of Multi_MALS (without the sets that no caption with one group
+    names), ``<direction>:undefined`` and ``sets`` counts.
 
     Half of the sets of tasks are in one image or two, whose spread resampling underestimates;
     intervals of ``t_to_a`` are wider by that (:mod:`bias_pipeline.stats.shares`).
@@ -128,6 +129,7 @@ class MultiDirectional(LabelledTaskMetric):
             about=ValueBasis(sides.images),
             parts={
                 N_SETS: count,
+                MALS: ValueBasis(sides.images, range=(0.0, 2.0)),  # shares of several groups change
                 **{PartName(direction=d): headline for d in DIRECTIONS},
                 **{PartName("undefined", direction=d): count for d in DIRECTIONS},
                 **mentions_about(sides.images, "sets"),

@@ -3,8 +3,8 @@
 BA_MALS, BA-> and Multi-> compare the groups and tasks of labels with those of captions. Other
 metrics compare the captioner with people, who write several captions an image where the captioner
 writes one. Noise makes some numbers larger, such as a maximum. They are therefore computed for
-each caption position of people, from as many captions as the captioner wrote, and averaged; of an
-image with fewer captions than others, the first counts again at later positions.
+each caption position of people, from as many captions as the captioner wrote, and averaged; an
+image with fewer captions than others begins again with its first at later positions.
 """
 
 from __future__ import annotations

@@ -78,8 +78,9 @@ class Quality(CountingMetric):
     ``bleu_1`` to ``bleu_4`` have the parts ``:model``, ``:human`` and ``:score`` (of the whole set
     of captions, not a mean over captions). ``group:NAME`` is ``score`` on a group's images,
     ``group:NAME:model`` is ``model`` there; ``gap`` and ``gap:model`` are the largest of these
-    minus the smallest: a gap of ``model`` alone may only mean that the pictures of one group are
-    harder to describe. Captions are split by our tokenizer, in lower case and without punctuation.
+    minus the smallest (groups without images are left out): a gap of ``model`` alone may only mean
+    that the pictures of one group are harder to describe. Captions are split by our tokenizer, in
+    lower case and without punctuation.
 
     Values depend on the number of images, since rare words weigh more the more documents there
     are: compare ``model`` and ``human`` only on the same images. In ``score`` both sides change.
@@ -142,7 +143,9 @@ class Quality(CountingMetric):
         folds = self._folds(described, sets, documents)
         tables = {name: table for of_side in folds.values() for name, table in of_side.items()}
         values = _Values(
-            view.groups, {part: tuple(tables_of_side) for part, tables_of_side in folds.items()}
+            view.groups,
+            {part: view.compared(images) for part, images in sets.items()},
+            {part: tuple(tables_of_side) for part, tables_of_side in folds.items()},
         )
         parts = _abouts(view, sets)
         notes = [] if SCORE in parts else [_TOO_FEW]
@@ -335,6 +338,7 @@ class _Values:
     """Computes named numbers from sums."""
 
     groups: tuple[str, ...]  # the K groups
+    compared: Mapping[PartName, IntArray]  # side to the groups that its gap is taken over
     folds: Mapping[PartName, tuple[str, ...]]  # side to the names of its tables
 
     def of(self, sums: Sums) -> dict[PartName, Float64Array]:
@@ -348,18 +352,20 @@ class _Values:
             side: mean_of([_cider(table.sum(axis=1)) for table in t]) for side, t in by_side.items()
         }
         values = dict(whole) | self._bleus(by_side)
-        values |= self._of_groups(cider[MODEL], "model")
+        values |= self._of_groups(cider[MODEL], MODEL)
         if MODEL_PAIRED in whole:
             values[SCORE] = whole[MODEL_PAIRED] - whole[HUMAN_PAIRED]
-            values |= self._of_groups(cider[MODEL_PAIRED] - cider[HUMAN_PAIRED])
+            values |= self._of_groups(cider[MODEL_PAIRED] - cider[HUMAN_PAIRED], MODEL_PAIRED)
         if "meteor" in sums:
             values[METEOR] = share(sums["meteor"][:, 1], sums["meteor"][:, 0])
         return values
 
-    def _of_groups(self, values: Float64Array, side: str = "") -> dict[PartName, Float64Array]:
+    def _of_groups(self, values: Float64Array, of: PartName) -> dict[PartName, Float64Array]:
         """From (B, K) values those of each group, and the gap."""
+        side = "model" if of == MODEL else ""  # those of the pair have names without a side
         named = {PartName(group=g, side=side): values[:, a] for a, g in enumerate(self.groups)}
-        return {**named, PartName("gap", side=side): values.max(axis=-1) - values.min(axis=-1)}
+        gap = np.ptp(values[:, self.compared[of]], axis=-1)
+        return {**named, PartName("gap", side=side): gap}
 
     def _bleus(
         self, by_side: Mapping[PartName, list[Float64Array]]

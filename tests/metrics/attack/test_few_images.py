@@ -11,6 +11,8 @@ from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.regrouping import FEWEST_OF_SEVERAL, without_small_groups
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.scoring import Accuracy
 from bias_pipeline.stats.scores import ScoreTable
@@ -129,3 +131,18 @@ def of_sizes(*sizes: int) -> Corpus:
 )
 def test_small_groups_are_left_out_where_two_remain(sizes, left):
     assert without_small_groups(of_sizes(*sizes), "gender").groupings["gender"].sizes == left
+
+
+def test_dbac_refuses_captions_of_which_no_image_is_tested():
+    """People describe the first 20 of 24 images alone, and the split tests the last four."""
+    caption = "a person with a cake"
+    corpus = make_corpus(
+        [
+            Record(str(i), caption, (caption,) if i < 20 else (), {"gender": "mf"[i % 2]})
+            for i in range(24)
+        ]
+    )
+    rows, none = np.arange(24), np.empty(0, np.int64)
+    split = Split(0, rows[:20], rows[20:], none, balanced=False)
+    with pytest.raises(NotApplicableError, match="can be tested with seed 0"):
+        compose.cell(["metric=dbac"]).build("metric").compute(corpus, splits=[split])
