@@ -39,6 +39,7 @@ from bias_pipeline.results.store import ResultStore
 
 if TYPE_CHECKING:
     from bias_pipeline.report.page import Report
+    from bias_pipeline.sweeps.launch import SweepRequest
     from bias_pipeline.sweeps.outcomes import SweepOutcome
 
 
@@ -231,14 +232,16 @@ def _beside(first: str, finished: SweepOutcome) -> list[Result]:
 
 
 def _check(names: Sequence[str], rest: Sequence[str], margin: float | None) -> None:
-    """Check the margin, and read every captioner's corpus."""
+    """Check the margin for every metric, and read every captioner's corpus."""
+    from bias_pipeline.sweeps import launch
+
     name_by_digest: dict[str, str] = {}
-    for chosen in _single(rest):
+    sweep = launch.parse_sweep(rest)
+    for config in sweep.cells if margin is not None else ():
+        check_margin(margin, config.build("metric"))
+    for chosen in _single(sweep):
         for name in names:
-            config = cell([*chosen, f"captioner={quoted(name)}"])
-            if margin is not None:
-                check_margin(margin, config.build("metric"))
-            digest = config.corpus().digest
+            digest = cell([*chosen, f"captioner={quoted(name)}"]).corpus().digest
             if name_by_digest.setdefault(digest, name) != name:
                 raise DataError(
                     f"{name_by_digest[digest]} and {name} have the same captions; there is nothing "
@@ -246,11 +249,8 @@ def _check(names: Sequence[str], rest: Sequence[str], margin: float | None) -> N
                 )
 
 
-def _single(rest: Sequence[str]) -> list[list[str]]:
+def _single(sweep: SweepRequest) -> list[list[str]]:
     """The overrides of each corpus that a sweep reads: data sets and attributes one by one."""
-    from bias_pipeline.sweeps import launch
-
-    sweep = launch.parse_sweep(rest)
     flags = [w for w in sweep.words if w not in (*sweep.options.overrides, "-m", "--multirun")]
     several = [
         word

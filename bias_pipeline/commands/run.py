@@ -139,7 +139,7 @@ def submit_command(words: Sequence[str]) -> int:
     from bias_pipeline.sweeps.launch import check_captioners
 
     sweep = _prepare(arguments.expand_flags(words))
-    check_captioners(sweep.overrides, sweep.first)
+    check_captioners(sweep.overrides, sweep.cells[0])
     _submit(sweep, [["run", *flags(), *_config_dir(sweep), *job] for job in _jobs(sweep)])
     ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
     print_out("when all jobs are done, this prints the table and runs what failed:")

@@ -101,7 +101,7 @@ def run(words: Sequence[str], *, skips: Collection[int] = ()) -> SweepOutcome:
     for override in sweep.unused:
         warn(f"note: {override} has no effect: nothing that runs here uses it")
     slurm.check_slurm(config)
-    check_captioners(overrides, sweep.first)
+    check_captioners(overrides, sweep.cells[0])
     if sweep.devices:
         os.environ[VISIBLE] = sweep.devices[0]  # helpers have the others
     check_devices(overrides, loader, config)
@@ -173,9 +173,9 @@ class SweepRequest:
     options: Namespace  # Hydra's flags
     overrides: Sequence[str]  # with `all` replaced by its values
     config: DictConfig  # of its first job
-    first: CellConfig  # its first job's cell
+    # The cell of its first job, then one for each further value of the sweep
+    cells: Sequence[CellConfig]
     loader: Loader  # composes its jobs, each once
-    networks: bool = False  # whether networks run, which use several cores by themselves
     unused: Sequence[str] = ()  # overrides without effect
 
     @property
@@ -183,7 +183,9 @@ class SweepRequest:
         """How many processes it may use, ``auto`` for one a core."""
         if self.devices:
             return len(self.devices)
-        return 1 if self.networks and self.config.processes == "auto" else self.config.processes
+        if self.config.processes == "auto" and any(cell.runs_networks for cell in self.cells):
+            return 1  # networks use several cores by themselves
+        return self.config.processes
 
     @property
     def devices(self) -> list[str]:
@@ -221,12 +223,11 @@ def parse_sweep(words: Sequence[str]) -> SweepRequest:
         representative_overrides([o])[0] if o.startswith("captioner=") else o for o in overrides
     ]
     cells = [first, *(cell_of(loader.job(chosen)) for chosen in other_overrides(named))]
-    networks = any(cell.runs_networks for cell in cells)
     unused = unused_overrides(
         options.overrides, frozenset[str]().union(*(cell.used for cell in cells))
     )
     unused += _added_in_vain(options, config, loader)
-    return SweepRequest(words, options, overrides, config, first, loader, networks, unused)
+    return SweepRequest(words, options, overrides, config, cells, loader, unused)
 
 
 def _added_in_vain(options: Namespace, config: DictConfig, loader: Loader) -> list[str]:
@@ -256,7 +257,7 @@ def _run_jobs(sweep: SweepRequest, multirun: bool) -> Sequence[Result | None]:
             return _hydra(sweep.loader, sweep.overrides, multirun)
         if multirun:
             return run_sweep(sweep.loader, sweep.overrides)
-        return [run_one(sweep.config, sweep.first)]
+        return [run_one(sweep.config, sweep.cells[0])]
     except (HydraException, OmegaConfBaseException) as error:
         raise UsageError(composition_message(error)) from error
     except OSError as error:

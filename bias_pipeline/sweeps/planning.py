@@ -38,7 +38,7 @@ class PlannedCell:
 def dry_run(words: Sequence[str]) -> int:
     """Print what a command would run; see :func:`print_plan`."""
     sweep = parse_sweep(words)
-    check_captioners(sweep.overrides, sweep.first)
+    check_captioners(sweep.overrides, sweep.cells[0])
     cells = ComposedCells(jobs_of(sweep.overrides), sweep.options)
     return print_plan([*cells], lenient=sweep.of_all)
 

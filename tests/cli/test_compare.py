@@ -48,6 +48,11 @@ def test_cells_of_different_metrics_are_not_compared(ok, ends, tmp_path):
             2,
             "margin 5: no difference of gender",
         ),
+        (
+            "faithful amplifier --margin 5 metric=gender_ratio,gender_error",
+            2,
+            "margin 5: no difference of gender_error",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_any_work(ends, tmp_path, words, code, message):
