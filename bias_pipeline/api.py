@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,8 +24,9 @@ from bias_pipeline.analysis.gate import Comparison, check_margin, compared
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.config.compose import CellConfig, read_corpus
 from bias_pipeline.config.presets import preset
+from bias_pipeline.config.python_words import in_python
 from bias_pipeline.config.targets import check_value
-from bias_pipeline.datasets.memory import caption_file, label_file, object_file
+from bias_pipeline.datasets.memory import caption_file, check_aligned, label_file, object_file
 from bias_pipeline.datasets.rating_tables import read_label_errors
 from bias_pipeline.declared import NotNegative, Positive, Share
 from bias_pipeline.errors import (
@@ -50,6 +52,17 @@ if TYPE_CHECKING:
 Settings = Mapping[str, Any]
 
 
+@contextmanager
+def _named_as_in_python() -> Iterator[None]:
+    """Errors name arguments in place of a command's options."""
+    try:
+        yield
+    except BiasPipelineError as error:
+        error.args = (in_python(str(error)),)
+        raise
+
+
+@_named_as_in_python()
 def score(
     metric: str,
     captions: Captions,
@@ -95,6 +108,7 @@ def score(
         return desk.run(captioner, metric=metric)
 
 
+@_named_as_in_python()
 def audit(
     captions: Captions,
     labels: Labels,
@@ -148,6 +162,7 @@ def audit(
     return result
 
 
+@_named_as_in_python()
 def compare(
     a: Captions | Result | Audit | Results,
     b: Captions | Result | Audit | Results,
@@ -208,6 +223,7 @@ def compare(
     return compared(results, margin=margin, limits=limits, skipped=skipped)
 
 
+@_named_as_in_python()
 def load(folder: str | Path = "outputs") -> Results:
     """All finished runs of a folder, as the commands, or ``out=``, wrote them.
 
@@ -248,6 +264,7 @@ def _desk(
         (folder / "captioner").mkdir()
         attribute = settings.get("attribute", "gender")
         unnamed = attribute if isinstance(attribute, str) else "gender"  # labels without a name
+        check_aligned({**captions, "labels": labels, "human": human, "objects": objects})
         try:
             given = {
                 "attributes": label_file(labels, folder, unnamed),
@@ -262,9 +279,16 @@ def _desk(
             dataset = {**_dataset(settings), **named}
             paths = {"outputs": str(folder if out is None else Path(out))}
             yield _InMemoryRunner({**settings, "dataset": dataset, "paths": paths}, files, folder)
-        except BiasPipelineError as error:  # the user knows nothing of temporary files
-            error.args = (str(error).replace(f"{folder}{os.sep}", ""),)
+        except BiasPipelineError as error:
+            error.args = (_without_places(str(error), folder),)
             raise
+
+
+def _without_places(message: str, folder: Path) -> str:
+    """A message with the names of arguments in place of temporary files."""
+    place = re.escape(f"{folder}{os.sep}")
+    file = rf"{place}(?:captioner/)?([\w.-]*)\.(?:csv|jsonl)(?:, line \d+)?"
+    return re.sub(place, "", re.sub(file, r"\1", message))
 
 
 def _dataset(settings: Settings) -> Mapping[str, Any]:
@@ -309,7 +333,8 @@ class _InMemoryRunner:
                     results.append(self.run(captioner, **self._of(attribute), **chosen))
                 except NotApplicableError as error:
                     words = {"attribute": attribute, "metric": metric, **settings}
-                    skipped[" ".join(f"{k}={v}" for k, v in words.items())] = str(error)
+                    cell_name = " ".join(f"{k}={v}" for k, v in words.items())
+                    skipped[cell_name] = in_python(_without_places(str(error), self.folder))
         return ScoredCells(results, skipped)
 
     def compared(self, metrics: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
@@ -323,7 +348,8 @@ class _InMemoryRunner:
             except NotApplicableError as error:
                 if isinstance(error, TooFewImagesError) and len(metrics) == 1:
                     raise  # a setting is to blame
-                skipped[f"metric={metric} captioner={captioner}"] = str(error)
+                reason = in_python(_without_places(str(error), self.folder))
+                skipped[f"metric={metric} captioner={captioner}"] = reason
         return results, skipped
 
     def noisy(self, attribute: str) -> bool:

@@ -67,6 +67,9 @@ class AbsentModelError(ResourceError):
     """Published weights that a metric needs and that are absent; ``metric=all`` skips it."""
 
 
+NAME_PEOPLES_CAPTIONS = (
+    "name a file of people's captions (dataset.captions=FILE, audit --captions FILE)"
+)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

@@ -241,7 +241,7 @@ GIVE = "captions: give a mapping of image ids, a list, a DataFrame or a file, no
     ("captions", "labels", "message"),
     [
         (["a man", "a woman"], UNEVEN, "differ in length: gender 2, race 1"),
-        (CAPTIONS, MAYBE, r"^labels.jsonl: unknown labels in 'gender': 'maybe'"),  # no folder
+        (CAPTIONS, MAYBE, r"^labels: unknown labels in 'gender': 'maybe'"),  # no folder
         (5, LABELS, GIVE),
         ({1: {"a": "b"}}, LABELS, "'caption' is absent"),
         ({1: object()}, LABELS, "is not a text, a number or a list"),

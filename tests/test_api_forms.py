@@ -122,7 +122,7 @@ def test_settings_may_be_numpy_s(seeds):
     ("settings", "message"),
     [
         ({"encoder": object}, r"encoder=<class 'object'> must be a text, a number"),
-        ({"stats": {"resamples": {50}}}, r"stats.resamples=\{50\} must be a text, a number"),
+        ({"stats": {"resamples": {50}}}, r"stats=\{'resamples': \{50\}\} must be a text, a number"),
         ({"dataset": "scenes"}, "dataset='scenes': captions and labels are the data set here"),
         ({"paths": {"outputs": "here"}}, "name the folder of results with out=FOLDER"),
     ],
@@ -233,7 +233,7 @@ def test_a_setting_that_asks_for_too_many_images_is_refused(monkeypatch):
         raise TooFewImagesError("metric.k=1000: only 4 images are retrieved from")
 
     monkeypatch.setattr(api._InMemoryRunner, "run", run)
-    with pytest.raises(TooFewImagesError, match=r"metric\.k=1000"):
+    with pytest.raises(TooFewImagesError, match=r"^k=1000"):
         bp.compare(CAPTIONS, CAPTIONS, LABELS)
 
 

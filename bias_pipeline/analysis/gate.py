@@ -23,7 +23,7 @@ from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.analysis.power import detectable
 from bias_pipeline.analysis.verdict import JUDGED
-from bias_pipeline.errors import DataError, NotApplicableError, UsageError
+from bias_pipeline.errors import NAME_PEOPLES_CAPTIONS, DataError, NotApplicableError, UsageError
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule, Metric
 from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.results.settings import label, with_settings
@@ -383,7 +383,7 @@ def compared(
         raise DataError(
             "no two of these results have a score and differ only in the captioner"
             f"{_differences(apart)}; compare cells of one metric, attribute and configuration, and "
-            "give human captions (dataset.captions=...) where the score needs them"
+            f"{NAME_PEOPLES_CAPTIONS} where the score needs them"
         )
     made = decisions(apart, draws, margin=margin, limits=limits)
     return Comparison(tables, made, namesakes, skipped)

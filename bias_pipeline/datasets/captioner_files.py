@@ -136,8 +136,8 @@ class ImageMatch:
         if lacking:
             yield self._fault(
                 path,
-                f"{len(lacking)} of {len(self.images)} labelled images are not in the file of "
-                "objects (dataset.instances), so their objects are unknown",
+                f"{len(lacking)} of {len(self.images)} labelled images are absent, so their "
+                "objects are unknown",
                 lacking,
             )
 
@@ -150,6 +150,6 @@ class ImageMatch:
         if not self.strict:
             return f"{fault}, such as {few(images)}; what fits is scored"
         raise DataError(
-            f"{path}: {fault}, such as {few(images)}; complete the file, or score what fits "
+            f"{path}: {fault}, such as {few(images)}; complete it, or score what fits "
             "with dataset.strict=false"
         )

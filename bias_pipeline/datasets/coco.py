@@ -28,7 +28,7 @@ from bias_pipeline.datasets.people import CAPTIONER
 from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Range
-from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
+from bias_pipeline.errors import NAME_PEOPLES_CAPTIONS, ResourceError, UsageError, did_you_mean
 from bias_pipeline.io.paths import safe_name
 
 T = TypeVar("T")
@@ -354,7 +354,7 @@ def _copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> t
         return ()
     return (
         "warning: people's captions are the captioner's, word for word, so nothing can differ; "
-        "name a file of people's captions (dataset.captions=FILE, audit --captions FILE)",
+        + NAME_PEOPLES_CAPTIONS,
     )
 
 

@@ -96,6 +96,32 @@ def label_file(labels: Labels, folder: Path, attribute: str) -> Path:
     )
 
 
+def check_aligned(data: Mapping[str, object]) -> None:
+    """Refuse lists that are not aligned.
+
+    Args:
+        data: argument to captions, labels or objects in any form; those without places are ignored.
+
+    Raises:
+        UsageError: with the lengths of the lists.
+
+    Example:
+        >>> check_aligned({"captions": ["a dog", "a cat"], "labels": {7: "male"}})
+    """
+    sizes = {
+        name: len(items)
+        for name, items in data.items()
+        if isinstance(items, list | tuple | np.ndarray)
+        and not any(isinstance(item, Mapping) and {*_IDS} & {*item} for item in items)
+    }
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{name} {n}" for name, n in sizes.items())
+        raise UsageError(
+            f"the lists differ in length ({listed}); give an item for each image, None where there "
+            "is none, or mappings of image ids"
+        )
+
+
 def _file(
     data: object, stem: Path, key: str, rows_of: Callable[[object, Any], Iterable[Row]]
 ) -> Path:

@@ -202,7 +202,7 @@ class CorpusView:
         if not self.has_objects:
             raise NotApplicableError(
                 f"dataset {self.corpus.dataset!r} has no objects for these images; give them with "
-                "dataset.instances=FILE (audit --objects FILE), or objects= in Python"
+                "dataset.instances=FILE (audit --objects FILE)"
             )
         objects = self.corpus.read(_objects, self._read_tasks)
         return objects if self._member is None else _any(objects @ self._member)

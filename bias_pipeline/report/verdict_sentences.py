@@ -320,7 +320,10 @@ def _unanswered(verdict: Verdict, question: str, attributes: Sequence[str]) -> I
     alone = {name: verdict.alone(question, name) for name in attributes}
     if any(alone.values()):
         values = _by_metric([one for findings in alone.values() for one in findings], _shown)
-        yield f"{values}; to compare this with people, give their captions (--captions FILE)"
+        yield (
+            f"{values}; to compare this with people, give their captions (--captions FILE, in "
+            "Python human=...)"
+        )
     unknown = [name for name, findings in alone.items() if not findings]
     if unknown:
         yield f"There is no answer on {', '.join(unknown)}"
@@ -331,7 +334,11 @@ def one_direction(verdict: Verdict, question: str) -> str:
     if {finding.headline for finding in verdict.decided(question)} != {A_TO_T}:
         return ""
     objects = any(finding.headline == T_TO_A for finding in verdict.on(question))
-    needs = "" if objects else ", which needs the images' objects (--objects FILE)"
+    needs = (
+        ""
+        if objects
+        else ", which needs the images' objects (--objects FILE, in Python objects=...)"
+    )
     return f"This is about A→T alone; nothing is known of T→A{needs}"
 
 

@@ -213,7 +213,10 @@ def _check_labelled(
         warn(f"not audited, fewer than two groups of {SMALLEST_GROUP} images: {sizes}")
     absent = [name for name in refused if name not in faults]
     if absent:
-        warn(f"not audited, no labels found: {', '.join(absent)} (--label-column names a column)")
+        warn(
+            f"not audited, no labels found: {', '.join(absent)} (--label-column names a column, in "
+            "Python dataset={'label_column': ...})"
+        )
 
 
 def read_or_refused(cells: Cells, attribute: str) -> Corpus | DataError:

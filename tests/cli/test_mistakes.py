@@ -260,7 +260,7 @@ def test_compare_takes_the_options(ends, scenes):
     [
         (MAP, None, "; gender (male "),
         (("--label-column", "sex"), 3, "--map 0=GROUP --map 1=GROUP"),
-        ((), None, "not audited, no labels found: gender (--label-column names a column)"),
+        ((), None, "not audited, no labels found: gender (--label-column names a column"),
     ],
     ids=["it takes the options", "numbers need a map", "attributes without a column"],
 )

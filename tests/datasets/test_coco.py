@@ -309,7 +309,7 @@ UNFIT = {
     "no objects": (
         INSTANCES,
         instances(58),
-        f"{INSTANCES}: 2 of 60 labelled images are not in the file of objects",
+        f"{INSTANCES}: 2 of 60 labelled images are absent, so their objects",
     ),
     "category": (INSTANCES, spoiled(instances(), 3, category_id=99), CATEGORY),
     "two captions": (MINE, [*ROWS, caption(100)], TWICE),
