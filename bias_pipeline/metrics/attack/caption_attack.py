@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.attackers.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
@@ -287,7 +287,7 @@ class CaptionAttack(Metric, ABC):
         estimate = self.stats.estimate(
             [table], combinations, corpus.keys, cross_fitted=cross_fitted
         )[name]
-        return self._scored(self._part(estimate, corpus, name.side, images, len(table.images)))
+        return self._scored(self._part(estimate, corpus, name.side, images, table.images))
 
     def _headline(self, pair: _Pair, corpus: Corpus, both: BoolArray) -> Part:
         """The comparison of the sides alone."""
@@ -295,7 +295,7 @@ class CaptionAttack(Metric, ABC):
         estimate = self.stats.estimate(
             tables, {SCORE: self.comparison.of}, corpus.keys, cross_fitted=pair.cross_fitted
         )[SCORE]
-        return self._compared(self._part(estimate, corpus, "model", both, len(tables[0].images)))
+        return self._compared(self._part(estimate, corpus, "model", both, tables[0].images))
 
     def _paired_parts(self, pair: _Pair, corpus: Corpus, both: BoolArray) -> dict[str, Part]:
         """Both sides, their comparison, and what it comes from."""
@@ -306,7 +306,7 @@ class CaptionAttack(Metric, ABC):
         for side, predictions in (("model", pair.model), ("human", pair.human)):
             estimates[PartName("ece", side=side)] = _calibration(predictions)
         parts: dict[str, Part] = {
-            name: self._part(estimate, corpus, name.side or "model", both, len(tables[0].images))
+            name: self._part(estimate, corpus, name.side or "model", both, tables[0].images)
             for name, estimate in estimates.items()
         }
         for name in (MODEL_PAIRED, HUMAN_PAIRED):
@@ -334,13 +334,13 @@ class CaptionAttack(Metric, ABC):
             )[name]
             estimates[name] = steady(estimate, self.stats.level)
         parts: dict[str, Part] = {
-            PartName(group=name): self._part(estimate, corpus, "model", images[name])
-            for name, estimate in estimates.items()
+            PartName(group=name): self._part(one, corpus, "model", images[name], sides[0].images)
+            for name, one in estimates.items()
         }
         gap = gap_of(estimates, self.stats.level)
         if gap is not None:
             two = images[gap.worst] | images[gap.best]
-            parts[GAP] = self._part(gap.estimate, corpus, "model", two)
+            parts[GAP] = self._part(gap.estimate, corpus, "model", two, sides[0].images)
         notes = [] if gap is None else [gap_sentence(self.info.name, estimates, gap)]
         compared = {name: self._compared(part) for name, part in parts.items()}
         if GAP in compared:
@@ -401,14 +401,14 @@ class CaptionAttack(Metric, ABC):
         corpus: Corpus,
         side: str,
         images: BoolArray,
-        n_tested: int | None = None,
+        tested: IntArray,
     ) -> Part:
-        """A number of some images, of which ``n_tested`` were tested; all if left out."""
+        """A number of some images; ``tested`` are the rows of those that attackers guessed."""
         grouping = corpus.groupings[self.attribute.name]
         return Part(
             estimate=estimate,
             unit="fraction",
-            n_images=int(images.sum()) if n_tested is None else n_tested,
+            n_images=int(images[tested].sum()),
             coverage=float(images.sum() / (grouping.codes >= 0).sum()),
             neutral_rate=neutral_rate(corpus.side(side), self.attribute, images),
         )

@@ -188,7 +188,7 @@ class ImageCaptioner2(CaptionAttack):
                 attack.ready.keys,
                 cross_fitted=every_image_tested(attack.splits),
             )
-            part = self._part(estimate[name], attack.ready, "model", images)
+            part = self._part(estimate[name], attack.ready, "model", images, table.images)
             parts[name] = replace(self._scored(part), neutral_rate=math.nan)  # without captions
         return parts
 

@@ -105,7 +105,7 @@ class GenderDistance(TaskMetric):
     )
 
     # Where word vectors are, see `word_vectors`: GloVe, FastText, word2vec, GN-GloVe. A name of
-    # several words has the mean of theirs
+    # several words has the mean of theirs, each of length 1
     vectors: Line = GLOVE_NAME
     # A folder or a name on the hub that gives vectors instead, if any
     sentence_encoder: Line | None = None

@@ -55,6 +55,13 @@ def test_a_blank_picture_alone_tells_nothing_and_pictures_alone_have_no_rate_of_
     assert np.isnan(score(*TINY).parts["leak:masked"].neutral_rate)
 
 
+def test_leaks_rest_on_the_images_that_attackers_were_tested_on():
+    """A hold-out split tests a fifth of the images."""
+    (item,) = (p for p in score(*TINY).predictions if p.name == "leak:masked")
+    tested = np.unique(np.concatenate([images for images, _, _ in item]))
+    assert score(*TINY).parts["leak:masked"].n_images == len(tested)
+
+
 def test_a_side_is_the_mean_probability_of_the_true_answer():
     """Equation 2, from the predictions themselves."""
     result = score(*TINY)
