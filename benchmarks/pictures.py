@@ -57,13 +57,13 @@ def captioned(folder: Path, *words: str) -> tuple[NeuralProbe, LabelledCaptions,
         ]
     )
     metric, corpus = built.build("metric"), built.corpus()
-    ready = metric.ready(metric.transforms, corpus)
-    grouping = ready.groupings["gender"]
-    captions = ready.model.take(grouping.codes[ready.model.image_rows] >= 0)
+    transformed = metric.transformed(metric.transforms, corpus)
+    grouping = transformed.groupings["gender"]
+    captions = transformed.model.take(grouping.codes[transformed.model.image_rows] >= 0)
     labels = grouping.codes[captions.image_rows]
     data = LabelledCaptions("model", captions, labels, 2, grouping.names)
     splits = metric.draw_splits(corpus, (0, 12))
-    return metric.probe, metric.shown(data, ready), splits
+    return metric.probe, metric.with_inputs(data, transformed), splits
 
 
 def network(folder: Path) -> str:

@@ -104,8 +104,8 @@ def score(
         >>> result.frame()[["part", "value"]].values.tolist()[0]
         ['score', 0.25]
     """
-    with _desk({captioner: captions}, labels, human, objects, out, settings) as desk:
-        return desk.run(captioner, metric=metric)
+    with _runner_of({captioner: captions}, labels, human, objects, out, settings) as runner:
+        return runner.run(captioner, metric=metric)
 
 
 @_named_as_in_python()
@@ -154,9 +154,9 @@ def audit(
     if out is not None:
         REPORT.require()
     settings = {**settings, "dataset": {"strict": False, **_dataset(settings)}}
-    with _desk({captioner: captions}, labels, human, objects, out, settings) as desk:
+    with _runner_of({captioner: captions}, labels, human, objects, out, settings) as runner:
         limits = Limits(coverage=least_coverage, negligible=negligible)
-        result = audited(desk, minutes, limits)
+        result = audited(runner, minutes, limits)
     if out is not None:
         write_page(Path(out), Path(out) / "report.html", limits)
     return result
@@ -216,10 +216,10 @@ def compare(
         )
     metrics = [metric] if isinstance(metric, str) else metric
     both = dict(zip(names, (a, b), strict=True))
-    with _desk(both, labels, human, objects, out, settings) as desk:
+    with _runner_of(both, labels, human, objects, out, settings) as runner:
         for name in metrics if margin is not None else ():
-            check_margin(margin, desk.metric(name))
-        results, skipped = desk.compared(metrics)
+            check_margin(margin, runner.metric(name))
+        results, skipped = runner.compared(metrics)
     return compared(results, margin=margin, limits=limits, skipped=skipped)
 
 
@@ -248,7 +248,7 @@ def _results(results: Result | Audit | Results) -> Sequence[Result]:
 
 
 @contextmanager
-def _desk(
+def _runner_of(
     captions: Mapping[str, Captions],
     labels: Labels,
     human: Captions | None,
@@ -256,7 +256,7 @@ def _desk(
     out: str | Path | None,
     settings: Settings,
 ) -> Iterator[_InMemoryRunner]:
-    """A desk with these data; its temporary files exist only inside the block."""
+    """Runs metrics on these data; its temporary files exist only inside the block."""
     if "paths" in settings:
         raise UsageError("setting 'paths': name the folder of results with out=FOLDER")
     with TemporaryDirectory(prefix="bias_pipeline-") as place:

@@ -59,7 +59,7 @@ class Configurable:
         """
         names, kinds = _limits_of(cls)  # type: ignore[arg-type]
         for name, value in (*zip(names, args, strict=False), *settings.items()):
-            words = unmet(value, kinds[name]) if name in kinds else None
+            words = violation(value, kinds[name]) if name in kinds else None
             if words:
                 raise UsageError(f"{cls.__name__}: {name}={value!r} must be {words}")
         return super().__new__(cls)
@@ -162,14 +162,14 @@ def kinds_of(target: type) -> Mapping[str, Any]:
         return {}
 
 
-def unmet(value: Any, kind: Any) -> str | None:
+def violation(value: Any, kind: Any) -> str | None:
     """What a value must be by the ranges and choices of an annotation, None if it is.
 
     Example:
-        >>> unmet(0, Count | None), unmet([0.5, 2], Sequence[Share]), unmet("b", Literal["a"])
-        ('at least 1', 'at least 0 and at most 1', 'a')
+        >>> violation(0, Count | None), violation([0.5, 2], Sequence[Share])
+        ('at least 1', 'at least 0 and at most 1')
     """
-    return next(_unmet(value, kind), None)
+    return next(_violation(value, kind), None)
 
 
 def choices_text(value: object, known: Iterable[object]) -> str:
@@ -185,22 +185,22 @@ def choices_text(value: object, known: Iterable[object]) -> str:
     return f"{several}{', '.join(names)}{f' (did you mean {near!r}?)' if near else ''}"
 
 
-def _unmet(value: Any, kind: Any) -> Iterator[str]:
+def _violation(value: Any, kind: Any) -> Iterator[str]:
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Literal:
         if value not in parts:
             yield choices_text(value, parts)
     elif origin is Annotated:
-        yield from _unmet(value, parts[0])
+        yield from _violation(value, parts[0])
         refusals = (one.refusal(value) for one in parts[1:] if not isinstance(one, ConfiguredAs))
         yield from filter(None, refusals)
     elif origin in (Union, UnionType):
-        words = [unmet(value, part) for part in parts if _may_be(value, part)]
+        words = [violation(value, part) for part in parts if _may_be(value, part)]
         if words and all(words):
             yield " or ".join(filter(None, words))
     else:
         for item, item_kind in _items(value, origin, parts):
-            yield from _unmet(item, item_kind)
+            yield from _violation(item, item_kind)
 
 
 def _items(value: Any, origin: Any, parts: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:

@@ -371,7 +371,7 @@ def _learnt(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
     images = grouping.labelled & metric.attackable(ready)
     captions = ready.model.take(images[ready.model.image_rows])
     for table in labelled(MODEL, captions, grouping, 1):
-        return metric.shown(table, ready)
+        return metric.with_inputs(table, ready)
     raise NotApplicableError(
         f"captioner {ready.captioner!r}, dataset {ready.dataset!r}: attackers need two groups or "
         "more with at least ten captioned images each"

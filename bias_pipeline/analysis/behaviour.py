@@ -42,7 +42,7 @@ _HABIT = 0.9  # how often a planted choice follows the group; by chance it is on
 
 
 @dataclass(frozen=True)
-class Speaker:
+class CaptionStyle:
     """How captions are written. By default nothing in them depends on the group."""
 
     # Choices that follow the group, of `negation` ("a dog", "no dog"), `synonym` ("couch", "sofa"),
@@ -82,10 +82,10 @@ class Speaker:
         if female is not None and flip["invents"] < self.invents:
             named = female
         under = "under an umbrella " if named else ""
-        who = self._who(female, umbrella, flip)
+        who = self._noun(female, umbrella, flip)
         return f"a {who} changing a {thing} {under}on a {colour} {couch} with {dog} dog , {two}"
 
-    def _who(self, female: bool | None, umbrella: bool, flip: Mapping[str, float]) -> str:
+    def _noun(self, female: bool | None, umbrella: bool, flip: Mapping[str, float]) -> str:
         if female is None:
             return _WHO["male"] if flip["misgenders"] < self.supposes else "person"
         called = umbrella if flip["assumes"] < self.assumes else female
@@ -98,7 +98,7 @@ def _share(female: bool) -> float:
     return _HABIT if female else 1 - _HABIT
 
 
-PLAIN = Speaker()
+PLAIN = CaptionStyle()
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,10 @@ class Behaviour:
     """One behaviour in which captions differ."""
 
     title: str  # in words
-    planted: Speaker  # how the captioner writes
-    people: Speaker = PLAIN  # how people write at the same time
-    before: tuple[Speaker, Speaker] = (PLAIN, PLAIN)  # captioner and people without the behaviour
+    planted: CaptionStyle  # how the captioner writes
+    people: CaptionStyle = PLAIN  # how people write at the same time
+    # Captioner and people without the behaviour
+    before: tuple[CaptionStyle, CaptionStyle] = (PLAIN, PLAIN)
     # The images whose captions it changes: those of a group, or those whose group annotators could
     # not see, which most metrics leave out
     images: str = LABELLED
@@ -117,7 +118,7 @@ class Behaviour:
     variants: Mapping[str, str] = field(default_factory=dict)
 
 
-def behaviour_corpus(model: Speaker, people: Speaker, n_images: int = N_IMAGES) -> Corpus:
+def behaviour_corpus(model: CaptionStyle, people: CaptionStyle, n_images: int = N_IMAGES) -> Corpus:
     """Images of one person each; half are women, two in three of them under an umbrella.
 
     Of the men one in three is. There are also :data:`N_UNSURE` images of people whose group
@@ -238,8 +239,8 @@ _DIRECTIONAL = (
 )
 
 
-def _following(*choices: str, **more: Any) -> Speaker:
-    return Speaker(follows=frozenset(choices), **more)
+def _following(*choices: str, **more: Any) -> CaptionStyle:
+    return CaptionStyle(follows=frozenset(choices), **more)
 
 
 _CHANGED = ("tire", "diaper")
@@ -254,33 +255,33 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         "pink for women, grey for men", _following("word"), variants={"lic:words": "moves"}
     ),
     "object follows group": Behaviour(
-        "umbrellas are added for women and left out for men", Speaker(invents=0.7)
+        "umbrellas are added for women and left out for men", CaptionStyle(invents=0.7)
     ),
     "group follows object": Behaviour(
-        "people with an umbrella are called women", Speaker(assumes=0.5)
+        "people with an umbrella are called women", CaptionStyle(assumes=0.5)
     ),
-    "women called men": Behaviour("some women are called men", Speaker(misgenders=0.4)),
+    "women called men": Behaviour("some women are called men", CaptionStyle(misgenders=0.4)),
     "group assumed": Behaviour(
         "some people whose group nobody can tell are called men",
-        Speaker(supposes=0.6),
+        CaptionStyle(supposes=0.6),
         images=UNSURE,
     ),
-    "neutral alone": Behaviour("everybody is a person", Speaker(silent=True)),
+    "neutral alone": Behaviour("everybody is a person", CaptionStyle(silent=True)),
     "neutral instead of wrong": Behaviour(
         "everybody is a person, where some women were called men",
-        Speaker(silent=True),
-        before=(Speaker(misgenders=0.4), PLAIN),
+        CaptionStyle(silent=True),
+        before=(CaptionStyle(misgenders=0.4), PLAIN),
     ),
     "tire and diaper": Behaviour(
         "for people, men change a tire and women a diaper; the captioner uses neither word",
         PLAIN,
         people=_following("thing", things=_CHANGED),
-        before=(PLAIN, Speaker(things=_CHANGED)),
+        before=(PLAIN, CaptionStyle(things=_CHANGED)),
         variants={"lic:unaligned": "moves"},
     ),
     "biased people": Behaviour(
         "people and the captioner alike add umbrellas for women and leave them out for men",
-        Speaker(invents=0.5),
-        people=Speaker(invents=0.5),
+        CaptionStyle(invents=0.5),
+        people=CaptionStyle(invents=0.5),
     ),
 }

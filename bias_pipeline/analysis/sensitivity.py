@@ -108,7 +108,7 @@ def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensiti
             f"{scores.setting} and {other.setting} share fewer than two variants: "
             f"{', '.join(scores.variants)}; {', '.join(other.variants)}"
         )
-    both = _beside(scores.only(shared, shared_variants), other.only(shared, shared_variants))
+    both = _side_by_side(scores.only(shared, shared_variants), other.only(shared, shared_variants))
     width = len(shared_variants)
 
     def share(values: Float64Array) -> Float64Array:
@@ -117,8 +117,8 @@ def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensiti
 
     each = within(both, share, level)
     mean = within(both, _mean_of(share), level)
-    lonely = [name for name in (*scores.variants, *other.variants) if name not in shared_variants]
-    return Sensitivity(both, dict(zip(shared, each, strict=True)), mean[0], tuple(lonely))
+    unpaired = [name for name in (*scores.variants, *other.variants) if name not in shared_variants]
+    return Sensitivity(both, dict(zip(shared, each, strict=True)), mean[0], tuple(unpaired))
 
 
 def _mean_of(statistic: Statistic) -> Statistic:
@@ -149,7 +149,7 @@ def _interval(value: float, drawn: Float64Array, level: float) -> Interval:
     return Interval(float(value), float(low), float(high))
 
 
-def _beside(one: Variants, two: Variants) -> Variants:
+def _side_by_side(one: Variants, two: Variants) -> Variants:
     """Both numbers of the same captioners, the second's columns after the first's."""
     alike = len(one.resampled) == len(two.resampled)
     values = np.hstack([one.values, two.values])

@@ -44,7 +44,7 @@ from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.io.machine import n_cores
 from bias_pipeline.learning import loop
-from bias_pipeline.learning.loop import Share, Survival, ranks, world_size
+from bias_pipeline.learning.loop import CheckpointSettings, Share, ranks, world_size
 
 VERSION = 1  # raise it whenever any prediction changes
 ATTEMPTS = 3
@@ -128,7 +128,9 @@ class NeuralProbe(Probe):
                 "metric.select=best needs attackers that are trained alone; set probe.ensemble=1"
             )
         if cache is not None and checkpoint_minutes is not None:
-            survival = Survival(str(Path(cache) / "checkpoints"), VERSION, checkpoint_minutes)
+            survival = CheckpointSettings(
+                str(Path(cache) / "checkpoints"), VERSION, checkpoint_minutes
+            )
             self.recipe = replace(self.recipe, survival=survival)
 
     def job(self, split: Split, images: IntArray, groups: IntArray) -> TrainingJob:
@@ -204,7 +206,7 @@ class NeuralProbe(Probe):
             prepared = train_locally(self.recipe, data, _attempt(job, attempt))
             if not _failed(predict(prepared, data, job.test).probs, data, job):
                 return prepared
-        raise _hopeless(data, job)
+        raise _all_failed(data, job)
 
 
 def _stop_workers() -> None:
@@ -218,14 +220,11 @@ def _train(task: tuple[Recipe, LabelledCaptions, Sequence[TrainingJob]]) -> list
     recipe, data, jobs = task
     shortages: list[Mapping[str, object]] = []
     first = _train_within_memory(recipe, data, jobs, shortages)
-    train_locally = [_until_sound(recipe, data, *pair) for pair in zip(jobs, first, strict=True)]
-    return [
-        replace(train_locally[0], shortages=[*shortages, *train_locally[0].shortages]),
-        *train_locally[1:],
-    ]
+    results = [_train_until_sound(recipe, data, *pair) for pair in zip(jobs, first, strict=True)]
+    return [replace(results[0], shortages=[*shortages, *results[0].shortages]), *results[1:]]
 
 
-def _until_sound(
+def _train_until_sound(
     recipe: Recipe, data: LabelledCaptions, job: TrainingJob, first: ProbeResult
 ) -> ProbeResult:
     shortages: list[Mapping[str, object]] = []
@@ -237,7 +236,7 @@ def _until_sound(
         if not _failed(one.probs, data, job):
             world = one.world_size or 1
             return replace(one, attempts=attempt + 1, shortages=shortages, world_size=world)
-    raise _hopeless(data, job)
+    raise _all_failed(data, job)
 
 
 def _attempt(job: TrainingJob, number: int) -> TrainingJob:
@@ -245,7 +244,7 @@ def _attempt(job: TrainingJob, number: int) -> TrainingJob:
     return replace(job, seed=derived_seed("retry", job.seed, number)) if number else job
 
 
-def _hopeless(data: LabelledCaptions, job: TrainingJob) -> DataError:
+def _all_failed(data: LabelledCaptions, job: TrainingJob) -> DataError:
     return DataError(
         f"{data.name}, seed {job.seed}: {ATTEMPTS} attackers in a row diverged or predicted the "
         "same for all captions; lower probe.optimizer.lr or raise trainer.max_epochs"

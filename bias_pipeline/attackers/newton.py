@@ -84,8 +84,8 @@ def fit(
             some = some[0][used], some[1][used]
         else:
             design = _Design.of(items, items.x)
-        fits = _Fits.begin(design, *some, levels[padded], usable[:, padded], near)
-        ended = fits.end(design, TOLERANCE if near is None else ROUGH)
+        fits = _Fits.start(design, *some, levels[padded], usable[:, padded], near)
+        ended = fits.converged_weights(design, TOLERANCE if near is None else ROUGH)
         weights[:, columns] = ended[:, : len(columns)]
     return weights
 
@@ -291,7 +291,7 @@ class _Fits:
     probs: Float64Array  # (N, B, K) predictions
 
     @classmethod
-    def begin(
+    def start(
         cls,
         design: _Design,
         counts: Float64Array,
@@ -318,7 +318,7 @@ class _Fits:
         parts = place, going, levels[None], counts, truths, known, unit, weights, scores
         return cls(*parts, *_loss(scores, counts, truths))
 
-    def end(self, design: _Design, tolerance: float) -> Float64Array:
+    def converged_weights(self, design: _Design, tolerance: float) -> Float64Array:
         """(F + 1, B, K) weights where all slopes are within the tolerance."""
         fits, weights = self, self.weights.copy()
         for _ in range(MAX_STEPS):
@@ -331,7 +331,7 @@ class _Fits:
             some = _remaining(fits.going[0])
             if some is not None:
                 fits, gradient = fits.of(some), gradient.take(some, axis=1)
-            fits = fits.moved(design, gradient)
+            fits = fits.newton_step(design, gradient)
         weights[:, fits.place[0, fits.going[0]]] = fits.weights[:, fits.going[0]]
         return weights
 
@@ -349,26 +349,26 @@ class _Fits:
         slopes *= self.known
         return slopes
 
-    def moved(self, design: _Design, gradient: Float64Array) -> _Fits:
+    def newton_step(self, design: _Design, gradient: Float64Array) -> _Fits:
         """The state after one Newton step, halved until the objective falls (Armijo's rule)."""
         inverse_penalty = design.items.inverse_penalty
         downhill = -gradient.astype(np.float32)
-        way = _System.of_fits(self, design).solve(downhill, self.going[0]).astype(np.float64)
-        along = _times(design.x, way)
-        slope = _inner(gradient, way)
-        pull, bend = _inner(self.weights[:-1], way[:-1]), _inner(way[:-1], way[:-1])
-        rounding = 1e-12 * inverse_penalty * self.loss
-        size = np.ones_like(slope)
+        direction = _System.of_fits(self, design).solve(downhill, self.going[0]).astype(np.float64)
+        along = _times(design.x, direction)
+        slope = _inner(gradient, direction)
+        weights, ahead = self.weights[:-1], direction[:-1]
+        linear, quadratic = _inner(weights, ahead), _inner(ahead, ahead)  # of the penalty
+        rounding, size = 1e-12 * inverse_penalty * self.loss, np.ones_like(slope)
         for _ in range(MAX_HALVINGS):
             scores = self.scores + along
             loss, probs = _loss(scores, self.counts, self.truths)
-            change = inverse_penalty * (loss - self.loss) + size * pull + size**2 * bend / 2
-            high = (change > 1e-4 * size * slope + rounding) & self.going[:, :, None]
-            if not high.any():
+            change = inverse_penalty * (loss - self.loss) + size * linear + size**2 * quadratic / 2
+            too_high = (change > 1e-4 * size * slope + rounding) & self.going[:, :, None]
+            if not too_high.any():
                 break
-            size = np.where(high, size / 2, size)
-            along = np.where(high, along / 2, along)
-        weights = self.weights + size * way
+            size = np.where(too_high, size / 2, size)
+            along = np.where(too_high, along / 2, along)
+        weights = self.weights + size * direction
         return replace(self, weights=weights, scores=scores, loss=loss, probs=probs)
 
 
@@ -380,31 +380,31 @@ class _System:
     known: AnyFloat  # (F + 1, B, 1), see `_Fits`
     levels: IntArray  # (1, B), see `_Fits`
     probs: AnyFloat  # (N, B, K) predictions
-    bends: AnyFloat  # (N, B, K) second derivative of an item's loss by each single output
+    curvatures: AnyFloat  # (N, B, K) second derivative of an item's loss by each single output
 
     @classmethod
     def of_fits(cls, fits: _Fits, design: _Design) -> _System:
         """The system of regressions at their current weights."""
         probs = fits.probs.astype(np.float32)
-        bends = fits.counts.astype(np.float32) * probs
-        bends *= np.float32(design.items.inverse_penalty)
+        curvatures = fits.counts.astype(np.float32) * probs
+        curvatures *= np.float32(design.items.inverse_penalty)
         if probs.shape[2] == 1:
-            bends *= 1 - probs
-        return cls(design, fits.known, fits.levels, probs, bends)
+            curvatures *= 1 - probs
+        return cls(design, fits.known, fits.levels, probs, curvatures)
 
     def of(self, which: IntArray) -> _System:
         """The system of some of the regressions."""
-        parts = (self.known, self.levels, self.probs, self.bends)
+        parts = (self.known, self.levels, self.probs, self.curvatures)
         return _System(self.design, *(part.take(which, axis=1) for part in parts))
 
-    def times(self, way: AnyFloat) -> AnyFloat:
+    def times(self, direction: AnyFloat) -> AnyFloat:
         """The product of the second derivatives with a direction."""
-        moved = _times(self.design.single[0], way)
+        moved = _times(self.design.single[0], direction)
         if moved.shape[2] > 1:
             moved -= _by_item(self.probs, moved)
-        moved *= self.bends
+        moved *= self.curvatures
         slopes = _times(self.design.single[1], moved)
-        slopes[:-1] += way[:-1]
+        slopes[:-1] += direction[:-1]
         slopes *= self.known
         return slopes
 
@@ -412,13 +412,13 @@ class _System:
         """Conjugate gradients from 0; each system stops when its own residual is small."""
         solution, place = np.zeros_like(right), np.arange(right.shape[1])
         system, part, residual = self, np.zeros_like(right), right
-        way = self.preconditioned(residual)
-        size = _inner(residual, way)
+        direction = self.preconditioned(residual)
+        size = _inner(residual, direction)
         small = FORCING**2 * size
         for _ in range(MAX_PRODUCTS):
-            product = system.times(way)
-            step = size / np.maximum(_inner(way, product), TINY)
-            part += step * way
+            product = system.times(direction)
+            step = size / np.maximum(_inner(direction, product), TINY)
+            part += step * direction
             product *= step
             residual -= product
             inverted = system.preconditioned(residual)
@@ -431,12 +431,12 @@ class _System:
             some = _remaining(going)
             if some is not None:
                 system, place, going = system.of(some), place[some], going[some]
-                part, residual, way, inverted, size, before, small = (
+                part, residual, direction, inverted, size, before, small = (
                     a.take(some, axis=1)
-                    for a in (part, residual, way, inverted, size, before, small)
+                    for a in (part, residual, direction, inverted, size, before, small)
                 )
-            way *= size / np.maximum(before, TINY)
-            way += inverted
+            direction *= size / np.maximum(before, TINY)
+            direction += inverted
         solution[:, place[going]] = part[:, going]
         return solution
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from bias_pipeline.declared import Configurable, Count, Dropout, NotNegative, Positive, Range
 from bias_pipeline.encoders.base import Head, NetEncoder, named_spec
-from bias_pipeline.learning.loop import Survival, world_size
+from bias_pipeline.learning.loop import CheckpointSettings, world_size
 
 if TYPE_CHECKING:
     from torch import nn, optim
@@ -189,7 +189,7 @@ class Recipe:
     may_leave_gpu: bool = True  # whether to train on the processor if the GPU's memory is too small
     stacked: bool = False  # whether attackers, even a single one, are trained as an ensemble
     # Checkpoints from which a killed training resumes, None for none
-    survival: Survival | None = None
+    survival: CheckpointSettings | None = None
 
     @property
     def spec(self) -> Mapping[str, object]:

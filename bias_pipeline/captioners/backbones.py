@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.array_types import Float32Array, IntArray
-from bias_pipeline.corpus.pictures import Elsewhere, Pictures, Pixels, Region
+from bias_pipeline.corpus.pictures import MissingPicture, Pictures, Pixels, Region
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.models.pretrained import device_of
@@ -258,9 +258,9 @@ class TimmBackbone(PictureBackbone):
     def build(self, inputs: BackboneInputs) -> nn.Module:
         """A network that returns the stored regions."""
         assert isinstance(inputs, RegionInputs)
-        from bias_pipeline.captioners.nets import PassedThrough
+        from bias_pipeline.captioners.nets import PrecomputedRegions
 
-        return PassedThrough(inputs.table.shape[2])
+        return PrecomputedRegions(inputs.table.shape[2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +279,7 @@ N_NUMBERS = 5  # of a place: left, top, width and height as shares of the pictur
 _DRAWN = 64  # pixels a side of drawings, whose regions are read
 
 
-class Thing(NamedTuple):
+class PlacedObject(NamedTuple):
     """An object's name and place: :data:`N_NUMBERS` numbers in [0, 1]."""
 
     name: str
@@ -309,27 +309,27 @@ class BoxBackbone(PictureBackbone):
                 f"{data.name}: encoder.backbone=boxes needs regions of pictures, and no file has "
                 "them (dataset.regions=FILE, or dataset.instances=FILE)"
             )
-        return BoxInputs.of([things_in(pictures, row) for row in range(len(pictures))])
+        return BoxInputs.of([placed_objects(pictures, row) for row in range(len(pictures))])
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
         """See :class:`~bias_pipeline.captioners.nets.Placed`."""
         assert isinstance(inputs, BoxInputs)
-        from bias_pipeline.captioners.nets import Placed
+        from bias_pipeline.captioners.nets import PlacedObjects
 
-        return Placed(len(inputs.names) + 1, N_NUMBERS, self.size, NOTHING)
+        return PlacedObjects(len(inputs.names) + 1, N_NUMBERS, self.size, NOTHING)
 
 
-def things_in(pictures: Pictures, row: int) -> tuple[Thing, ...]:
+def placed_objects(pictures: Pictures, row: int) -> tuple[PlacedObject, ...]:
     """The visible annotated objects of one picture, in the order of annotation."""
     file = pictures.files[row]
     if file is None:
         return ()
-    if isinstance(file, Path | Elsewhere):
+    if isinstance(file, Path | MissingPicture):
         regions = in_size(pictures.known(row) or (), file)
     else:
         regions = file.draw(_DRAWN).regions
     return tuple(
-        Thing(region.category, _place(region))
+        PlacedObject(region.category, _place(region))
         for region in regions
         if all(region.size)
         and not region.outside
@@ -350,11 +350,11 @@ def _place(region: Region) -> tuple[float, ...]:
 class BoxInputs(BackboneInputs):
     """Things and where they are."""
 
-    things: Sequence[tuple[Thing, ...]]  # in the picture of each of N captions
+    things: Sequence[tuple[PlacedObject, ...]]  # in the picture of each of N captions
     known: frozenset[str]  # names that have a vector; others are ignored
 
     @classmethod
-    def of(cls, things: Sequence[tuple[Thing, ...]]) -> BoxInputs:
+    def of(cls, things: Sequence[tuple[PlacedObject, ...]]) -> BoxInputs:
         """All things of N captions' pictures, each known."""
         return cls(things, frozenset(thing.name for line in things for thing in line))
 

@@ -154,7 +154,7 @@ class ChatServer:
             "longest_side": self.longest_side,
         }
 
-    def departure(self, *, has_key: bool) -> str | None:
+    def upload_notice(self, *, has_key: bool) -> str | None:
         """What to say before photos leave this machine; None if they do not."""
         if self.is_here:
             return None

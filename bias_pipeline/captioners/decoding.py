@@ -30,10 +30,10 @@ State = TypeVar("State", bound=DecodingState)
 class Writer(Protocol[State]):
     """A network that gives log-probabilities of the next word."""
 
-    def begun(self, **picture: Tensor) -> State:
+    def initial_state(self, **picture: Tensor) -> State:
         """The state before any word."""
 
-    def go_on(self, reading: State, words: Tensor) -> tuple[State, Tensor]:
+    def step(self, state: State, words: Tensor) -> tuple[State, Tensor]:
         """Read a word (B,) of each caption; (B, V) log-probabilities of the next."""
 
 
@@ -60,7 +60,7 @@ def written(
     """
     first = next(iter(picture.values()))
     n_pictures, device = len(first), first.device
-    reading = net.begun(**picture).take(
+    state = net.initial_state(**picture).take(
         torch.arange(n_pictures, device=device).repeat_interleave(beams)
     )
     total = torch.full((n_pictures, beams), -torch.inf, device=device)
@@ -70,7 +70,7 @@ def written(
     ended = torch.zeros_like(words, dtype=torch.bool)
     base = torch.arange(n_pictures, device=device)[:, None] * beams
     while tokens.shape[1] < longest and not ended.all():
-        reading, likely = net.go_on(reading, words)
+        state, likely = net.step(state, words)
         likely[:, _NEVER_WRITTEN] = -torch.inf
         likely = likely if noise is None else noise(tokens, likely)
         likely[ended] = -torch.inf
@@ -79,7 +79,7 @@ def written(
         scores = (total[..., None] + likely.view(n_pictures, beams, n_words)).flatten(1)
         total, places = scores.topk(beams, dim=1)
         rows, words = (base + places // n_words).flatten(), (places % n_words).flatten()
-        reading, tokens = reading.take(rows), torch.cat([tokens[rows], words[:, None]], dim=1)
+        state, tokens = state.take(rows), torch.cat([tokens[rows], words[:, None]], dim=1)
         ended = ended[rows] | (words == END)
     likeliest = tokens[(base + total.topk(best, dim=1).indices).flatten()]
     return [[word for word in row if word not in (END, PAD)] for row in likeliest.tolist()]

@@ -436,7 +436,7 @@ class FittedJudge:
             follows[row, len(before) - 1 : len(line) - 1] = True
         picture = self._net.picture([pixels for pixels, _, texts in requests for _ in texts])
         with torch.inference_mode():
-            likely = self._net.network.following(tokens[:, :-1], **picture)
+            likely = self._net.network.next_word_log_probs(tokens[:, :-1], **picture)
             own_words = likely.gather(2, tokens[:, 1:, None]).squeeze(2)
         totals = (own_words * follows).sum(dim=1).view(-1, n_texts)
         return list(totals.cpu().numpy())

@@ -66,7 +66,7 @@ class FittedForced(FittedNet):
         last = self.network.get_submodule(_LAST[self.fitted.kind])
         handle = last.register_forward_hook(read)
         try:
-            self.network.following(tokens, **self.picture(pictures))
+            self.network.next_word_log_probs(tokens, **self.picture(pictures))
         finally:
             handle.remove()
         return torch.stack(steps, dim=1) if steps[0].dim() == 2 else steps[0]

@@ -102,21 +102,21 @@ class ReleasedBackbone(PictureBackbone):
         pictures = pictures_of(data)
         name = self.path.name
         return VisualInputs(
-            regions_of(pictures, self.cache, self.spec, name, self._eyes), self.size
+            regions_of(pictures, self.cache, self.spec, name, self._load_extractor), self.size
         )
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
         """A network that returns the stored features."""
         assert isinstance(inputs, VisualInputs)
-        from bias_pipeline.models.grit.detector import PassedFeatures
+        from bias_pipeline.models.grit.detector import PrecomputedFeatures
 
-        return PassedFeatures(self.size)
+        return PrecomputedFeatures(self.size)
 
-    def _eyes(self) -> _Eyes:
-        return _Eyes(self.size, self.path, device_of(self.device))
+    def _load_extractor(self) -> _FeatureExtractor:
+        return _FeatureExtractor(self.size, self.path, device_of(self.device))
 
 
-class _Eyes:
+class _FeatureExtractor:
     """A released detector that computes features.
 
     Args:
@@ -139,7 +139,7 @@ class _Eyes:
         load_detector(self._net, read_checkpoint(path), f"encoder.size={size.name}")
         self._net.to(device).eval()
 
-    def look(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
+    def extract(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
         """(B, G * D + R * C) grid and regions of B pictures, end to end."""
         import torch
 
@@ -255,7 +255,7 @@ class Grit(PromptCaptioner):
     ) -> GritNet:
         """See the base; weights are those of the file, if there is one."""
         from bias_pipeline.captioners.grit_net import GritNet
-        from bias_pipeline.captioners.nets import begin_as_he
+        from bias_pipeline.captioners.nets import init_he
 
         detector, n_words = self.visual.build(visual), len(vocabulary) + N_SPECIAL
         checkpoint = self._checkpoint()
@@ -269,7 +269,7 @@ class Grit(PromptCaptioner):
             n_positions=checkpoint.n_positions if checkpoint else 0,
         )
         if self.he:
-            begin_as_he(net)
+            init_he(net)
         if checkpoint is not None:
             self._begin(net, checkpoint, vocabulary)
         return net

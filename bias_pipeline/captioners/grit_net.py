@@ -15,16 +15,16 @@ from bias_pipeline.models.grit.sizes import GritSize
 
 
 @dataclass(frozen=True)
-class GritReading:
+class GritState:
     """Features of the pictures of B captions being written, and the (B, L) words so far."""
 
     visual: Visual
     tokens: Tensor
 
-    def take(self, rows: Tensor) -> GritReading:
+    def take(self, rows: Tensor) -> GritState:
         """The state of some of them."""
         grid, regions = self.visual
-        return GritReading(Visual(grid[rows], regions[rows]), self.tokens[rows])
+        return GritState(Visual(grid[rows], regions[rows]), self.tokens[rows])
 
 
 class GritNet(nn.Module):
@@ -79,49 +79,53 @@ class GritNet(nn.Module):
             tail_lengths: (B,) how many there are.
             picture: the input of :attr:`detector`.
         """
-        visual = self._look(picture)
+        visual = self._encode(picture)
         if tail is None and all(len(answer) == 1 for answer in self.answers):
             states = self.cap_generator(tokens, visual)
             last = states[torch.arange(len(states), device=states.device), lengths - 1]
-            words = self.cap_generator.following(last)
+            words = self.cap_generator.next_word_log_probs(last)
             return words[:, [answer[0] for answer in self.answers]]
         if tail is None or tail_lengths is None:
             tail, tail_lengths = tokens[:, :0], torch.zeros_like(lengths)
         scores = [
-            self._followed(tokens, lengths, answer, tail, tail_lengths, visual)
+            self._answer_log_prob(tokens, lengths, answer, tail, tail_lengths, visual)
             for answer in self.answers
         ]
         return torch.stack(scores, dim=1)
 
-    def following(self, tokens: Tensor, **picture: Tensor) -> Tensor:
+    def next_word_log_probs(self, tokens: Tensor, **picture: Tensor) -> Tensor:
         """(B, L, V) logarithms of how likely each word is to follow each of L words.
 
         Args:
             tokens: (B, L) words, padded at the end.
             picture: the input of :attr:`detector`.
         """
-        return self.cap_generator.following(self.cap_generator(tokens, self._look(picture)))
+        return self.cap_generator.next_word_log_probs(
+            self.cap_generator(tokens, self._encode(picture))
+        )
 
-    def begun(self, **picture: Tensor) -> GritReading:
+    def initial_state(self, **picture: Tensor) -> GritState:
         """The state before any word of a caption."""
-        visual = self._look(picture)
+        visual = self._encode(picture)
         nothing = torch.zeros((len(visual.grid), 0), dtype=torch.int64, device=visual.grid.device)
-        return GritReading(visual, nothing)
+        return GritState(visual, nothing)
 
-    def go_on(self, reading: GritReading, words: Tensor) -> tuple[GritReading, Tensor]:
+    def step(self, state: GritState, words: Tensor) -> tuple[GritState, Tensor]:
         """Read a word (B,) of each caption; (B, V) log-probabilities of the next.
 
         All words are read again: captions are short, so no state of layers is kept.
         """
-        tokens = torch.cat([reading.tokens, words[:, None]], dim=1)
-        states = self.cap_generator(tokens, reading.visual)
-        return GritReading(reading.visual, tokens), self.cap_generator.following(states[:, -1])
+        tokens = torch.cat([state.tokens, words[:, None]], dim=1)
+        states = self.cap_generator(tokens, state.visual)
+        return GritState(state.visual, tokens), self.cap_generator.next_word_log_probs(
+            states[:, -1]
+        )
 
-    def _look(self, picture: Mapping[str, Tensor]) -> Visual:
+    def _encode(self, picture: Mapping[str, Tensor]) -> Visual:
         detected = self.detector(**picture)
         return Visual(self.grid_net(detected.grid), detected.regions)
 
-    def _followed(
+    def _answer_log_prob(
         self,
         tokens: Tensor,
         lengths: Tensor,
@@ -140,6 +144,6 @@ class GritNet(nn.Module):
         longer = longer.scatter(1, places, follows)
         states = self.cap_generator(longer, visual)
         before = (places - 1)[..., None].expand(-1, -1, states.shape[2])
-        words = self.cap_generator.following(states.gather(1, before))  # (B, F, V)
+        words = self.cap_generator.next_word_log_probs(states.gather(1, before))  # (B, F, V)
         likely = words.gather(2, follows[..., None]).squeeze(2)
         return (likely * (step < n_follow[:, None])).sum(dim=1)

@@ -211,11 +211,11 @@ class TunedJudge(PublishedJudge, NetEncoder):
         LORA.require()
         super().require()
 
-    def read(self, data: LabelledCaptions) -> Asking:
+    def read(self, data: LabelledCaptions) -> QuestionItems:
         """The question about each caption."""
-        return Asking(tuple(self.questions(data)))
+        return QuestionItems(tuple(self.questions(data)))
 
-    def build(self, inputs: Asking) -> TunedNet:
+    def build(self, inputs: QuestionItems) -> TunedNet:
         """The model, with fresh weights to learn."""
         import torch
 
@@ -226,7 +226,7 @@ class TunedJudge(PublishedJudge, NetEncoder):
 
 
 @dataclass(frozen=True, eq=False)
-class Asking(Items):
+class QuestionItems(Items):
     """N questions; they do not depend on the training part."""
 
     questions: Sequence[Question]  # about each caption and its picture
@@ -236,7 +236,7 @@ class Asking(Items):
         """(N,) words before the answer."""
         return np.array([len(question.before.split()) for question in self.questions], np.int64)
 
-    def fit(self, train: IntArray) -> Asking:
+    def fit(self, train: IntArray) -> QuestionItems:
         """The same questions: nothing is learnt from the training part."""
         del train
         return self

@@ -66,7 +66,7 @@ class ListedObjects(nn.Module):
         return self.vectors(objects), present
 
 
-class Placed(nn.Module):
+class PlacedObjects(nn.Module):
     """A vector for each kind of object plus one for its place.
 
     Args:
@@ -88,7 +88,7 @@ class Placed(nn.Module):
         return vectors + self.placed(places), present
 
 
-class PassedThrough(nn.Module):
+class PrecomputedRegions(nn.Module):
     """Returns regions that a frozen network computed.
 
     Args:
@@ -171,7 +171,7 @@ class TunedNet(nn.Module):
         return self._model.likely(requests)
 
 
-def begin_as_he(network: nn.Module) -> None:
+def init_he(network: nn.Module) -> None:
     """Weights as He et al. (2015) draw them for layers with ReLU; biases zero.
 
     Layers that start at zero on purpose stay as they are.

@@ -91,7 +91,7 @@ class Sat(PromptCaptioner):
         from bias_pipeline.captioners.sat_net import DESIGNS
 
         if DESIGNS[self.recipe].frequent_first:
-            network.begin_with(counts)
+            network.init_word_frequencies(counts)
 
     def network(
         self,

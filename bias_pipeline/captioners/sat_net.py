@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.captioners.nets import begin_as_he
+from bias_pipeline.captioners.nets import init_he
 from bias_pipeline.captioners.prompt import PAD
 
 
@@ -50,7 +50,7 @@ class Step(NamedTuple):
     weights: Tensor
 
 
-class Looked(NamedTuple):
+class EncodedPictures(NamedTuple):
     """Values that are the same for all steps of a batch."""
 
     regions: Tensor  # (B, R, D)
@@ -63,19 +63,21 @@ class Looked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SatReading:
+class SatDecodingState:
     """The state of B captions being written."""
 
     step: Step
-    looked: Looked
+    encoded: EncodedPictures
 
-    def take(self, rows: Tensor) -> SatReading:
+    def take(self, rows: Tensor) -> SatDecodingState:
         """The state of some of them."""
         (hidden, cell), context, weights = self.step
         step = Step(State(hidden[rows], cell[rows]), context[rows], weights[rows])
-        regions, keys, present, by_state, ground = self.looked
+        regions, keys, present, by_state, ground = self.encoded
         taken = None if ground is None else ground[rows]
-        return SatReading(step, Looked(regions[rows], keys[rows], present[rows], by_state, taken))
+        return SatDecodingState(
+            step, EncodedPictures(regions[rows], keys[rows], present[rows], by_state, taken)
+        )
 
 
 class SatNet(nn.Module):
@@ -137,10 +139,10 @@ class SatNet(nn.Module):
             self.from_context = nn.Linear(region_dim, embedding_dim)
         self.ground = nn.Linear(n_groups, n_groups) if n_groups else None
         if he:
-            begin_as_he(self)
+            init_he(self)
         self.guess = nn.Linear(region_dim, n_groups).requires_grad_(False) if n_groups else None
 
-    def begin_with(self, counts: Sequence[int]) -> None:
+    def init_word_frequencies(self, counts: Sequence[int]) -> None:
         """Initialise word probabilities as word frequencies (ArtEmis).
 
         Args:
@@ -167,30 +169,32 @@ class SatNet(nn.Module):
             tail_lengths: (B,) how many there are.
             picture: what :attr:`seeing` takes.
         """
-        looked = self._look(picture, None)
-        step = self._start(looked)
-        total = torch.zeros_like(looked.present, dtype=torch.float32)
-        read = self._read(tokens)
+        encoded = self._encode(picture, None)
+        step = self._start(encoded)
+        total = torch.zeros_like(encoded.present, dtype=torch.float32)
+        read = self._word_gates(tokens)
         shortest = int(lengths.min())
         for place in range(tokens.shape[1]):
-            after = self._step(read[:, place], step.state, looked)
+            after = self._step(read[:, place], step.state, encoded)
             if place < shortest:
                 step, total = after, total + after.weights
             else:
                 live = place < lengths
-                step, total = _chosen(live, after, step), total + after.weights * live[:, None]
-        self.penalty = self._unevenness(total, looked.present)
+                step, total = _where_live(live, after, step), total + after.weights * live[:, None]
+        self.penalty = self._unevenness(total, encoded.present)
         last = tokens.gather(1, lengths[:, None] - 1).squeeze(1)
         words = self._words(step, last)
         if tail is None and all(len(answer) == 1 for answer in self.answers):
             return words[:, [answer[0] for answer in self.answers]]
         scores = [
-            self._followed(answer, step, words, looked, tail, tail_lengths)
+            self._answer_log_prob(answer, step, words, encoded, tail, tail_lengths)
             for answer in self.answers
         ]
         return torch.stack(scores, dim=1)
 
-    def following(self, tokens: Tensor, group: Tensor | None = None, **picture: Tensor) -> Tensor:
+    def next_word_log_probs(
+        self, tokens: Tensor, group: Tensor | None = None, **picture: Tensor
+    ) -> Tensor:
         """(B, L, V) logarithms of how likely each word is to follow each of L words.
 
         Args:
@@ -198,39 +202,41 @@ class SatNet(nn.Module):
             group: (B, K) the vector of each caption's group, if captions are grounded.
             picture: what :attr:`seeing` takes.
         """
-        looked = self._look(picture, group)
-        step = self._start(looked)
-        total = torch.zeros_like(looked.present, dtype=torch.float32)
-        read, scores = self._read(tokens), []
+        encoded = self._encode(picture, group)
+        step = self._start(encoded)
+        total = torch.zeros_like(encoded.present, dtype=torch.float32)
+        read, scores = self._word_gates(tokens), []
         for place in range(tokens.shape[1]):
-            step = self._step(read[:, place], step.state, looked)
+            step = self._step(read[:, place], step.state, encoded)
             total = total + step.weights * (tokens[:, place] != PAD)[:, None]
             scores.append(self._words(step, tokens[:, place]))
-        self.penalty = self._unevenness(total, looked.present)
+        self.penalty = self._unevenness(total, encoded.present)
         return torch.stack(scores, dim=1)
 
-    def begun(self, group: Tensor | None = None, **picture: Tensor) -> SatReading:
+    def initial_state(self, group: Tensor | None = None, **picture: Tensor) -> SatDecodingState:
         """The state before any word of a caption."""
-        looked = self._look(picture, group)
-        return SatReading(self._start(looked), looked)
+        encoded = self._encode(picture, group)
+        return SatDecodingState(self._start(encoded), encoded)
 
     def means(self, **picture: Tensor) -> Tensor:
         """(B, D) the mean region of each picture."""
         return _mean(*self.seeing(**picture))
 
-    def go_on(self, reading: SatReading, words: Tensor) -> tuple[SatReading, Tensor]:
+    def step(self, reading: SatDecodingState, words: Tensor) -> tuple[SatDecodingState, Tensor]:
         """Read a word (B,) of each caption; (B, V) log-probabilities of the next."""
-        step = self._step(self._read(words), reading.step.state, reading.looked)
-        return SatReading(step, reading.looked), self._words(step, words)
+        step = self._step(self._word_gates(words), reading.step.state, reading.encoded)
+        return SatDecodingState(step, reading.encoded), self._words(step, words)
 
-    def _look(self, picture: Mapping[str, Tensor], group: Tensor | None) -> Looked:
+    def _encode(self, picture: Mapping[str, Tensor], group: Tensor | None) -> EncodedPictures:
         """Pictures, and the group (B, K) of each caption, prepared for all steps."""
         regions, present = self.seeing(**picture)
         linear = (self.state_key, self.gate)
         weights = torch.cat([self.cell.weight_hh, *(layer.weight for layer in linear)])
         biases = torch.cat([self.cell.bias_hh, *(layer.bias for layer in linear)])
         ground = None if group is None else self._grounded(group)
-        return Looked(regions, self.region_key(regions), present, (weights, biases), ground)
+        return EncodedPictures(
+            regions, self.region_key(regions), present, (weights, biases), ground
+        )
 
     def _grounded(self, group: Tensor) -> Tensor:
         """The group's (B, K) contribution to the gates of the cell, (B, 4 H)."""
@@ -238,36 +244,36 @@ class SatNet(nn.Module):
         weights = self.cell.weight_ih[:, -group.shape[1] :]
         return nn.functional.linear(torch.relu(self.ground(group)), weights)
 
-    def _start(self, looked: Looked) -> Step:
+    def _start(self, encoded: EncodedPictures) -> Step:
         """The state before any word, from the mean region."""
-        mean = _mean(looked.regions, looked.present)
+        mean = _mean(encoded.regions, encoded.present)
         hidden, cell = self.first_hidden(mean), self.first_cell(mean)
         if self.design.bent_start:
             hidden, cell = torch.tanh(hidden), torch.tanh(cell)
-        return Step(State(hidden, cell), mean, looked.present.to(looked.regions.dtype))
+        return Step(State(hidden, cell), mean, encoded.present.to(encoded.regions.dtype))
 
-    def _read(self, words: Tensor) -> Tensor:
+    def _word_gates(self, words: Tensor) -> Tensor:
         """The words' (...) contribution to the gates of the cell, (..., 4 H)."""
         size = self.vectors.embedding_dim
         vectors = self.vectors(words)
         return nn.functional.linear(vectors, self.cell.weight_ih[:, :size], self.cell.bias_ih)
 
-    def _step(self, read: Tensor, state: State, looked: Looked) -> Step:
+    def _step(self, read: Tensor, state: State, encoded: EncodedPictures) -> Step:
         """Read one word, given as (B, 4 H), and attend to the regions (the paper's eq. 1 to 6)."""
         size = self.vectors.embedding_dim
-        hidden_dim, key_dim = self.cell.hidden_size, looked.keys.shape[2]
+        hidden_dim, key_dim = self.cell.hidden_size, encoded.keys.shape[2]
         ends = [4 * hidden_dim, 4 * hidden_dim + key_dim]
-        by_state = nn.functional.linear(state.hidden, *looked.by_state)
+        by_state = nn.functional.linear(state.hidden, *encoded.by_state)
         recurrent, key, gate = by_state.tensor_split(ends, dim=1)
         bend = torch.tanh if self.design.tanh else torch.relu
-        scores = self.score(bend(looked.keys + key[:, None])).squeeze(2).float()
-        weights = self.attention(scores.masked_fill(~looked.present, -torch.inf))
-        context = (weights.to(looked.regions.dtype)[:, None] @ looked.regions).squeeze(1)
+        scores = self.score(bend(encoded.keys + key[:, None])).squeeze(2).float()
+        weights = self.attention(scores.masked_fill(~encoded.present, -torch.inf))
+        context = (weights.to(encoded.regions.dtype)[:, None] @ encoded.regions).squeeze(1)
         context = torch.sigmoid(gate) * context
         end = size + context.shape[1]
         gates = read + recurrent + nn.functional.linear(context, self.cell.weight_ih[:, size:end])
-        if looked.ground is not None:
-            gates = gates + looked.ground
+        if encoded.ground is not None:
+            gates = gates + encoded.ground
         let_in, forget, new, out = gates.chunk(4, dim=1)
         cell = torch.sigmoid(forget) * state.cell + torch.sigmoid(let_in) * torch.tanh(new)
         return Step(State(torch.sigmoid(out) * torch.tanh(cell), cell), context, weights)
@@ -280,12 +286,12 @@ class SatNet(nn.Module):
             state = self.dropout(self.vectors(last) + self.from_state(state) + context)
         return self.next_word(state).float().log_softmax(dim=1)
 
-    def _followed(
+    def _answer_log_prob(
         self,
         answer: Sequence[int],
         step: Step,
         words: Tensor,
-        looked: Looked,
+        encoded: EncodedPictures,
         tail: Tensor | None,
         tail_lengths: Tensor | None,
     ) -> Tensor:
@@ -303,7 +309,7 @@ class SatNet(nn.Module):
             own_likely = words.gather(1, word[:, None]).squeeze(1)
             likely = likely + torch.where(live, own_likely, torch.zeros_like(own_likely))
             if place + 1 < follows.shape[1]:
-                step = self._step(self._read(word), step.state, looked)
+                step = self._step(self._word_gates(word), step.state, encoded)
                 words = self._words(step, word)
         return likely
 
@@ -321,7 +327,7 @@ def _mean(regions: Tensor, present: Tensor) -> Tensor:
     return (regions * share).sum(dim=1) / share.sum(dim=1)
 
 
-def _chosen(live: Tensor, after: Step, before: Step) -> Step:
+def _where_live(live: Tensor, after: Step, before: Step) -> Step:
     """The step after the word for live rows, (B,), else the one before."""
     mask = live[:, None]
     hidden, cell = (

@@ -122,9 +122,9 @@ class ServedCaptioner:
         key = os.environ.get(KEY, "").strip()
         if not (key.isascii() and key.isprintable()):
             raise UsageError(f"{KEY} contains characters that no key has; set it again")
-        departure = self._server.departure(has_key=bool(key))
-        if departure is not None:
-            warn(departure)
+        notice = self._server.upload_notice(has_key=bool(key))
+        if notice is not None:
+            warn(notice)
         # A proxy is none of a server's on this machine, and no server sends photos elsewhere.
         here = {"http://": None, "https://": None, "all://": None} if self._server.is_here else {}
         self._started = time.monotonic()

@@ -397,7 +397,7 @@ def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
     lines += printed_correlations(lines)
     print_correlations(lines)
     plot = figure_of(rows, lines)
-    if plot is not None and REPORT.there:
+    if plot is not None and REPORT.is_installed:
         print_out(*write_figure(folder, rows[0].attribute, plot))
     return lines
 

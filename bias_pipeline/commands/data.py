@@ -13,7 +13,7 @@ import numpy as np
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.corpus.pictures import Elsewhere
+from bias_pipeline.corpus.pictures import MissingPicture
 from bias_pipeline.declared import Count, NotNegative, Range, Seed
 from bias_pipeline.errors import BiasPipelineError, DataError, SweepError, UsageError, did_you_mean
 from bias_pipeline.io.digests import digest_mismatch
@@ -273,7 +273,7 @@ def inventory(corpus: Corpus) -> dict[str, str]:
         "objects unknown" if corpus.objects is None else str(sum(map(bool, corpus.objects)))
     )
     if corpus.pictures is not None:
-        n_elsewhere = sum(isinstance(file, Elsewhere) for file in corpus.pictures.files)
+        n_elsewhere = sum(isinstance(file, MissingPicture) for file in corpus.pictures.files)
         shown = "images with boxes alone" if n_elsewhere else "images with a picture"
         facts[shown] = str(int(corpus.pictures.present.sum()))
     return facts

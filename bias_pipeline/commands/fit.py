@@ -17,7 +17,7 @@ from bias_pipeline.io.terminal import print_out
 if TYPE_CHECKING:
     from bias_pipeline.config.compose import CellConfig
     from bias_pipeline.corpus.corpus import Corpus
-    from bias_pipeline.learning.loop import Survival
+    from bias_pipeline.learning.loop import CheckpointSettings
     from bias_pipeline.vision.people import Crop
 
 _MINUTES = 5  # between two checkpoints of a CLIP
@@ -163,13 +163,13 @@ def _clip(options: Namespace) -> str:
     )
 
 
-def _course_of(cell: CellConfig) -> tuple[Mapping[str, Any], Survival]:
+def _course_of(cell: CellConfig) -> tuple[Mapping[str, Any], CheckpointSettings]:
     """Lightning's flags, and where checkpoints are written."""
-    from bias_pipeline.learning.loop import Survival
+    from bias_pipeline.learning.loop import CheckpointSettings
     from bias_pipeline.models.clip_fitting import VERSION
 
     folder = Path(cell.tree["paths"]["cache"]) / "predictions" / "checkpoints"
-    return cell.tree["trainer"], Survival(str(folder), VERSION, _MINUTES)
+    return cell.tree["trainer"], CheckpointSettings(str(folder), VERSION, _MINUTES)
 
 
 def _captioner(options: Namespace) -> str:

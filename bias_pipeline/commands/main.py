@@ -38,11 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; a user's mistake never shows a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     terminal.open_streams()
-    _settle()
+    _set_process_defaults()
     guard()
     signals.listen()
     try:
-        code = _obey(words)
+        code = _run(words)
         stopped = code != 0 and signals.requested()
     except BaseException as error:
         if not isinstance(error, KeyboardInterrupt) and not signals.requested():
@@ -69,7 +69,7 @@ def program() -> int:
     return code
 
 
-def _settle() -> None:
+def _set_process_defaults() -> None:
     """Change two defaults of Python and NumPy that slow this program down."""
     # A sweep composes some hundred thousand nodes that stay until their job ran; collecting garbage
     # every 700 objects took a sixth of the time of a sweep of cached cells.
@@ -79,7 +79,7 @@ def _settle() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def _obey(words: list[str]) -> int:
+def _run(words: list[str]) -> int:
     for sentence in installation.doubts():
         warn(f"warning: {sentence}")
     try:

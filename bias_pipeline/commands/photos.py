@@ -21,7 +21,7 @@ from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.inference.blocks import BlockStore
-from bias_pipeline.inference.dual_encoders import JUDGING, PhotoFiles, PlainTexts, halves_of
+from bias_pipeline.inference.dual_encoders import JUDGING, PhotoFiles, PlainTexts, towers_of
 from bias_pipeline.inference.dual_encoders import KINDS as DUAL
 from bias_pipeline.inference.merge_shards import gather, write_detections, write_embeddings
 from bias_pipeline.inference.runner import Model, describe_share, report_progress
@@ -251,7 +251,7 @@ def embed_options(words: Sequence[str]) -> Namespace:
 
 def _embed_photos(options: Namespace) -> None:
     photos = find_photos(options.folder)
-    halves = halves_of(options.model, options.revision, options.device)
+    halves = towers_of(options.model, options.revision, options.device)
 
     def load() -> Model:
         return PhotoFiles(halves.photos(normalize=not options.no_normalize))
@@ -286,7 +286,7 @@ def _of_texts(options: Namespace) -> Vectors:
 
 
 def _of_dual(options: Namespace) -> Vectors:
-    halves = halves_of(options.model, options.revision, options.device)
+    halves = towers_of(options.model, options.revision, options.device)
     if options.no_normalize:
         raise UsageError(f"--no-normalize: {halves.name} gives texts of length 1; leave it out")
     return _vector_settings(options, "texts", halves.spec), lambda: PlainTexts(halves.texts())

@@ -366,7 +366,9 @@ def choices_with(group: str, key: str) -> list[str]:
         >>> choices_with("encoder", "order")
         ['ngram']
     """
-    outer, within = (re.compile(rf"^{dent}{re.escape(key)}:", re.MULTILINE) for dent in ("", "  "))
+    outer, within = (
+        re.compile(rf"^{indent}{re.escape(key)}:", re.MULTILINE) for indent in ("", "  ")
+    )
     texts = {name: conf_file(group, name).read_text("utf-8") for name in group_choices(group)}
     return [
         name

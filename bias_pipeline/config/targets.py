@@ -103,10 +103,10 @@ sets, encoders and the like that bias_pipeline defines are
     target_class = _find_class(target) if isinstance(target, str) else None
     if target_class is None:
         _refuse_absent_class(target)
-        definers = " or ".join((PACKAGE, *included()))
+        packages = " or ".join((PACKAGE, *included()))
         raise UsageError(
             f"target {target!r} is not allowed; only metrics, data sets, encoders and the like "
-            f"that {definers} defines are{_remedy(target)}"
+            f"that {packages} defines are{_hint(target)}"
         )
     return target_class
 
@@ -139,7 +139,7 @@ def by_content(node: Any) -> Any:
     return node
 
 
-def _remedy(target: object) -> str:
+def _hint(target: object) -> str:
     """A hint to include the user's package, if the class may be in one."""
     named = _CLASS.fullmatch(target) if isinstance(target, str) else None
     if named is None or named[1] in (PACKAGE, *included()):

@@ -116,11 +116,11 @@ class Edit(Protocol):
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class MissingPicture:
     """A picture whose file is missing; only its annotated regions are known."""
 
 
-Picture: TypeAlias = Path | Drawing | Elsewhere
+Picture: TypeAlias = Path | Drawing | MissingPicture
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,5 +211,5 @@ class Pictures:
             )
 
 
-def _drawn(picture: Drawing | Elsewhere | None) -> str | None:
-    return None if isinstance(picture, Elsewhere | None) else picture.digest
+def _drawn(picture: Drawing | MissingPicture | None) -> str | None:
+    return None if isinstance(picture, MissingPicture | None) else picture.digest

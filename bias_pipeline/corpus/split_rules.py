@@ -107,13 +107,15 @@ def _draw_hashed(rule: HoldOut, corpus: Corpus, groups: Sequence[IntArray], seed
     first = originals(corpus)
     whole = reunited(part, first) if rule.together else part
     needed = {_TEST, _TRAIN} if rule.trains else {_TEST}
-    torn = any(not needed <= set(whole[order].tolist()) for order in orders)
+    splits_copies = any(not needed <= set(whole[order].tolist()) for order in orders)
     test, held_out, train = (
-        np.concatenate([order[(part if torn else whole)[order] == number] for order in orders])
+        np.concatenate(
+            [order[(part if splits_copies else whole)[order] == number] for order in orders]
+        )
         for number in (_TEST, _VALIDATION, _TRAIN)
     )
     drawn = first[part >= 0]
-    copies = Copies(len(drawn) - len(np.unique(drawn)), rule.together and not torn)
+    copies = Copies(len(drawn) - len(np.unique(drawn)), rule.together and not splits_copies)
     return Split(seed, train, test, held_out, rule.balanced, copies)
 
 

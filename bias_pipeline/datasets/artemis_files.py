@@ -71,7 +71,7 @@ def read_release(path: Path, version: Literal[1, 2]) -> Release:
     rows = open_rows(check_file(path, "dataset.root"), what=f"a table with {', '.join(_COLUMNS)}")
     rows.require(*_COLUMNS)
     _check_version(rows, version)
-    mending, annotations, blank, unknown = _Mending(), [], 0, Counter[str]()
+    mending, annotations, blank, unknown = _Repair(), [], 0, Counter[str]()
     first, n_rows = "", 0
     for number, row in rows.items:
         n_rows += 1
@@ -112,7 +112,7 @@ def _check_version(rows: Rows, version: Literal[1, 2]) -> None:
         )
 
 
-def mended(text: str) -> str:
+def repaired(text: str) -> str:
     """Text whose UTF-8 was once read in another encoding, as it was meant.
 
     Example:
@@ -134,7 +134,7 @@ def _decoded(signs: str) -> str:
     return signs
 
 
-class _Mending:
+class _Repair:
     """Mends texts and counts those that needed it."""
 
     def __init__(self) -> None:
@@ -143,10 +143,10 @@ class _Mending:
 
     def name(self, raw: str) -> str:
         """The name of a painting; a name is counted once."""
-        return self._names.setdefault(raw, mended(raw))
+        return self._names.setdefault(raw, repaired(raw))
 
     def utterance(self, raw: str) -> str:
-        text = mended(raw)
+        text = repaired(raw)
         self._utterances += text != raw
         return text
 

@@ -266,7 +266,7 @@ class CocoDataset(Dataset):
         if named:
             return human_captions(check_file(named, "dataset.captions"), layout)
         if path and captioner.human:
-            layout.tell(file_of(path), "people's captions from 'answer'")
+            layout.add_note(file_of(path), "people's captions from 'answer'")
         return captioner.human, 0
 
     def _objects(self) -> Mapping[str, frozenset[str]] | None:

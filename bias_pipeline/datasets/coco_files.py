@@ -91,7 +91,7 @@ def model_captions(
                 more.setdefault(identifier, []).append(caption)
     if not captions:
         raise DataError(f"{path}: holds no captions{numbered.which}; expected {RESULTS}")
-    numbered.tell_origins(layout)
+    numbered.note_origins(layout)
     chosen = captions if numbered.others else _numbered(captions, more, index or 0)
     unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
     return CaptionerFile(chosen, repeated, unused, human)
@@ -117,7 +117,7 @@ def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:
         DataError: if the file is broken, or has more than 100 samples.
     """
     rows, *_ = _captions(path, RESULTS, MODEL, layout)
-    first, rows = rows.begun()
+    first, rows = rows.peek()
     if not first or SAMPLE not in first:
         return [0]
     numbered = _Numbered(rows, 0)
@@ -154,11 +154,11 @@ class _Numbered:
         """The wanted number in words, if the file numbers captions."""
         return f" of {SAMPLE} {self.index}" if self.others else ""
 
-    def tell_origins(self, layout: Layout) -> None:
+    def note_origins(self, layout: Layout) -> None:
         """Note how captions were decoded, and how photos were masked."""
         for key, value in sorted(self.origins):
             if value:
-                layout.tell(self.rows.path, f"{key}: {value}")
+                layout.add_note(self.rows.path, f"{key}: {value}")
 
     def sample(self, number: int, row: Mapping[str, Any]) -> int | None:
         """The number of a row's caption, if the file says how captions were decoded."""
@@ -176,8 +176,8 @@ def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, 
     wanted = ["id", SAMPLE, DECODING, MASKED, *layout.wanted(IMAGE, kind), *COLUMNS]
     rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
-        layout.tell(path, rows.shape)
-    first, rows = rows.begun()
+        layout.add_note(path, rows.shape)
+    first, rows = rows.peek()
     if not first:
         return rows, IMAGE.name, [kind.name]
     written = None if layout.named(kind) in first else program_output(rows, first, layout)

@@ -142,7 +142,7 @@ class Layout:
         if self.id_column and self.id_column not in self.used:
             raise UsageError(f"dataset.id_column={self.id_column}: no file has such a column")
 
-    def tell(self, path: Path, fact: str) -> None:
+    def add_note(self, path: Path, fact: str) -> None:
         """Note, once, how a file was read."""
         facts = self.facts.setdefault(path.name, [])
         if fact not in facts:
@@ -168,7 +168,7 @@ class Layout:
         plain = {plain_name(str(name)) for name in row}
         if self.named(kind) or not numbered or plain & frozenset().union(*kind.usual):
             return [self.column(path, row, kind)]
-        self.tell(path, f"{kind.what} from {len(numbered)} columns, {numbered[0]!r} and so on")
+        self.add_note(path, f"{kind.what} from {len(numbered)} columns, {numbered[0]!r} and so on")
         return numbered
 
     def column(self, path: Path, row: Mapping[str, Any], kind: Kind) -> str:
@@ -198,7 +198,7 @@ class Layout:
                 f"found {quoted_columns(row)}. Name yours with {kind.option}"
             )
         if column != kind.name:
-            self.tell(path, f"{kind.what} from {column!r}")
+            self.add_note(path, f"{kind.what} from {column!r}")
         return column
 
 

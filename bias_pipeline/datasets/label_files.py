@@ -117,8 +117,8 @@ def read_labels(
     wanted = (*_LONG, *_BESIDE, *layout.wanted(IMAGE), *named, labels.field, attribute.name)
     rows = open_rows(path, what=WHAT, wanted=wanted, column="label")
     if rows.shape:
-        layout.tell(path, rows.shape)
-    first, rows = rows.begun()
+        layout.add_note(path, rows.shape)
+    first, rows = rows.peek()
     if not first or all(value is None for value in first.values()):
         raise DataError(f"{path}: holds no labels; expected {WHAT}")
     if all(name in first for name in _LONG) and layout.label_column is None:
@@ -191,7 +191,7 @@ def _label_column(
             f"(dataset.label_column=COLUMN); found {quoted_columns(first)}",
         )
     if column not in names:
-        layout.tell(rows.path, f"labels of {attribute.name} from {column!r}")
+        layout.add_note(rows.path, f"labels of {attribute.name} from {column!r}")
     return column
 
 
@@ -210,7 +210,7 @@ def _understood(
     counts = Counter(label for _, label in labelled)
     emptied = [label for label in layout.label_map if counts[label] and not whole.group_of(label)]
     for fact in (*read, *(f"{counts[e]} labels {e!r} taken out by the map" for e in emptied)):
-        layout.tell(path, fact)
+        layout.add_note(path, fact)
     return whole
 
 
@@ -385,7 +385,7 @@ def _check_occurs(path: Path, field: str, raw_labels: Sequence[str], layout: Lay
             f"--map {shlex.quote(f'{idle[0]}={layout.label_map[idle[0]]}')}: no label in {field!r} "
             f"of {path} is {idle[0]!r}; {did_you_mean(idle[0], common)}"
         )
-    layout.tell(path, f"no label in {field!r} is {', '.join(map(repr, idle))}, though mapped")
+    layout.add_note(path, f"no label in {field!r} is {', '.join(map(repr, idle))}, though mapped")
 
 
 def _collapsed(repeated: int) -> tuple[str, ...]:

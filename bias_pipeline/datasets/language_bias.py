@@ -164,7 +164,7 @@ class LanguageBiasDataset(Dataset):
         """The captions that are taken, by group and verb."""
         verbs = self._verbs(task, lowered_words(source.human))
         if self.retold:
-            return self._dealt(task, rows, verbs)
+            return self._assigned(task, rows, verbs)
         which = {
             (group, verb): [row for row in rows if (named[row], verbs[row]) == (group, verb)]
             for group in (0, 1)
@@ -177,7 +177,7 @@ class LanguageBiasDataset(Dataset):
             for (group, verb), cell_rows in which.items()
         }
 
-    def _dealt(self, task: str, rows: Sequence[int], verbs: IntArray) -> Cells:
+    def _assigned(self, task: str, rows: Sequence[int], verbs: IntArray) -> Cells:
         """Captions by verb, assigned to the groups at random."""
         saying = [[row for row in rows if verbs[row] == verb] for verb in (0, 1)]
         there = min(map(len, saying))

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.image_ids import few, id_key, short_id
-from bias_pipeline.corpus.pictures import Elsewhere, Region, extent
+from bias_pipeline.corpus.pictures import MissingPicture, Region, extent
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.datasets.tables import Rows, check_file, is_json, open_rows
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
-from bias_pipeline.vision.people import Labels, box_of_runs, plain_label, surest_first
+from bias_pipeline.vision.people import Labels, box_of_runs, by_confidence, plain_label
 from bias_pipeline.vision.photos import MAX_PIXELS, fault_of, find_photos
 
 WHAT = (
@@ -36,7 +36,7 @@ class PictureFiles:
     """Pictures and their annotated regions, by image id."""
 
     # Image id to file; without a folder, to a placeholder
-    photos: Mapping[str, Path | Elsewhere] = field(default_factory=dict)
+    photos: Mapping[str, Path | MissingPicture] = field(default_factory=dict)
     # Image id to its regions; images without annotation are absent
     regions: Regions = field(default_factory=dict)
 
@@ -56,13 +56,13 @@ class PictureFiles:
                 return cls()
             annotations = regions_by_id(check_file(regions, "dataset.regions"))
             _check_sizes(regions, annotations)
-            return cls(dict.fromkeys(annotations, Elsewhere()), annotations)
+            return cls(dict.fromkeys(annotations, MissingPicture()), annotations)
         source = check_file(regions, "dataset.regions") if regions else instances
         if source is None or (not regions and not is_json(source)):
             return cls(find_photos(images))
         return cls(find_photos(images), regions_by_id(source))
 
-    def photo(self, image: str) -> Path | Elsewhere | None:
+    def photo(self, image: str) -> Path | MissingPicture | None:
         """The picture of an image; picture files have short ids."""
         return self.photos.get(short_id(image))
 
@@ -268,7 +268,7 @@ def readable_pictures(
     return pictures, [f"{note}; the others are scored" for note in notes]
 
 
-def _fault(photo: Path | Elsewhere | None) -> str | None:
+def _fault(photo: Path | MissingPicture | None) -> str | None:
     return fault_of(photo) if isinstance(photo, Path) else None
 
 
@@ -317,7 +317,7 @@ def detections_by_id(path: Path) -> dict[str, Labels]:
         confidences[label] = max(confidences.get(label, 0.0), _confidence(rows, number, row))
     if not detections:
         raise DataError(f"{path}: holds no row; expected {DETECTIONS}")
-    return {image: surest_first(confidences) for image, confidences in detections.items()}
+    return {image: by_confidence(confidences) for image, confidences in detections.items()}
 
 
 def _label(rows: Rows, number: int, row: Mapping[str, Any]) -> str:

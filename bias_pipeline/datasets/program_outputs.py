@@ -44,7 +44,7 @@ class ProgramOutput(ABC):
         self.id_column = layout.id_column if layout.id_column in first else None
         if self.id_column:
             layout.used.add(self.id_column)
-        layout.tell(rows.path, self.name)
+        layout.add_note(rows.path, self.name)
 
     @abstractmethod
     def answer(self, number: int, row: Mapping[str, Any]) -> Answer | None:
@@ -83,7 +83,7 @@ class ProgramOutput(ABC):
         if reasons:
             frequent = Counter(reason[:_SHOWN] for reason in reasons.values()).most_common(_REASONS)
             counts = ", ".join(f"{reason} {n}" for reason, n in frequent)
-            self.layout.tell(
+            self.layout.add_note(
                 self.rows.path,
                 f"{len(reasons)} of {total} images {what} ({counts}), such as {few(reasons)}",
             )
@@ -230,7 +230,7 @@ class Conversations(ProgramOutput):
     def _items(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         yield from super()._items()
         if self.without_picture:
-            self.layout.tell(
+            self.layout.add_note(
                 self.rows.path, f"{self.without_picture} conversations without a picture"
             )
 

@@ -132,7 +132,7 @@ class Rows:
                 hint = did_you_mean(name, self.columns or ())
                 raise DataError(f"{self.path}: column {name!r} is absent; {hint}")
 
-    def begun(self) -> tuple[Mapping[str, Any], Rows]:
+    def peek(self) -> tuple[Mapping[str, Any], Rows]:
         """The columns with the first row's values, None where unknown, and all rows."""
         first = next(self.items, None)
         declared = dict.fromkeys(self.columns or ())

@@ -18,7 +18,7 @@ from bias_pipeline.declared import Count, Share, known_name
 from bias_pipeline.encoders.base import FeatureEncoder, NetEncoder
 from bias_pipeline.encoders.language_models import Line, VectorInputs, Vectors, distinct
 from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
-from bias_pipeline.inference.dual_encoders import JUDGING, KINDS, published_halves
+from bias_pipeline.inference.dual_encoders import JUDGING, KINDS, published_towers
 from bias_pipeline.io.machine import OPEN_CLIP
 from bias_pipeline.models import clip
 from bias_pipeline.models.fiber.folder import LONGEST, Head, fiber_files, find_fiber
@@ -182,11 +182,11 @@ class Clip(PictureTextEncoder):
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """See the base."""
-        from bias_pipeline.inference.dual_encoders import PairMatcher, PublishedHalves
+        from bias_pipeline.inference.dual_encoders import PairMatcher, PublishedTowers
         from bias_pipeline.inference.embedders import dual_of
 
-        halves = published_halves(self.pretrained, self.device)
-        matcher = PairMatcher(halves, crop) if isinstance(halves, PublishedHalves) else None
+        halves = published_towers(self.pretrained, self.device)
+        matcher = PairMatcher(halves, crop) if isinstance(halves, PublishedTowers) else None
         return dual_of(halves, crop, self.cache_folder, normalise, matcher)
 
     def notes_of(self, pictures: Pictures) -> list[str]:
@@ -204,9 +204,9 @@ class Clip(PictureTextEncoder):
         model = self.pretrained
         if model.kind != clip.CLIP:
             return super().prompts()
-        from bias_pipeline.inference.dual_encoders import ClipHalves
+        from bias_pipeline.inference.dual_encoders import ClipTowers
 
-        return ClipHalves(model, self.device).texts()
+        return ClipTowers(model, self.device).texts()
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
@@ -269,11 +269,11 @@ class OpenClip(PictureTextEncoder):
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """See the base."""
-        from bias_pipeline.inference.dual_encoders import OpenClipHalves
+        from bias_pipeline.inference.dual_encoders import OpenClipTowers
         from bias_pipeline.inference.embedders import dual_of
 
         model = self.pretrained
-        halves = OpenClipHalves(model, self.device, quick_gelu(model.folder, self.quick_gelu))
+        halves = OpenClipTowers(model, self.device, quick_gelu(model.folder, self.quick_gelu))
         return dual_of(halves, crop, self.cache_folder, normalise)
 
     @property
@@ -335,10 +335,10 @@ class Fiber(PictureTextEncoder):
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """See the base."""
-        from bias_pipeline.inference.dual_encoders import FiberHalves, PairMatcher
+        from bias_pipeline.inference.dual_encoders import FiberTowers, PairMatcher
         from bias_pipeline.inference.embedders import dual_of
 
-        halves = FiberHalves(self.pretrained, self.device, self.side, self.longest, self.head)
+        halves = FiberTowers(self.pretrained, self.device, self.side, self.longest, self.head)
         return dual_of(halves, crop, self.cache_folder, normalise, PairMatcher(halves, crop))
 
     @property

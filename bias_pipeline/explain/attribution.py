@@ -42,7 +42,7 @@ class WordMap:
     """The map of one word in one caption."""
 
     word: str  # lower case; empty where the caption has none of the words
-    heat: Float64Array  # (h, w) the map
+    heatmap: Float64Array  # (h, w) the map
     shares: Shares  # of it, outside people
 
 
@@ -166,11 +166,11 @@ class Attribution:
         shown = [picture.shown for picture in pictures]
         captions = self.captioner.write(shown)
         targets = [self._targets(caption) for caption in captions]
-        heats = maps(self.captioner, self.layer, shown, captions, targets, known)
+        heatmaps = maps(self.captioner, self.layer, shown, captions, targets, known)
         return [
             self._one(corpus.ids[picture.row], picture, caption, targets_of, heats_of)
             for picture, caption, targets_of, heats_of in zip(
-                pictures, captions, targets, heats, strict=True
+                pictures, captions, targets, heatmaps, strict=True
             )
         ]
 
@@ -180,12 +180,12 @@ class Attribution:
         picture: Picture,
         caption: WrittenCaption,
         targets: Sequence[Target],
-        heats: Sequence[Float64Array],
+        heatmaps: Sequence[Float64Array],
     ) -> Explained:
         people = self._people(picture)
         words = [
-            WordMap(target.word, heat, shares_outside(heat, people))
-            for target, heat in zip(targets, heats, strict=True)
+            WordMap(target.word, heatmap, shares_outside(heatmap, people))
+            for target, heatmap in zip(targets, heatmaps, strict=True)
         ]
         return Explained(image_id, " ".join(caption.text.split()), words, picture.drawn.pixels)
 

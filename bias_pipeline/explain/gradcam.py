@@ -177,11 +177,11 @@ class Shares:
     uniform: float  # what a uniform map would have: the area outside people
 
 
-def shares_outside(heat: Float64Array, people: Float64Array) -> Shares:
+def shares_outside(heatmap: Float64Array, people: Float64Array) -> Shares:
     """How much of a map lies outside people.
 
     Args:
-        heat: (h, w) the map, at least 0.
+        heatmap: (h, w) the map, at least 0.
         people: (h, w) share of each place that people cover, in [0, 1].
 
     Returns:
@@ -197,10 +197,10 @@ def shares_outside(heat: Float64Array, people: Float64Array) -> Shares:
     area = float(outside.mean())
     if area <= 0 or np.isnan(area):
         return Shares(nan, nan, nan)
-    if not np.isfinite(heat).all() or not heat.any():
+    if not np.isfinite(heatmap).all() or not heatmap.any():
         return Shares(nan, nan, area)
-    positive = heat > 0
-    mass = float((heat * outside).sum() / heat.sum())
+    positive = heatmap > 0
+    mass = float((heatmap * outside).sum() / heatmap.sum())
     return Shares(mass, float(outside[positive].sum() / positive.sum()), area)
 
 

@@ -53,7 +53,9 @@ class CaptionLearner(Learner):
 
         So a caption's weight does not depend on its batch.
         """
-        return words_loss(self.network.following(tokens[:, :-1], **picture), tokens[:, 1:])
+        return words_loss(
+            self.network.next_word_log_probs(tokens[:, :-1], **picture), tokens[:, 1:]
+        )
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """The recipe's optimiser and schedule."""
@@ -103,7 +105,7 @@ class EqualizedLearner(CaptionLearner):
         named = self.members[tokens[:, 1:]]  # (B, L, 2)
         confusion = self._confusion(tokens, named, can_hide, hidden)
         # After the other, so that the network's penalty is that of the whole picture.
-        likely = self.network.following(tokens[:, :-1], **picture)
+        likely = self.network.next_word_log_probs(tokens[:, :-1], **picture)
         by_group = self._by_group(likely)
         unsure = named * by_group.flip(2) / (by_group + _EPSILON)
         return (
@@ -120,7 +122,7 @@ class EqualizedLearner(CaptionLearner):
         if not len(rows):
             return named.new_zeros(())
         shown = {name: item[rows] for name, item in hidden.items()}
-        by_group = self._by_group(self.network.following(tokens[rows, :-1], **shown))
+        by_group = self._by_group(self.network.next_word_log_probs(tokens[rows, :-1], **shown))
         apart = (by_group[..., 0] - by_group[..., 1]).abs() * named[rows].sum(dim=2)
         return apart.sum() / len(tokens)
 

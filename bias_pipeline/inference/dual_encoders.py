@@ -46,7 +46,7 @@ class CrossEncoder(Protocol):
     def prepare(self, photo: Image, /) -> Float32Array:
         """(3, H, W) a photo as the network takes it."""
 
-    def begin(self, texts: Sequence[str], /) -> Any:
+    def encode_texts(self, texts: Sequence[str], /) -> Any:
         """Texts, encoded as far as possible without a picture."""
 
     def match(self, photos: Sequence[Float32Array], texts: Any, pairs: IntArray, /) -> Float32Array:
@@ -76,7 +76,7 @@ class TwoModesModel(OneSpaceModel, ABC):
         """The network, loaded at first use."""
 
     @property
-    def judge(self) -> CrossEncoder:
+    def cross_encoder(self) -> CrossEncoder:
         """The network, checked for a matching head.
 
         Raises:
@@ -92,11 +92,11 @@ class TwoModesModel(OneSpaceModel, ABC):
         return net
 
 
-class Judging(Protocol):
+class HasCrossEncoder(Protocol):
     """A model on disk; its network is loaded at first use."""
 
     @property
-    def judge(self) -> CrossEncoder:
+    def cross_encoder(self) -> CrossEncoder:
         """The network."""
 
 
@@ -104,14 +104,14 @@ class Judging(Protocol):
 class PairMatcher:
     """Scores each pair once."""
 
-    model: Judging  # that was found
+    model: HasCrossEncoder  # that was found
     crop: Crop  # the part of pictures to use
     # Scores by picture and text
     memory: dict[tuple[str, str], float] = field(default_factory=dict, compare=False, repr=False)
 
     def require(self) -> None:
         """See :class:`~bias_pipeline.inference.embedders.Matcher`."""
-        assert self.model.judge
+        assert self.model.cross_encoder
 
     def match(self, pictures: Pictures, texts: Sequence[str], pairs: IntArray, /) -> Float32Array:
         """See :class:`~bias_pipeline.inference.embedders.Matcher`."""
@@ -123,13 +123,18 @@ class PairMatcher:
             if key not in self.memory:
                 missing.setdefault(key[0], (row, set()))[1].add(key[1])
         if missing:
-            self._judge(pictures, missing)
+            self._score_missing(pictures, missing)
         return np.array([self.memory[key] for key in keys], np.float32)
 
-    def _judge(self, pictures: Pictures, missing: Mapping[str, tuple[int, set[str]]]) -> None:
-        judge = self.model.judge
+    def _score_missing(
+        self, pictures: Pictures, missing: Mapping[str, tuple[int, set[str]]]
+    ) -> None:
+        cross_encoder = self.model.cross_encoder
         texts = sorted(set().union(*(needed for _, needed in missing.values())))
-        begun, numbers = judge.begin(texts), {text: k for k, text in enumerate(texts)}
+        encoded, numbers = (
+            cross_encoder.encode_texts(texts),
+            {text: k for k, text in enumerate(texts)},
+        )
         names = list(missing)
         starts = range(0, len(names), _SHOWN)
         with bar("pictures judged with texts"):
@@ -140,17 +145,17 @@ class PairMatcher:
                 ]
                 pairs = np.array([(k, numbers[text]) for k, text in wanted])
                 photos = [
-                    judge.prepare(crop_person(pictures, missing[name][0], self.crop))
+                    cross_encoder.prepare(crop_person(pictures, missing[name][0], self.crop))
                     for name in shown
                 ]
-                scores = judge.match(photos, begun, pairs).tolist()
+                scores = cross_encoder.match(photos, encoded, pairs).tolist()
                 for (k, text), value in zip(wanted, scores, strict=True):
                     self.memory[shown[k], text] = value
                 signals.stop_if_requested()
 
 
 @dataclass(frozen=True)
-class ClipHalves(ModelOnDevice):
+class ClipTowers(ModelOnDevice):
     """A CLIP or SigLIP on disk."""
 
     @property
@@ -180,7 +185,7 @@ def _texts(model: Pretrained, device: str) -> ClipTexts:
 
 
 @dataclass(frozen=True)
-class OpenClipHalves(OneSpaceModel):
+class OpenClipTowers(OneSpaceModel):
     """A model of open_clip on disk."""
 
     quick: bool  # whether it computes QuickGELU
@@ -200,7 +205,7 @@ class OpenClipHalves(OneSpaceModel):
 
 
 @dataclass(frozen=True)
-class FiberHalves(TwoModesModel):
+class FiberTowers(TwoModesModel):
     """A FIBER on disk."""
 
     judging: ClassVar[str] = "fiber_pretrain.ckpt"
@@ -225,7 +230,7 @@ class FiberHalves(TwoModesModel):
 
 
 @dataclass(frozen=True)
-class PublishedHalves(TwoModesModel):
+class PublishedTowers(TwoModesModel):
     """Such a model on disk."""
 
     judging: ClassVar[str] = "BridgeTower/bridgetower-large-itm-mlm-itc"
@@ -247,7 +252,7 @@ JUDGING = ("blip", "bridgetower")  # these also have a matching mode
 KINDS = (*clip.KINDS, *JUDGING)
 
 
-def halves_of(name: str, revision: str, device: str) -> LazyDualModel:
+def towers_of(name: str, revision: str, device: str) -> LazyDualModel:
     """The halves of a model in any supported format, with its own settings.
 
     Args:
@@ -256,19 +261,19 @@ def halves_of(name: str, revision: str, device: str) -> LazyDualModel:
         device: where to compute.
     """
     if is_fiber(name):
-        return FiberHalves(find_fiber(name), device, None, LONGEST)
+        return FiberTowers(find_fiber(name), device, None, LONGEST)
     if is_open_clip(name):
         model = find_open_clip(name, revision=revision)
-        return OpenClipHalves(model, device, quick_gelu(model.folder, None))
-    return published_halves(find_pretrained(name, KINDS, revision=revision), device)
+        return OpenClipTowers(model, device, quick_gelu(model.folder, None))
+    return published_towers(find_pretrained(name, KINDS, revision=revision), device)
 
 
-def published_halves(model: Pretrained, device: str) -> ClipHalves | PublishedHalves:
+def published_towers(model: Pretrained, device: str) -> ClipTowers | PublishedTowers:
     """The halves of a transformers model."""
     if model.kind in JUDGING:
-        return PublishedHalves(model, device)
+        return PublishedTowers(model, device)
 
-    return ClipHalves(model, device)
+    return ClipTowers(model, device)
 
 
 @dataclass(frozen=True)

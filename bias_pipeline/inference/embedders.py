@@ -243,7 +243,7 @@ class DualEncoderModel(Protocol):
 
 
 @dataclass(frozen=True)
-class PhotoHalf:
+class PhotoTower:
     """Pictures by themselves."""
 
     net: DualEncoderModel  # of both halves
@@ -259,7 +259,7 @@ class PhotoHalf:
 
 
 @dataclass(frozen=True)
-class TextHalf:
+class TextTower:
     """Texts by themselves."""
 
     net: DualEncoderModel  # of both halves
@@ -278,10 +278,10 @@ class OneSpaceModel(ModelOnDevice, ABC):
     def net(self) -> DualEncoderModel:
         """The network, loaded at first use."""
 
-    def photos(self, *, normalize: bool) -> PhotoHalf:
+    def photos(self, *, normalize: bool) -> PhotoTower:
         """The image encoder, with vectors of length 1 or the model's own."""
-        return PhotoHalf(self.net, normalize)
+        return PhotoTower(self.net, normalize)
 
-    def texts(self) -> TextHalf:
+    def texts(self) -> TextTower:
         """The text encoder."""
-        return TextHalf(self.net)
+        return TextTower(self.net)

@@ -67,7 +67,7 @@ def gather(options: Namespace, job: str, name: str) -> Gathered:
     tables, missing = store.gather()
     _write_missing(options.gather / MISSING, missing)
     if missing:
-        _tell_missing(options.gather, missing, strict=not options.no_strict)
+        _report_missing(options.gather, missing, strict=not options.no_strict)
     if not tables:
         raise ResourceError(f"{options.gather}: nothing is finished yet")
     return Gathered(store, tables, out)
@@ -85,7 +85,7 @@ def _by_id(pair: tuple[str, object]) -> tuple[int, int, str]:
     return id_key(pair[0])
 
 
-def _tell_missing(folder: Path, missing: Mapping[str, str], *, strict: bool) -> None:
+def _report_missing(folder: Path, missing: Mapping[str, str], *, strict: bool) -> None:
     absent = sum(reason == NOT_YET for reason in missing.values())
     message = (
         f"{folder}: {len(missing)} images are missing, {absent} of them not computed yet: "

@@ -48,7 +48,7 @@ class RegionExtractor(Protocol):
     @property
     def together(self) -> int: ...  # noqa: D102
 
-    def look(self, pixels: Pixels, /) -> Regions:
+    def extract(self, pixels: Pixels, /) -> Regions:
         """(B, side, side, 3) pictures to (B, ...) features."""
 
 
@@ -57,17 +57,17 @@ class _Picture(NamedTuple):
     row: int
 
 
-class _Looking:
+class _ExtractionModel:
     """Adapts a frozen network to the interface of :mod:`~bias_pipeline.inference.runner`."""
 
-    def __init__(self, eyes: RegionExtractor) -> None:
-        self._eyes = eyes
+    def __init__(self, extractor: RegionExtractor) -> None:
+        self._extractor = extractor
 
     def read(self, picture: _Picture) -> Pixels:
-        return read_pixels(picture.pictures, picture.row, self._eyes.side)
+        return read_pixels(picture.pictures, picture.row, self._extractor.side)
 
     def describe(self, pixels: Sequence[Pixels]) -> list[Regions]:
-        return list(self._eyes.look(np.stack(pixels)).reshape(len(pixels), -1))
+        return list(self._extractor.extract(np.stack(pixels)).reshape(len(pixels), -1))
 
 
 def regions_of(
@@ -90,9 +90,11 @@ def regions_of(
     key = f"regions {spec} {pictures.digest}"
 
     def make() -> Filling:
-        eyes = load()
-        shape = eyes.look(np.zeros((1, eyes.side, eyes.side, 3), np.uint8)).shape[1:]
-        rows = _rows(pictures, cache, spec, model, eyes)
+        extractor = load()
+        shape = extractor.extract(np.zeros((1, extractor.side, extractor.side, 3), np.uint8)).shape[
+            1:
+        ]
+        rows = _rows(pictures, cache, spec, model, extractor)
         shaped = ((row, flat.reshape(shape)) for row, flat in rows)
         return Filling((len(pictures), *shape), np.float16, shaped)
 
@@ -104,7 +106,7 @@ def _rows(
     cache: str | None,
     spec: Mapping[str, object],
     model: str,
-    eyes: RegionExtractor,
+    extractor: RegionExtractor,
 ) -> Iterator[tuple[int, Regions]]:
     """Each picture's row and features, block by block."""
     rows: dict[str, list[int]] = {}
@@ -112,20 +114,20 @@ def _rows(
         rows.setdefault(pictures.shown(row), []).append(row)
     with store_in(cache, spec, model) as store:
         wanted = {name: _Picture(pictures, copies[0]) for name, copies in rows.items()}
-        _look_at_missing(wanted, store, eyes)
+        _extract_missing(wanted, store, extractor)
         for names, vectors in vectors_by_block(list(rows), store):
             for name, vector in zip(names, vectors, strict=True):
                 yield from ((row, vector) for row in rows[name])
 
 
-def _look_at_missing(
-    wanted: Mapping[str, _Picture], store: BlockStore, eyes: RegionExtractor
+def _extract_missing(
+    wanted: Mapping[str, _Picture], store: BlockStore, extractor: RegionExtractor
 ) -> None:
     known = known_names(store)
     missing = {name: picture for name, picture in wanted.items() if name not in known}
     if missing:
-        how = Namespace(shard="0/1", batch=eyes.together, threads=n_threads())
-        describe_share(missing, by_name, store, lambda: _Looking(eyes), how)
+        how = Namespace(shard="0/1", batch=extractor.together, threads=n_threads())
+        describe_share(missing, by_name, store, lambda: _ExtractionModel(extractor), how)
 
 
 BATCH = 16  # pictures at once

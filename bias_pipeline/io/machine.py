@@ -79,7 +79,7 @@ class Extra:
     modules: tuple[str, ...]  # that must be importable
 
     @property
-    def there(self) -> bool:
+    def is_installed(self) -> bool:
         """Whether all of it is installed.
 
         Example:

@@ -42,7 +42,7 @@ class Bar:
         """Seconds since it was opened."""
         return time.monotonic() - self._start
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Update ``done``, if :func:`track` does not count the steps."""
 
     def seconds_left(self) -> float | None:
@@ -144,7 +144,7 @@ def track(steps: Iterable[T], total: int) -> Iterator[T]:
             current.done += 1
 
 
-class _Teller(threading.Thread):
+class _BarThread(threading.Thread):
     """A thread that shows a bar at regular times, however long one step takes.
 
     Args:
@@ -160,10 +160,10 @@ class _Teller(threading.Thread):
 
     def run(self) -> None:
         while not self._closed.wait(self.every_s):
-            self.opened.look()
-            self.tell()
+            self.opened.update()
+            self.show()
 
-    def tell(self) -> None:
+    def show(self) -> None:
         """Show the bar."""
 
     def close(self) -> None:
@@ -172,17 +172,17 @@ class _Teller(threading.Thread):
         self.join()
 
 
-class _Log(_Teller):
+class _Log(_BarThread):
     """A line a minute, for people who read a log later or follow it."""
 
     def __init__(self, opened: Bar) -> None:
         super().__init__(opened, LINE_S)
 
-    def tell(self) -> None:
+    def show(self) -> None:
         warn(self.opened.sentence())
 
 
-class _Screen(_Teller):
+class _Screen(_BarThread):
     """Draws every open bar; erased at the end."""
 
     def __init__(self, opened: Bar) -> None:
@@ -190,7 +190,7 @@ class _Screen(_Teller):
         self._drawn: Progress | None = None
         self._tasks: dict[int, TaskID] = {}
 
-    def tell(self) -> None:
+    def show(self) -> None:
         if self.opened.elapsed < PATIENCE_S:
             return
         self._drawn = self._drawn or _drawing()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Survival:
+class CheckpointSettings:
     """Settings of checkpoints."""
 
     folder: str  # of all checkpoints

@@ -209,7 +209,7 @@ class WandbLogger(ResultLogger):
         return False
 
 
-def tell_nobody() -> None:
+def disable_telemetry() -> None:
     """Stop W&B from reporting its own errors and counts; call it before importing wandb.
 
     It would send them even offline, and wait for the server when the process ends.
@@ -219,7 +219,7 @@ def tell_nobody() -> None:
 
 def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
     """Write one W&B run."""
-    tell_nobody()
+    disable_telemetry()
     import wandb
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,7 @@ _FOLDER = re.compile(r"offline-run-\d{8}_\d{6}-(.+)")
 
 
 @dataclass(frozen=True)
-class Pushed:
+class PushResult:
     """The result of a push."""
 
     mode: str  # `offline`, `online` or `disabled`
@@ -57,7 +57,7 @@ def push(
     entity: str | None = None,
     mode: str = "",
     timeout_s: float = RUN_S,
-) -> Pushed:
+) -> PushResult:
     """Write every finished result of a folder that has no run yet.
 
     A run's id is the cell's identity, so a run that is sent twice (by this command, a logger or
@@ -76,7 +76,7 @@ def push(
     for sentence in namesakes:
         log.warning("%s", sentence)
     if logger.mode == "disabled":
-        return Pushed("disabled", "", [], 0)
+        return PushResult("disabled", "", [], 0)
     server = reachable_server() if logger.mode == "online" else ""
     ledger = _Ledger(folder, server, project, entity)
     store = ResultStore(folder)
@@ -91,7 +91,7 @@ def push(
             ledger.note(result.run_id)
             new.append(result.run_id)
     place = server or str(folder / "wandb")
-    return Pushed(logger.mode, place, new, len(results) - len(new))
+    return PushResult(logger.mode, place, new, len(results) - len(new))
 
 
 def _with_curves(store: ResultStore, result: Result) -> Result:
@@ -129,7 +129,7 @@ def reachable_server() -> str:
     Raises:
         ResourceError: if there is no key for it or it does not answer.
     """
-    loggers.tell_nobody()
+    loggers.disable_telemetry()
     try:
         import wandb
     except ImportError as error:

@@ -43,7 +43,7 @@ class PartName(str):
         detail: str = "",
     ) -> Self:
         """See the class."""
-        whose = _whose(what, direction, group, object)
+        whose = _subject(what, direction, group, object)
         name = super().__new__(cls, ":".join(filter(None, (direction, what, *whose, side, detail))))
         name.what, name.direction, name.side, name.detail = what, direction, side, detail
         name.group, name.object = group, object
@@ -55,7 +55,7 @@ class PartName(str):
         return bool(self.group and self.object)
 
 
-def _whose(what: str, direction: str, group: str, object: str) -> Iterable[str]:
+def _subject(what: str, direction: str, group: str, object: str) -> Iterable[str]:
     """Group and object, in the order of the direction; a prefix marks one that is alone."""
     if group and object:
         return (object, group) if direction == "t_to_a" else (group, object)

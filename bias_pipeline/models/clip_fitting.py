@@ -33,7 +33,13 @@ from bias_pipeline.io.digests import is_whole, seal_folder
 from bias_pipeline.io.files import drafted
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.io.terminal import warn
-from bias_pipeline.learning.loop import Share, Survival, run_training, together, world_size
+from bias_pipeline.learning.loop import (
+    CheckpointSettings,
+    Share,
+    run_training,
+    together,
+    world_size,
+)
 from bias_pipeline.vision.people import Crop, crop_person
 from bias_pipeline.vision.torchvision import make_importable
 
@@ -168,7 +174,7 @@ def fit_clip(
     folder: Path,
     provenance: Mapping[str, object],
     trainer: Mapping[str, Any] = ANYWHERE,
-    survival: Survival | None = None,
+    survival: CheckpointSettings | None = None,
 ) -> Sequence[float]:
     """Fit a CLIP and write its folder: weights, configuration, vocabulary, preprocessing, card.
 
@@ -275,7 +281,7 @@ class Course:
     """The settings of a training run."""
 
     flags: Mapping[str, Any]  # Lightning's
-    survival: Survival | None  # how it continues after a kill, None if it does not
+    survival: CheckpointSettings | None  # how it continues after a kill, None if it does not
 
     def callbacks(self, recipe: ClipRecipe, pairs: Pairs, batches: _Batches) -> list[Callback]:
         """Checkpoints from which a killed training continues."""

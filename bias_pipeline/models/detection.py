@@ -240,7 +240,7 @@ class _Boxes(_Published):
             queries = scores.argsort(descending=True)[:MOST]
             scores, labels = scores[queries], labels[queries]
         else:
-            scores, queries, labels = _surest(logits.sigmoid())
+            scores, queries, labels = _most_confident(logits.sigmoid())
         retained = scores >= self._least
         boxes = _in_pixels(output.pred_boxes[row].float(), size)[queries[retained]]
         return Candidates(scores[retained], labels[retained], boxes, None)
@@ -258,7 +258,7 @@ class _Masks(_Published):
         from torch.nn.functional import interpolate
 
         sure = _numbers(output.class_queries_logits[row]).softmax(-1)[:, :-1]
-        scores, queries, labels = _surest(sure)
+        scores, queries, labels = _most_confident(sure)
         able = scores >= self._least  # a mask makes none surer
         scores, queries, labels = scores[able], queries[able], labels[able]
         coarse = output.masks_queries_logits[row].float()[queries]
@@ -277,7 +277,7 @@ def _numbers(logits: Tensor) -> Tensor:
     return logits.float()
 
 
-def _surest(sure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _most_confident(sure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The largest of (Q, L) confidences, with their queries and labels."""
     scores, places = sure.flatten().topk(min(MOST, sure.numel()))
     n_labels = sure.shape[1]

@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bias_pipeline.errors import BiasPipelineError, DataError, NotApplicableError
-from bias_pipeline.models.generation import Captioner, Shown
+from bias_pipeline.models.generation import Captioner, PreparedPhoto
 from bias_pipeline.models.pretrained import first_line
 
 if TYPE_CHECKING:
@@ -93,11 +93,11 @@ class PublishedForced(Captioner):
 
         return int(self.pixels(self.shown(Image.new("RGB", (64, 64)))).shape[1])
 
-    def shown(self, photo: Image) -> Shown:
+    def shown(self, photo: Image) -> PreparedPhoto:
         """See the protocol."""
         return self._shown(photo, "")
 
-    def pixels(self, picture: Shown) -> torch.Tensor:
+    def pixels(self, picture: PreparedPhoto) -> torch.Tensor:
         """See the protocol."""
         pixels = picture.inputs.get(_PIXELS)
         if pixels is None or pixels.dim() != 4 or len(pixels) != 1:
@@ -107,7 +107,7 @@ class PublishedForced(Captioner):
             )
         return pixels[0].float()
 
-    def write(self, pictures: Sequence[Shown]) -> list[WrittenCaption]:
+    def write(self, pictures: Sequence[PreparedPhoto]) -> list[WrittenCaption]:
         """See the protocol."""
         rows = self._tokens(pictures, None, 1)
         begun = [self._begun(picture) for picture in pictures]
@@ -129,7 +129,9 @@ class PublishedForced(Captioner):
         text = tokenizer.decode(tokens, skip_special_tokens=True)
         return WrittenCaption(text, before, tokens, list(pairwise(cuts)))
 
-    def logits(self, pictures: Sequence[Shown], captions: Sequence[WrittenCaption]) -> torch.Tensor:
+    def logits(
+        self, pictures: Sequence[PreparedPhoto], captions: Sequence[WrittenCaption]
+    ) -> torch.Tensor:
         """See the protocol."""
         import torch
 

@@ -58,7 +58,7 @@ def usual_prompt(kind: str) -> str:
     return _USUAL.get(kind, _QUESTION)
 
 
-class Shown(NamedTuple):
+class PreparedPhoto(NamedTuple):
     """A photo as the network takes it."""
 
     # Name to (1, ...) tensors; the first axis may be that of a photo's pieces
@@ -130,7 +130,7 @@ class Captioner:
         known = (config.pad_token_id, tokens.pad_token_id, end, tokens.eos_token_id, 0)
         config.pad_token_id = int(next(number for number in known if number is not None))
 
-    def _check_length(self, text: Any, sample: Shown) -> None:
+    def _check_length(self, text: Any, sample: PreparedPhoto) -> None:
         """Refuse captions that are longer than the decoder has positions."""
         positions = getattr(text, "max_position_embeddings", None)
         if positions is None or hasattr(text, "relative_attention_num_buckets"):  # T5's reads all
@@ -142,11 +142,11 @@ class Captioner:
                 f"--max-new-tokens {most} or less"
             )
 
-    def read(self, path: Path) -> Shown:
+    def read(self, path: Path) -> PreparedPhoto:
         """A photo as the network takes it."""
         return self._shown(self._reader(path), image_id(path.name))
 
-    def _shown(self, photo: Image, image: str) -> Shown:
+    def _shown(self, photo: Image, image: str) -> PreparedPhoto:
         options: dict[str, Any] = {"return_tensors": "pt"}
         begins = self._processor.tokenizer.bos_token
         if self._text is not None:
@@ -164,7 +164,7 @@ class Captioner:
         inputs = {name: value for name, value in made.items() if name not in self._unread}
         if self._model.kind == GIT and _IDS in inputs:  # the end, after which nothing would come
             inputs |= {name: inputs[name][:, :-1] for name in (_IDS, "attention_mask")}
-        return Shown(inputs | self._decoder_prompt(), image)
+        return PreparedPhoto(inputs | self._decoder_prompt(), image)
 
     def _decoder_prompt(self) -> dict[str, torch.Tensor]:
         """The prompt of a decoder that reads the picture alone."""
@@ -178,7 +178,7 @@ class Captioner:
         first = words.new_tensor([[config.decoder_start_token_id or config.bos_token_id]])
         return {"decoder_input_ids": first.new_tensor([[*first[0], *words[0]]])}
 
-    def _begun(self, shown: Shown) -> list[int]:
+    def _begun(self, shown: PreparedPhoto) -> list[int]:
         """The tokens before a caption, if ``generate`` repeats them."""
         name = "decoder_input_ids" if self._writes_apart else _IDS
         if name not in shown.inputs:
@@ -188,18 +188,22 @@ class Captioner:
             return [self._network.config.text_config.bos_token_id, *tokens[1:-1]]
         return tokens
 
-    def describe(self, photos: Sequence[Shown]) -> list[list[str]]:
+    def describe(self, photos: Sequence[PreparedPhoto]) -> list[list[str]]:
         """As many captions for each photo as wanted, without the prompt; photos of one form."""
         images = [photo.image for photo in photos]
         return several(self._decoding, images, self._device, partial(self._written, photos))
 
-    def _written(self, photos: Sequence[Shown], noise: Noise | None, best: int) -> list[str]:
+    def _written(
+        self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int
+    ) -> list[str]:
         """The best texts of B photos of one form, those of a photo after each other."""
         rows = self._tokens(photos, noise, best)
         texts = self._processor.tokenizer.batch_decode(rows, skip_special_tokens=True)
         return [" ".join(text.split()) for text in texts]
 
-    def _tokens(self, photos: Sequence[Shown], noise: Noise | None, best: int) -> list[list[int]]:
+    def _tokens(
+        self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int
+    ) -> list[list[int]]:
         """The tokens of these texts, after those that each begins with."""
         import torch
 
@@ -228,7 +232,7 @@ class Captioner:
                 del row[: len(begun)]
         return rows
 
-    def _inputs(self, photos: Sequence[Shown]) -> dict[str, torch.Tensor]:
+    def _inputs(self, photos: Sequence[PreparedPhoto]) -> dict[str, torch.Tensor]:
         """The network's inputs for B photos of one form."""
         import torch
 

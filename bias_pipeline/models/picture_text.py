@@ -306,7 +306,7 @@ class PictureText:
         ]
         if not self._recodes and all(follow.shape[1] == 1 for follow in follows):
             return self._words(inputs)[:, -1].gather(1, torch.cat(follows, dim=1))
-        return torch.stack([self._followed(inputs, follow) for follow in follows], dim=1)
+        return torch.stack([self._answer_log_prob(inputs, follow) for follow in follows], dim=1)
 
     def _words(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """(B, L, V) log-probabilities of each word after each position."""
@@ -317,7 +317,9 @@ class PictureText:
         likely: torch.Tensor = self.network(**arguments).logits.float().log_softmax(dim=-1)
         return likely
 
-    def _followed(self, inputs: dict[str, torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
+    def _answer_log_prob(
+        self, inputs: dict[str, torch.Tensor], tokens: torch.Tensor
+    ) -> torch.Tensor:
         """(B,) log-probability of several tokens (B, M) in sequence."""
         import torch
 

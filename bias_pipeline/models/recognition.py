@@ -37,7 +37,7 @@ from bias_pipeline.models.detection import (
 )
 from bias_pipeline.models.pretrained import Preprocessing, Pretrained, find_pretrained, load
 from bias_pipeline.models.weight_files import read_numbers
-from bias_pipeline.vision.people import plain_label, surest_first
+from bias_pipeline.vision.people import by_confidence, plain_label
 from bias_pipeline.vision.photos import read_photo
 from bias_pipeline.vision.torchvision import make_importable
 
@@ -226,15 +226,15 @@ class Recognizer(ABC):
         confidences = self.confidences(photos)
         if not np.isfinite(confidences).all():
             raise DataError("the model gives scores that are not numbers; its weights are broken")
-        return [json.dumps(_surest(self.names, row.tolist())) for row in confidences]
+        return [json.dumps(_most_confident(self.names, row.tolist())) for row in confidences]
 
 
-def _surest(names: Sequence[str], confidences: Sequence[float]) -> list[tuple[str, float]]:
+def _most_confident(names: Sequence[str], confidences: Sequence[float]) -> list[tuple[str, float]]:
     best: dict[str, float] = {}
     for name, confidence in zip(names, confidences, strict=True):
         if name:
             best[name] = max(best.get(name, 0.0), confidence)
-    return list(surest_first(best)[:MOST_LABELS])
+    return list(by_confidence(best)[:MOST_LABELS])
 
 
 class Network(NamedTuple):

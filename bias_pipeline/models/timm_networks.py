@@ -144,7 +144,7 @@ class TimmRegions:
         """Pixels a side of the square input."""
         return self._model.side
 
-    def look(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
+    def extract(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
         """The result of :meth:`regions` as float16."""
         return self.regions(pixels).astype(np.float16)
 

@@ -63,18 +63,18 @@ class TwoModeNet(ABC):
         """
         scores = []
         with torch.inference_mode():
-            states = self._look(self._pixels(photos))
+            states = self._encode_photos(self._pixels(photos))
             for start in range(0, len(pairs), _PAIRS):
                 photo, text = torch.from_numpy(pairs[start : start + _PAIRS].T).to(self._device)
-                scores.append(self._judge(states, photo, texts, text))
+                scores.append(self._pair_logits(states, photo, texts, text))
             return numbers_of(torch.cat(scores), self._name)
 
     @abstractmethod
-    def _look(self, pixels: torch.Tensor) -> Any:
+    def _encode_photos(self, pixels: torch.Tensor) -> Any:
         """Photos, encoded as far as possible without a text."""
 
     @abstractmethod
-    def _judge(
+    def _pair_logits(
         self, states: Any, photo: torch.Tensor, texts: Any, text: torch.Tensor
     ) -> torch.Tensor:
         """(P,) logits of pairs, by the numbers (P,) of their photos and of their texts."""
@@ -155,7 +155,7 @@ class BlipModel(PublishedTwoModes):
     def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
         """(N, D) a vector for each photo, by itself."""
         with torch.inference_mode():
-            projected = self._net.vision_proj(self._look(self._pixels(photos))[:, 0])
+            projected = self._net.vision_proj(self._encode_photos(self._pixels(photos))[:, 0])
             return self._vectors(projected, normalize=normalize)
 
     def texts(self, texts: Sequence[str]) -> Float32Array:
@@ -166,18 +166,18 @@ class BlipModel(PublishedTwoModes):
             projected = self._net.text_proj(read.last_hidden_state[:, 0])
             return self._vectors(projected, normalize=True)
 
-    def begin(self, texts: Sequence[str]) -> TokenBatch:
+    def encode_texts(self, texts: Sequence[str]) -> TokenBatch:
         """Tokens of texts, beginning with [ENC]; they are encoded together with a picture."""
         numbers, there = self._tokens(texts)
         numbers[:, 0] = self._encode
         return TokenBatch(numbers, there)
 
-    def _look(self, pixels: torch.Tensor) -> torch.Tensor:
+    def _encode_photos(self, pixels: torch.Tensor) -> torch.Tensor:
         """(N, M, C) patches; the first summarises all."""
         states: torch.Tensor = self._net.vision_model(pixel_values=pixels).last_hidden_state
         return states
 
-    def _judge(
+    def _pair_logits(
         self, states: torch.Tensor, photo: torch.Tensor, texts: TokenBatch, text: torch.Tensor
     ) -> torch.Tensor:
         numbers, there = texts.of(text)
@@ -265,7 +265,7 @@ class BridgeTowerModel(PublishedTwoModes):
     def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
         """(N, D) a vector for each photo, by itself."""
         with torch.inference_mode():
-            last = self._look(self._pixels(photos))[-1]
+            last = self._encode_photos(self._pixels(photos))[-1]
             projected = self._net.itc_image_head(self._of_photo(last)[:, 0])
             return self._vectors(projected, normalize=normalize)
 
@@ -275,7 +275,7 @@ class BridgeTowerModel(PublishedTwoModes):
             last = self._read(self._tokens(texts))[-1]
             return self._vectors(self._net.itc_text_head(last[:, 0]), normalize=True)
 
-    def begin(self, texts: Sequence[str]) -> TokenBatch:
+    def encode_texts(self, texts: Sequence[str]) -> TokenBatch:
         """Tokens of texts; texts are encoded together with their pictures."""
         return self._tokens(texts)
 
@@ -288,7 +288,7 @@ class BridgeTowerModel(PublishedTwoModes):
         """Layers of either tower below the first bridge."""
         return len(self._towers.text_model.encoder.layer) - self._net.config.num_hidden_layers + 1
 
-    def _look(self, pixels: torch.Tensor) -> list[torch.Tensor]:
+    def _encode_photos(self, pixels: torch.Tensor) -> list[torch.Tensor]:
         """(M, N, C) patches at each bridge, from the image tower."""
         tower = self._towers.vision_model.visual
         states = tower.forward_pre(pixels)
@@ -304,7 +304,7 @@ class BridgeTowerModel(PublishedTwoModes):
         ]
         return _at_bridges(read, layers, self._before)
 
-    def _judge(
+    def _pair_logits(
         self, states: list[torch.Tensor], photo: torch.Tensor, texts: TokenBatch, text: torch.Tensor
     ) -> torch.Tensor:
         tokens, model = texts.of(text), self._towers

@@ -54,9 +54,9 @@ def map_rows(one: Explained) -> Iterator[dict[str, Any]]:
             "number": number,
             "word": word.word or None,
             "attribution_score": word.shares.mass,
-            "height": word.heat.shape[0],
-            "width": word.heat.shape[1],
-            "map": word.heat.ravel().tolist(),
+            "height": word.heatmap.shape[0],
+            "width": word.heatmap.shape[1],
+            "map": word.heatmap.ravel().tolist(),
         }
 
 
@@ -94,7 +94,7 @@ def draw_maps(folder: Path, one: Explained) -> None:
     folder.mkdir(exist_ok=True)
     for number, word in enumerate(one.words):
         name = _drawing_name(one.image_id, number, word.word)
-        Image.fromarray(overlay(one.pixels, word.heat)).save(folder / name)
+        Image.fromarray(overlay(one.pixels, word.heatmap)).save(folder / name)
 
 
 def _drawing_name(image_id: str, number: int, word: str | None) -> str:
@@ -123,12 +123,12 @@ def drawn_maps(folder: Path) -> dict[str, DrawnMap]:
     return maps
 
 
-def overlay(pixels: Pixels, heat: Float64Array) -> Pixels:
+def overlay(pixels: Pixels, heatmap: Float64Array) -> Pixels:
     """(H', 2 W', 3) a picture in grey beside itself, coloured by a map; only for looking at.
 
     Args:
         pixels: (H, W, 3).
-        heat: (h, w), whose maximum has the full colour.
+        heatmap: (h, w), whose maximum has the full colour.
     """
     from PIL import Image
 
@@ -136,8 +136,8 @@ def overlay(pixels: Pixels, heat: Float64Array) -> Pixels:
     scale = max(_SIDE / min(photo.size), 1.0)
     size = (round(photo.width * scale), round(photo.height * scale))
     large = np.asarray(photo.resize(size, Image.Resampling.NEAREST), np.float64)
-    top = float(np.nanmax(heat, initial=0.0))
-    strength = np.nan_to_num(heat / top) if top > 0 else np.zeros_like(heat)
+    top = float(np.nanmax(heatmap, initial=0.0))
+    strength = np.nan_to_num(heatmap / top) if top > 0 else np.zeros_like(heatmap)
     shown = Image.fromarray((255 * strength).astype(np.uint8)).resize(
         size, Image.Resampling.NEAREST
     )

@@ -214,7 +214,7 @@ def _of_pictures(result: Result, grid: Grid | None) -> str:
 
 def _clouds(title: str, lines: Sequence[Line], groups: Sequence[str]) -> list[Plot]:
     """A cloud for each group; none if they cannot be drawn."""
-    if not CLOUDS.there or len(groups) > MOST_CLOUDS:
+    if not CLOUDS.is_installed or len(groups) > MOST_CLOUDS:
         return []
     shares = {
         group: {line["concept"]: float(line[_SHARE + group]) for line in lines} for group in groups

@@ -36,7 +36,7 @@ ABSENT = (
 
 
 @dataclass(frozen=True)
-class Behind:
+class ScreenExamples:
     """Examples for the numbers of the first screen."""
 
     # Run id to captions that name the wrong group
@@ -58,16 +58,16 @@ class Behind:
         return edited + ([self.words[key]] if key in self.words else [])
 
 
-NOTHING = Behind()
+NOTHING = ScreenExamples()
 
 
 def examples_of(
     store: ResultStore, results: Sequence[Result], words: Sequence[RevealingWords]
-) -> tuple[Behind, list[str]]:
+) -> tuple[ScreenExamples, list[str]]:
     """The examples of runs, and a sentence on each file that is damaged."""
     damaged: list[str] = []
     misnamed, edited = (_lines_of(store, results, table, damaged) for table in _TABLES)
-    return Behind(misnamed, edited, _revealing_of(words)), damaged
+    return ScreenExamples(misnamed, edited, _revealing_of(words)), damaged
 
 
 def _lines_of(

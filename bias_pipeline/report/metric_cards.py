@@ -115,7 +115,7 @@ def cards() -> str:
 
 def introduction() -> str:
     """How to read a card, and what the properties mean."""
-    meanings = "".join(f"* {_spoken(name)}: {text}\n" for name, text in _MEANINGS.items())
+    meanings = "".join(f"* {_in_words(name)}: {text}\n" for name, text in _MEANINGS.items())
     return f"{_INTRODUCTION}\n{meanings}"
 
 
@@ -138,7 +138,7 @@ def card(name: str) -> str:
         "source": _sources(info),
         "family": info.family,
         "needs": _needs(info),
-        "properties": ", ".join(_spoken(p) for p in PROPERTIES if getattr(info, p)) or "none",
+        "properties": ", ".join(_in_words(p) for p in PROPERTIES if getattr(info, p)) or "none",
         "version": str(info.version),
         "settings": _settings(settings_of(name)),
         "run": f"`python -m bias_pipeline metric={name}`",
@@ -160,7 +160,7 @@ def prose_of(documented: Any) -> str:
     return named.replace("``", "`").strip()
 
 
-def _spoken(name: str) -> str:
+def _in_words(name: str) -> str:
     return name.replace("_", " ")
 
 

@@ -20,7 +20,7 @@ from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.catalogue import bibtex
 from bias_pipeline.report import interaction
 from bias_pipeline.report.concepts import concept_sections
-from bias_pipeline.report.examples import NOTHING, Behind, examples_of
+from bias_pipeline.report.examples import NOTHING, ScreenExamples, examples_of
 from bias_pipeline.report.report_tables import (
     Section,
     captioners,
@@ -175,9 +175,9 @@ def report_of_folder(folder: Path, limits: Limits = LIMITS) -> Report:
     results, skipped = read_results(folder)
     draws, damaged = _read_draws(folder, results)
     words, unread = word_files(folder)
-    behind, torn = examples_of(ResultStore(folder), results, words)
+    behind, damaged = examples_of(ResultStore(folder), results, words)
     queries, lost = concept_sections(ResultStore(folder), results)
-    faults = [*skipped, *damaged, *torn, *unread, *lost]
+    faults = [*skipped, *damaged, *damaged, *unread, *lost]
     if skipped:
         faults.insert(0, f"{len(skipped)} of {len(results) + len(skipped)} runs cannot be read.")
     for sentence in faults:
@@ -190,7 +190,7 @@ def report_of(
     draws: Mapping[str, Mapping[str, Draws]],
     further: Sequence[Section] = (),
     faults: Sequence[str] = (),
-    behind: Behind = NOTHING,
+    behind: ScreenExamples = NOTHING,
     limits: Limits = LIMITS,
 ) -> Report:
     """The report of some results.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from bias_pipeline.analysis.conclusion_checks import people_part
 from bias_pipeline.analysis.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.report.examples import ABSENT, NOTHING, Behind
+from bias_pipeline.report.examples import ABSENT, NOTHING, ScreenExamples
 from bias_pipeline.report.report_tables import Sheet, SheetNumber
 from bias_pipeline.report.tables import arrow, percent, pointing
 from bias_pipeline.report.verdict_sentences import PANELS, finding_name, panel_of, rank
@@ -110,7 +110,10 @@ _CHIPS = {
 
 
 def panels_of_one(
-    verdict: Verdict, results: Mapping[str, Result], attribute: str, behind: Behind = NOTHING
+    verdict: Verdict,
+    results: Mapping[str, Result],
+    attribute: str,
+    behind: ScreenExamples = NOTHING,
 ) -> list[Panel]:
     """One captioner: each metric is a line."""
     panels = []
@@ -150,7 +153,7 @@ def panels_of_all(
     verdicts: Mapping[str, Verdict],
     results: Mapping[str, Result],
     attribute: str,
-    behind: Behind = NOTHING,
+    behind: ScreenExamples = NOTHING,
 ) -> list[Panel]:
     """Several captioners: each is a line, under the reading that answers for most of them."""
     every = [finding for verdict in verdicts.values() for finding in verdict.findings]
@@ -167,7 +170,7 @@ def panels_of_all(
 
 
 def _behind(
-    kind: str, findings: Sequence[Finding], results: Mapping[str, Result], behind: Behind
+    kind: str, findings: Sequence[Finding], results: Mapping[str, Result], behind: ScreenExamples
 ) -> list[Sheet]:
     """Examples of a panel, each captioner's once; of several, titled with its name."""
     several = len({finding.row.captioner for finding in findings}) > 1

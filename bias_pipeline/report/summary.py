@@ -10,7 +10,7 @@ from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, caption_sta
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import LABELLED
-from bias_pipeline.report.examples import NOTHING, Behind
+from bias_pipeline.report.examples import NOTHING, ScreenExamples
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
 from bias_pipeline.report.report_tables import (
     captioners,
@@ -20,9 +20,10 @@ from bias_pipeline.report.report_tables import (
 )
 from bias_pipeline.report.tables import BLANK, has_blanks, legend, percent, training_of
 from bias_pipeline.report.verdict_sentences import (
-    DEEDS,
+    ANSWER_CLAUSES,
     brief,
     brief_of_all,
+    clause_of,
     doubt_about,
     finding_name,
     join_sentences,
@@ -45,7 +46,7 @@ class Summary:
 
 
 def summaries(
-    results: Sequence[Result], behind: Behind = NOTHING, limits: Limits = LIMITS
+    results: Sequence[Result], behind: ScreenExamples = NOTHING, limits: Limits = LIMITS
 ) -> list[Summary]:
     """One for each data set and attribute, in the order of the results.
 
@@ -62,7 +63,7 @@ def summaries(
 
 
 def _summary(
-    attribute: str, dataset: str, runs: Sequence[Result], behind: Behind, limits: Limits
+    attribute: str, dataset: str, runs: Sequence[Result], behind: ScreenExamples, limits: Limits
 ) -> Summary:
     results = latest(runs)
     names = captioners(results)
@@ -76,7 +77,7 @@ def _summary(
         title=f"{attribute}, data set {dataset}",
         facts=facts(results),
         verdict=brief(verdicts[one], attribute, one) if one else brief_of_all(verdicts, attribute),
-        sure=_sure(list(verdicts.values()), results),
+        sure=_basis(list(verdicts.values()), results),
         panels=panels_of_one(verdicts[one], by_id, attribute, behind)
         if one
         else panels_of_all(verdicts, by_id, attribute, behind),
@@ -167,7 +168,7 @@ def _span(shares: Iterable[float]) -> str:
     return f"{'–'.join(ends)} %"
 
 
-def _sure(verdicts: Sequence[Verdict], results: Sequence[Result]) -> str:
+def _basis(verdicts: Sequence[Verdict], results: Sequence[Result]) -> str:
     """How many readings the verdict uses, and what brackets and p mean."""
     decided = sum(not finding.doubt for verdict in verdicts for finding in verdict.findings)
     if not decided:
@@ -194,18 +195,14 @@ def _undecided(
     open_ = [finding for finding in findings if finding.doubt and finding.question in JUDGED]
     sentences = _by_reason(open_) if len(verdicts) == 1 else _by_stem(open_)
     questions = {finding.question for finding in findings}
-    deeds = [
-        DEEDS[question][0].format(attribute=attribute)
-        for question in DEEDS
-        if question not in questions
-    ]
-    if deeds:
-        sentences.append(f"No run tests whether it {join_sentences(deeds, 'or')}.")
+    unasked = [clause_of(q, 0, attribute) for q in ANSWER_CLAUSES if q not in questions]
+    if unasked:
+        sentences.append(f"No run tests whether it {join_sentences(unasked, 'or')}.")
     clauses = (one_direction(Verdict(findings), question) for question in JUDGED)
     sentences += [f"{clause}." for clause in clauses if clause]
     more = dict.fromkeys(finding.question for finding in findings if finding.more)
     sentences += [
-        f"“{DEEDS[question][0].format(attribute=attribute)}” is wrong if {WRONG_IF[question]}."
+        f"“{clause_of(question, 0, attribute)}” is wrong if {WRONG_IF[question]}."
         for question in more
     ]
     return [*sentences, *(f"{text}." for text in legend(results))]

@@ -281,14 +281,14 @@ def attributed_notes(results: Sequence[Result]) -> list[str]:
         n_with_note = Counter(result.rows[0].captioner for result in cells)
         alike = {name for name, count in n_with_note.items() if count == n_cells[name]}
         names = [
-            _speaker(result, () if result.rows[0].captioner in alike else further)
+            _captioner_with_settings(result, () if result.rows[0].captioner in alike else further)
             for result in cells
         ]
         notes.append(f"{', '.join(dict.fromkeys(names))}: {note}")
     return notes
 
 
-def _speaker(result: Result, keys: Sequence[str]) -> str:
+def _captioner_with_settings(result: Result, keys: Sequence[str]) -> str:
     """A captioner, and the settings in which this cell differs from its others."""
     identity = _identity(result)
     values = [identity[key] for key in keys if identity.get(key)]

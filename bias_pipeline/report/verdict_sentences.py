@@ -27,7 +27,7 @@ PANELS: Mapping[str, str] = {
     "retrieval": "Do queries that name no {attribute} find all groups alike?",
 }
 # What a captioner does if the answer is yes; the second form stands after "does not".
-DEEDS: Mapping[str, tuple[str, str]] = {
+ANSWER_CLAUSES: Mapping[str, tuple[str, str]] = {
     "misgendering": (
         "names the wrong {attribute} more often than people do",
         "name the wrong {attribute} more often than people do",
@@ -81,7 +81,7 @@ MOST_NAMED = 4  # captioners that a sentence names; for more it gives their numb
 
 def brief(verdict: Verdict, attribute: str, captioner: str) -> list[str]:
     """The verdict on one captioner as sentences: bias that was found, then bias that was not."""
-    answers = {question: verdict.answer(question, attribute) for question in DEEDS}
+    answers = {question: verdict.answer(question, attribute) for question in ANSWER_CLAUSES}
     more, no, chance, unknown = (
         [question for question, given in answers.items() if given == answer]
         for answer in ("more", "no", "none", "unknown")
@@ -89,7 +89,7 @@ def brief(verdict: Verdict, attribute: str, captioner: str) -> list[str]:
     none = [question for question in answers if question in (*no, *chance)]
     sentences = []
     if more:
-        sentences.append(f"{captioner} {_deeds(more, 0, attribute, verdict)}.")
+        sentences.append(f"{captioner} {_with_evidence(more, 0, attribute, verdict)}.")
     elif none and unknown:
         questions = len(none) + len(unknown)
         sentences.append(
@@ -99,15 +99,17 @@ def brief(verdict: Verdict, attribute: str, captioner: str) -> list[str]:
     elif none:
         sentences.append(f"No bias beyond chance was found in {captioner}.")
     if no:
-        sentences.append(f"It does not {_deeds(no, 1, attribute, verdict)}.")
+        sentences.append(f"It does not {_with_evidence(no, 1, attribute, verdict)}.")
     if chance:
-        sentences.append(f"It does not, beyond chance, {_deeds(chance, 1, attribute, verdict)}.")
+        sentences.append(
+            f"It does not, beyond chance, {_with_evidence(chance, 1, attribute, verdict)}."
+        )
     alone = [finding for question in unknown for finding in verdict.alone(question, attribute)]
     if alone:
         sentences.append(_by_itself(alone[0], attribute))
     blank = [question for question in unknown if not verdict.alone(question, attribute)]
     if blank:
-        whether = join_sentences((_deed(question, 0, attribute) for question in blank), "or")
+        whether = join_sentences((clause_of(question, 0, attribute) for question in blank), "or")
         sentences.append(f"It is unknown whether it {whether}.")
     return sentences or [f"No run here tests whether {captioner} is biased."]
 
@@ -116,17 +118,17 @@ def _by_itself(finding: Finding, attribute: str) -> str:
     """A sentence on a number without one of people to compare it with."""
     row = finding.row
     value, low, high = (_value(finding, x) for x in (row.value, row.ci_low, row.ci_high))
-    deed = _deed(finding.question, 0, attribute)
+    clause = clause_of(finding.question, 0, attribute)
     return (
         f"{reading_name(finding)} is {value} [{low}, {high}]; without people's captions it is "
-        f"unknown whether it {deed}."
+        f"unknown whether it {clause}."
     )
 
 
 def brief_of_all(verdicts: Mapping[str, Verdict], attribute: str) -> list[str]:
     """The verdict on several captioners, one sentence for each question."""
     sentences = []
-    for question in DEEDS:
+    for question in ANSWER_CLAUSES:
         answers = {name: verdict.answer(question, attribute) for name, verdict in verdicts.items()}
         captioners = [name for name, answer in answers.items() if answer]
         if not captioners:
@@ -136,23 +138,21 @@ def brief_of_all(verdicts: Mapping[str, Verdict], attribute: str) -> list[str]:
             for answer in ("more", "no", "none", "unknown")
         )
         if len(unknown) == len(captioners):
-            deed = _deed(question, 1, attribute)
-            sentences.append(f"It is unknown whether they {deed}.")
+            clause = clause_of(question, 1, attribute)
+            sentences.append(f"It is unknown whether they {clause}.")
             continue
-        rest = [
-            *(
-                [f"{_who(no, captioners)} {'do' if len(no) > 1 else 'does'} not"]
-                if no and more
-                else []
-            ),
-            *([f"for {_who(none, captioners)} not beyond chance"] if none and more else []),
-            *([f"for {_who(unknown, captioners)} it is unknown"] if unknown else []),
-        ]
-        deed = _deed(question, int(len(more) > 1), attribute)
+        rest = []
+        if no and more:
+            does = "do" if len(no) > 1 else "does"
+            rest.append(f"{_named_captioners(no, captioners)} {does} not")
+        if none and more:
+            rest.append(f"for {_named_captioners(none, captioners)} not beyond chance")
+        if unknown:
+            rest.append(f"for {_named_captioners(unknown, captioners)} it is unknown")
+        clause = clause_of(question, int(len(more) > 1), attribute)
         leads = [lead(verdicts[name].decided(question, attribute)) for name in more]
-        sentences.append(
-            "; ".join([f"{_who(more, captioners)} {deed}{_between(leads)}", *rest]) + "."
-        )
+        first = f"{_named_captioners(more, captioners)} {clause}{_between(leads)}"
+        sentences.append(f"{'; '.join([first, *rest])}.")
     return sentences or ["No run here tests whether they are biased."]
 
 
@@ -167,7 +167,7 @@ def _between(leads: Sequence[Finding]) -> str:
     people = ends[0].people
     people_text = "" if math.isnan(people) else f", people {_value(ends[0], people)}"
     worst = max(finding.p_value for finding in leads)
-    return f" ({reading_name(leads[0])}: {span}{people_text}; largest {_sure(worst)})"
+    return f" ({reading_name(leads[0])}: {span}{people_text}; largest {_p_text(worst)})"
 
 
 # Readings that are rates; other fractions are differences, in points.
@@ -187,7 +187,7 @@ def _value(finding: Finding, value: float) -> str:
     return f"{percent(value)} {_unit(finding.row)}" if fraction else number(value)
 
 
-def _who(names: Sequence[str], captioners: Sequence[str]) -> str:
+def _named_captioners(names: Sequence[str], captioners: Sequence[str]) -> str:
     """Some captioners by name, or their number out of all."""
     if not names:
         return "None, beyond chance,"
@@ -209,15 +209,16 @@ def join_sentences(texts: Iterable[str], last: str = "and") -> str:
     return f"{', '.join(most)} {last} {final}" if most else final
 
 
-def _deed(question: str, form: int, attribute: str) -> str:
-    return DEEDS[question][form].format(attribute=attribute)
+def clause_of(question: str, form: int, attribute: str) -> str:
+    """What a captioner does (form 0), or does not or several do (1), where the answer is yes."""
+    return ANSWER_CLAUSES[question][form].format(attribute=attribute)
 
 
-def _deeds(questions: Sequence[str], form: int, attribute: str, verdict: Verdict) -> str:
+def _with_evidence(questions: Sequence[str], form: int, attribute: str, verdict: Verdict) -> str:
     """What a captioner does, each with its evidence; joined by "or" where it does not do it."""
     leads = (lead(verdict.decided(question, attribute)) for question in questions)
     clauses = [
-        f"{_deed(question, form, attribute)} ({evidence_of(finding)})"
+        f"{clause_of(question, form, attribute)} ({evidence_of(finding)})"
         for question, finding in zip(questions, leads, strict=True)
     ]
     return join_sentences(clauses, "or" if form else "and")
@@ -244,7 +245,7 @@ def evidence_of(finding: Finding) -> str:
         reading = f"{reading_name(finding)}: {value} {unit} {ends}"
     people_text = "" if math.isnan(finding.people) else f", people {people}{' %' * (unit == '%')}"
     return (
-        f"{reading}{people_text}; {_sure(finding.p_value) if finding.more else possible(finding)}"
+        f"{reading}{people_text}; {_p_text(finding.p_value) if finding.more else possible(finding)}"
     )
 
 
@@ -262,7 +263,7 @@ def possible(finding: Finding) -> str:
     return f"up to {amount} more is possible"
 
 
-def _sure(p_value: float) -> str:
+def _p_text(p_value: float) -> str:
     p = p_cell(p_value)
     return f"p {p}" if p.startswith("<") else f"p = {p}"
 

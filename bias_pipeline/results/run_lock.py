@@ -37,8 +37,8 @@ def claimed(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     waiting = _Waiting(path)
     while not _create(path):
-        if waiting.is_in_vain():
-            _take_away(path)
+        if waiting.is_stale():
+            _remove_stale(path)
         time.sleep(0.05)
     finished = threading.Event()
     beat = threading.Thread(target=_renew, args=(path, finished), daemon=True)
@@ -53,7 +53,7 @@ def claimed(path: Path) -> Iterator[None]:
 
 def is_claimed(path: Path) -> bool:
     """Whether a process that seems alive holds a claim."""
-    return os.path.lexists(path) and not _Waiting(path).is_in_vain()
+    return os.path.lexists(path) and not _Waiting(path).is_stale()
 
 
 class _Waiting:
@@ -65,7 +65,7 @@ class _Waiting:
         self.stamp: object = None
         self.warned = False
 
-    def is_in_vain(self) -> bool:
+    def is_stale(self) -> bool:
         """Whether nobody holds the claim any more; call it repeatedly."""
         try:
             status = self.path.lstat()
@@ -130,7 +130,7 @@ def _create(path: Path) -> bool:
     return True
 
 
-def _take_away(path: Path) -> None:
+def _remove_stale(path: Path) -> None:
     """Remove a claim; renaming is atomic, so only one of several waiting processes does it."""
     taken = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError, IsADirectoryError):

@@ -195,11 +195,11 @@ class Bootstrap(Configurable):
             for name, values in point.items()
         }
         most = MOST_VOID if trained else 0.0
-        void = {
+        undefined = {
             name: np.isnan(number_draws.resampled).mean() for name, number_draws in draws.items()
         }
         usable = {
-            n: _filled(number_draws) if void[n] <= most else number_draws
+            n: _filled(number_draws) if undefined[n] <= most else number_draws
             for n, number_draws in draws.items()
         }
         return {name: summary(number_draws, self.level) for name, number_draws in usable.items()}

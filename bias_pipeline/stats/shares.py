@@ -128,6 +128,6 @@ def same_share_p(events: IntArray, totals: IntArray) -> float:
     if len(totals) == 2:
         return float(stats.fisher_exact(table).pvalue)
     gap = np.ptp(events / totals)
-    dealt = stats.random_table(table.sum(axis=1), totals, seed=0).rvs(9_999, random_state=0)
-    far = np.ptp(dealt[:, 0] / totals, axis=1) >= gap - 1e-12
+    permuted = stats.random_table(table.sum(axis=1), totals, seed=0).rvs(9_999, random_state=0)
+    far = np.ptp(permuted[:, 0] / totals, axis=1) >= gap - 1e-12
     return float((1 + far.sum()) / 10_000)

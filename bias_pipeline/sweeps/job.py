@@ -379,7 +379,7 @@ class SweepBar(Bar):
         self._spent = defaultdict[str, float](float)  # seconds, by encoder
         self._run = defaultdict[str, float](float)  # weights of the cells that ran, by encoder
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Record the jobs that have ended, and how long those that ran took."""
         ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
         times = {number: self._when(ended[number]) for number in ended.keys() - self._ended}

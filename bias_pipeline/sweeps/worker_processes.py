@@ -94,7 +94,7 @@ class _Helpers:
                 helper.is_alive()  # one that was killed must not stay a zombie with a claim
             if self.started:
                 continue
-            seconds, n_ended = pace.look()
+            seconds, n_ended = pace.update()
             if self.devices or seconds * (n_jobs - n_ended) >= WORTH_S:
                 self.start(min(_wanted(self.processes), n_jobs - n_ended) - 1)
 
@@ -133,7 +133,7 @@ class _Pace:
         self.n_ended = 0
         self.computed = False
 
-    def look(self) -> tuple[float, int]:
+    def update(self) -> tuple[float, int]:
         """Seconds for a cell, 0 as long as unknown, and how many cells have ended."""
         now = time.monotonic()
         folders = [path for path in self.folder.glob("*") if path.name.isdecimal()]

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from bias_pipeline.array_types import BoolArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.image_ids import short_id
-from bias_pipeline.corpus.pictures import PERSON, Drawn, Elsewhere, Pictures, Pixels, Region
+from bias_pipeline.corpus.pictures import PERSON, Drawn, MissingPicture, Pictures, Pixels, Region
 from bias_pipeline.declared import Configurable, InnerShare, NotNegativeCount, Share
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.io.hashing import hash_ids, random_words
@@ -124,7 +124,7 @@ class ImageMasking(Configurable):
         """Whether nothing is painted over."""
         return self.person == "none" and not self.objects
 
-    def absent(self, regions: tuple[Region, ...] | None, file: Path | Elsewhere) -> str | None:
+    def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
         """What a picture lacks to be masked, in words; None if nothing.
 
         Args:
@@ -151,14 +151,14 @@ class ImageMasking(Configurable):
         return np.array(
             [
                 self._knows(regions, file)
-                if isinstance(file, Path | Elsewhere)
+                if isinstance(file, Path | MissingPicture)
                 else file is not None
                 for file, regions in zip(pictures.files, known, strict=True)
             ],
             bool,
         )
 
-    def _knows(self, regions: tuple[Region, ...] | None, file: Path | Elsewhere) -> bool:
+    def _knows(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> bool:
         if regions is None:
             return False
         if self.person == "none":
@@ -309,7 +309,7 @@ class FeatureMasking(ImageMasking):
         """Whether nothing is changed."""
         return not (self.background or self.objects)
 
-    def absent(self, regions: tuple[Region, ...] | None, file: Path | Elsewhere) -> str | None:
+    def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
         """See the base."""
         return "annotated things" if regions is None else None
 

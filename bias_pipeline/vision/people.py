@@ -97,11 +97,11 @@ def plain_label(text: str) -> str:
     return "" if first in _NOTHING else first
 
 
-def surest_first(confidences: Mapping[str, float]) -> Labels:
+def by_confidence(confidences: Mapping[str, float]) -> Labels:
     """Labels by descending confidence, ties in alphabetical order.
 
     Example:
-        >>> surest_first({"dog": 0.5, "cat": 0.5, "horse": 0.75})
+        >>> by_confidence({"dog": 0.5, "cat": 0.5, "horse": 0.75})
         (('horse', 0.75), ('cat', 0.5), ('dog', 0.5))
     """
     return tuple(sorted(confidences.items(), key=lambda pair: (-pair[1], pair[0])))

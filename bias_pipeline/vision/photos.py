@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bias_pipeline.corpus.image_ids import ENDINGS, canonical_id, short_id
-from bias_pipeline.corpus.pictures import Drawn, Elsewhere, Pictures, Pixels, Region
+from bias_pipeline.corpus.pictures import Drawn, MissingPicture, Pictures, Pixels, Region
 from bias_pipeline.errors import DataError, NotApplicableError, ResourceError
 from bias_pipeline.io.arrays import Filling, mapped_table
 
@@ -271,7 +271,7 @@ def drawn(pictures: Pictures, row: int, side: int) -> Drawn:
     file = pictures.files[row]
     if file is None:
         raise DataError(f"picture {row} of {len(pictures)} is absent")
-    if isinstance(file, Elsewhere):
+    if isinstance(file, MissingPicture):
         raise NotApplicableError(
             "there are no pictures, only regions (dataset.regions); name their folder "
             "(dataset.images=DIR), or choose encoder.backbone=boxes, which needs only regions"
@@ -315,9 +315,9 @@ def sized(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region, ...
     return tuple(one if all(one.size) else replace(one, size=size) for one in regions)
 
 
-def in_size(regions: tuple[Region, ...], file: Path | Elsewhere) -> tuple[Region, ...]:
+def in_size(regions: tuple[Region, ...], file: Path | MissingPicture) -> tuple[Region, ...]:
     """The same; the file is opened only if needed and present."""
-    if isinstance(file, Elsewhere) or all(all(region.size) for region in regions):
+    if isinstance(file, MissingPicture) or all(all(region.size) for region in regions):
         return regions
     return sized(regions, photo_size(file))
 

@@ -32,7 +32,7 @@ from bias_pipeline.web.evidence import (
     scores_of,
 )
 from bias_pipeline.web.run_folder import RunFolder
-from bias_pipeline.web.shown_images import Shown, TellingWords, telling_words
+from bias_pipeline.web.shown_images import ShownImages, WordVotes, read_word_votes
 from bias_pipeline.web.views import Page, View
 
 _KNOWN = ("part", "group", "names", "guess", "object", "word", "beside", "sort", "page")
@@ -89,8 +89,10 @@ class ImagePages:
         part = evidence.part(view)
         places = evidence.places(view)
         shares = evidence.shares(part)
-        known = Shown(evidence, part, self._words(result))
-        known_beside = None if beside is None else Shown(beside, part, self._words(beside.result))
+        known = ShownImages(evidence, part, self._words(result))
+        known_beside = (
+            None if beside is None else ShownImages(beside, part, self._words(beside.result))
+        )
         page = Page(
             view,
             len(places),
@@ -115,7 +117,7 @@ class ImagePages:
             parts=SUMS if evidence.scores is not None else (),
             others=self._others(result),
             sums=None if shares is None else _sums(shares, places, evidence.value(part)),
-            explained=known.telling is not None,
+            explained=known.word_votes is not None,
         )
 
     async def image(self, request: Request) -> Response:
@@ -132,8 +134,8 @@ class ImagePages:
             raise HTTPException(404, evidence.reason or "this run has no such image")
         beside = None
         if other is not None:
-            beside = Shown(self._evidence(other)[0], "score", self._words(other))
-        shown = Shown(evidence, "score", self._words(result)).images(places, beside)[0]
+            beside = ShownImages(self._evidence(other)[0], "score", self._words(other))
+        shown = ShownImages(evidence, "score", self._words(result)).images(places, beside)[0]
         return self._render(
             "image",
             result=result,
@@ -174,8 +176,8 @@ class ImagePages:
                 scores = self._scores[result.run_id]
         return gather_evidence(result, scores, self._library.of(result)), fault
 
-    def _words(self, result: Result) -> TellingWords | None:
-        return telling_words(self._folder.store.root, result.run_id)
+    def _words(self, result: Result) -> WordVotes | None:
+        return read_word_votes(self._folder.store.root, result.run_id)
 
     def _guesses(self, result: Result, image: str) -> list[dict[str, Any]]:
         path = predictions_path(result, self._folder.store.root)

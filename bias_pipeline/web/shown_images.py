@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.corpus.pictures import Elsewhere
+from bias_pipeline.corpus.pictures import MissingPicture
 from bias_pipeline.errors import DataError
 from bias_pipeline.explain.linear import Gram, word_parts
 from bias_pipeline.report.report_tables import Weighted
@@ -46,14 +46,14 @@ class ShownImage:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownImages:
     """A run's images as they are shown."""
 
     evidence: Evidence  # on them
     part: str  # whose sum is shown
-    telling: TellingWords | None  # the words that told attackers, if that is known
+    word_votes: WordVotes | None  # the words that told attackers, if that is known
 
-    def images(self, places: IntArray, beside: Shown | None) -> list[ShownImage]:
+    def images(self, places: IntArray, beside: ShownImages | None) -> list[ShownImage]:
         """Images as they are shown.
 
         Args:
@@ -127,11 +127,11 @@ class Shown:
         ]
 
     def _marked(self, words: Sequence[str], place: int) -> Marked:
-        if self.telling is None:
+        if self.word_votes is None:
             return [(word, 0) for word in words]
         code = int(self.evidence.group[place])
         group = self.evidence.groups[code] if code >= 0 else ""
-        return self.telling.marked(words, group)
+        return self.word_votes.marked(words, group)
 
     def _people(self, places: IntArray) -> list[list[list[tuple[str, int]]]]:
         """People's captions of each image, marked."""
@@ -146,7 +146,7 @@ class Shown:
 
 def _has_picture(captions: CaptionsBehind, row: int) -> bool:
     pictures = captions.corpus.pictures
-    return pictures is not None and not isinstance(pictures.files[row], Elsewhere | None)
+    return pictures is not None and not isinstance(pictures.files[row], MissingPicture | None)
 
 
 def _objects(captions: CaptionsBehind | None, row: int) -> list[str]:
@@ -158,7 +158,7 @@ Marked = Sequence[tuple[str, int]]  # words with their strength, -2 to 2; 0 is n
 
 
 @dataclass(frozen=True)
-class TellingWords:
+class WordVotes:
     """What each n-gram adds to the log-odds of a group, as ``analysis words`` wrote it."""
 
     groups: tuple[str, ...]  # of the attribute
@@ -178,7 +178,7 @@ class TellingWords:
         return Weighted(tuple(zip(words, parts[:, column].tolist(), strict=True))).levels()
 
 
-def telling_words(root: Path, run_id: str) -> TellingWords | None:
+def read_word_votes(root: Path, run_id: str) -> WordVotes | None:
     """The words that ``analysis words`` wrote for a run; None if it was not asked.
 
     Raises:
@@ -196,4 +196,4 @@ def telling_words(root: Path, run_id: str) -> TellingWords | None:
         for word in words.words
         if word.side == "model" and word.gram
     }
-    return TellingWords(words.groups, votes, max(map(len, votes), default=1)) if votes else None
+    return WordVotes(words.groups, votes, max(map(len, votes), default=1)) if votes else None

@@ -88,7 +88,7 @@ class Page(Generic[T]):
         return max(1, -(-self.count // PAGE))
 
     @cached_property
-    def things(self) -> Sequence[T]:
+    def items(self) -> Sequence[T]:
         """The things of this page.
 
         Raises:

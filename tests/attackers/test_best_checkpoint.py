@@ -15,7 +15,7 @@ from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.encoders.trained import Mlp, Recurrent
 from bias_pipeline.errors import UsageError
-from bias_pipeline.learning.loop import Survival
+from bias_pipeline.learning.loop import CheckpointSettings
 from tests.attackers.killed import kill_after_a_checkpoint
 from tests.attackers.test_neural import flags, labelled, splits
 
@@ -239,7 +239,7 @@ def test_kill_9_costs_no_number(devices, tmp_path):
 
 def test_without_a_cache_nothing_is_written():
     assert probe(None).recipe.survival is None
-    assert isinstance(probe(Path("x")).recipe.survival, Survival)
+    assert isinstance(probe(Path("x")).recipe.survival, CheckpointSettings)
 
 
 @pytest.mark.parametrize(

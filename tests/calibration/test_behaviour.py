@@ -12,7 +12,7 @@ from bias_pipeline.analysis.behaviour import (
     BEHAVIOURS,
     PLAIN,
     VERDICTS,
-    Speaker,
+    CaptionStyle,
     behaviour_corpus,
     behaviour_verdict,
     headlines,
@@ -105,12 +105,12 @@ def metric(name: str) -> Metric:
 
 
 @cache
-def corpus(model: Speaker, people: Speaker) -> Corpus:
+def corpus(model: CaptionStyle, people: CaptionStyle) -> Corpus:
     return behaviour_corpus(model, people)
 
 
 @cache
-def scored(name: str, model: Speaker, people: Speaker) -> dict[str, Part]:
+def scored(name: str, model: CaptionStyle, people: CaptionStyle) -> dict[str, Part]:
     return headlines(metric(name), corpus(model, people), SEEDS)
 
 
@@ -175,7 +175,7 @@ def test_a_value_without_an_interval_neither_moves_nor_stays(bare):
 
 
 def test_a_silent_captioner_is_told_by_its_neutral_rate():
-    part = scored("gender_error", Speaker(silent=True), Speaker())["score"]
+    part = scored("gender_error", CaptionStyle(silent=True), CaptionStyle())["score"]
     assert (math.isnan(part.estimate.value), part.neutral_rate) == (True, 1)
 
 

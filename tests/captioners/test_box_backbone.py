@@ -9,12 +9,12 @@ from PIL import Image
 
 from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.attackers.recipe import Adam
-from bias_pipeline.captioners.backbones import BoxBackbone, BoxInputs, Thing, things_in
+from bias_pipeline.captioners.backbones import BoxBackbone, BoxInputs, PlacedObject, placed_objects
 from bias_pipeline.captioners.prompt import Prompt
 from bias_pipeline.captioners.prompted import Answers
 from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.pictures import Drawn, Elsewhere, Pictures, Region
+from bias_pipeline.corpus.pictures import Drawn, MissingPicture, Pictures, Region
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.vision.masking import Blank, ImageMasking
@@ -47,14 +47,14 @@ def photo(folder: Path, *regions: Region) -> Pictures:
 
 
 def test_a_place_is_in_shares_of_the_picture_and_cut_at_its_edges(tmp_path):
-    things = things_in(photo(tmp_path, PERSON, DOG), 0)
-    assert things[0] == Thing("person", (0.25, 0.25, 0.5, 0.5, 1.0))
-    assert things[1] == Thing("dog", (0.0, 0.75, 0.25, 0.25, 0.5))
+    things = placed_objects(photo(tmp_path, PERSON, DOG), 0)
+    assert things[0] == PlacedObject("person", (0.25, 0.25, 0.5, 0.5, 1.0))
+    assert things[1] == PlacedObject("dog", (0.0, 0.75, 0.25, 0.25, 0.5))
 
 
 def test_a_file_says_what_its_annotations_do_not(tmp_path):
     unsized = photo(tmp_path, replace(PERSON, size=(0, 0)))
-    assert things_in(unsized, 0) == things_in(photo(tmp_path, PERSON), 0)
+    assert placed_objects(unsized, 0) == placed_objects(photo(tmp_path, PERSON), 0)
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_a_file_says_what_its_annotations_do_not(tmp_path):
 )
 def test_what_is_hidden_has_no_box(tmp_path, edit, left):
     pictures = photo(tmp_path, PERSON, DOG).edited(edit)
-    assert [item.name for item in things_in(pictures, 0)] == left
+    assert [item.name for item in placed_objects(pictures, 0)] == left
 
 
 def test_what_lies_beside_the_picture_is_not_seen(tmp_path):
-    assert things_in(photo(tmp_path, replace(DOG, box=(40, 0, 9, 9))), 0) == ()
+    assert placed_objects(photo(tmp_path, replace(DOG, box=(40, 0, 9, 9))), 0) == ()
 
 
 def test_scenes_know_where_things_are():
@@ -74,12 +74,12 @@ def test_scenes_know_where_things_are():
     assert scenes.pictures is not None
     assert scenes.objects is not None
     for row, objects in enumerate(scenes.objects):
-        names = {item.name for item in things_in(scenes.pictures, row)}
+        names = {item.name for item in placed_objects(scenes.pictures, row)}
         assert names <= {*objects, "person"}
 
 
 def test_short_lists_are_filled_up():
-    one = Thing("dog", (0.1, 0.2, 0.3, 0.4, 1.0))
+    one = PlacedObject("dog", (0.1, 0.2, 0.3, 0.4, 1.0))
     batch = BoxInputs.of([(), (one, one)]).batch(np.arange(2))
     assert batch["objects"].tolist() == [[0, 0], [1, 1]]
     assert batch["places"][1, 1] == pytest.approx(one.place)
@@ -87,7 +87,7 @@ def test_short_lists_are_filled_up():
 
 
 def test_things_that_training_lacks_are_not_seen():
-    dog, cat = (Thing(name, (0.0,) * 5) for name in ("dog", "cat"))
+    dog, cat = (PlacedObject(name, (0.0,) * 5) for name in ("dog", "cat"))
     fitted = BoxInputs.of([(dog,), (cat, dog)]).fit(np.array([0]))
     assert fitted.batch(np.array([1]))["objects"].tolist() == [[1]]
 
@@ -129,4 +129,4 @@ def test_it_is_an_encoder_of_pictures():
 
 def test_boxes_of_pictures_elsewhere_are_the_same(tmp_path):
     here = photo(tmp_path, PERSON, DOG)
-    assert things_in(replace(here, files=(Elsewhere(),)), 0) == things_in(here, 0)
+    assert placed_objects(replace(here, files=(MissingPicture(),)), 0) == placed_objects(here, 0)

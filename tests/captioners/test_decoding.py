@@ -29,7 +29,7 @@ def writer(name: str) -> tuple[Any, Mapping[str, Tensor]]:
 @torch.no_grad()
 def test_sat_follows_each_word_as_its_equations_say(recipe):
     net = test_sat.net(recipe)
-    output = net.following(TOKENS, regions=regions())
+    output = net.next_word_log_probs(TOKENS, regions=regions())
     for row in range(2):
         plain = Plain(net, regions()[row])
         for place in range(int(LENGTHS[row])):
@@ -40,7 +40,7 @@ def test_sat_follows_each_word_as_its_equations_say(recipe):
 @torch.no_grad()
 def test_grit_follows_each_word_as_if_it_were_the_last():
     net = test_grit.net()
-    output = net.following(TOKENS, **test_grit.picture())
+    output = net.next_word_log_probs(TOKENS, **test_grit.picture())
     for row, line in enumerate(test_grit.LINES):
         for place in range(len(line)):
             wanted = test_grit.following(net, line[: place + 1], row).tolist()
@@ -51,10 +51,10 @@ def test_grit_follows_each_word_as_if_it_were_the_last():
 @torch.no_grad()
 def test_it_writes_as_it_learns(name):
     item, picture = writer(name)
-    whole = item.following(TOKENS, **picture)
-    reading = item.begun(**picture)
+    whole = item.next_word_log_probs(TOKENS, **picture)
+    reading = item.initial_state(**picture)
     for place in range(int(LENGTHS.min())):
-        reading, likely = item.go_on(reading, TOKENS[:, place])
+        reading, likely = item.step(reading, TOKENS[:, place])
         assert likely.flatten().tolist() == pytest.approx(
             whole[:, place].flatten().tolist(), abs=1e-5
         )
@@ -91,7 +91,7 @@ def likeliest(writer: Any, picture: Mapping[str, Tensor], longest: int) -> list[
 
 
 def likely(writer: Any, picture: Mapping[str, Tensor], line: tuple[int, ...]) -> float:
-    log_probabilities = writer.following(torch.tensor([[2, *line[:-1]]]), **picture)[0]
+    log_probabilities = writer.next_word_log_probs(torch.tensor([[2, *line[:-1]]]), **picture)[0]
     return sum(float(log_probabilities[place, word]) for place, word in enumerate(line))
 
 
@@ -101,7 +101,7 @@ class Table:
 
     likely: Tensor
 
-    def begun(self, **picture: Tensor) -> Table:
+    def initial_state(self, **picture: Tensor) -> Table:
         del picture
         return self
 
@@ -109,7 +109,7 @@ class Table:
         del rows
         return self
 
-    def go_on(self, reading: Table, words: Tensor) -> tuple[Table, Tensor]:
+    def step(self, reading: Table, words: Tensor) -> tuple[Table, Tensor]:
         return reading, self.likely[words].log()
 
 

@@ -78,10 +78,10 @@ def test_the_emotion_enters_every_step_of_the_cell():
     """One step is PyTorch's own cell over the word, what is attended to, and the emotion."""
     net = network()
     with torch.no_grad():
-        reading = net.begun(vector("anger"), **PIXELS)
+        reading = net.initial_state(vector("anger"), **PIXELS)
         for place in range(TOKENS.shape[1]):
             state = reading.step.state
-            reading, _ = net.go_on(reading, TOKENS[:, place])
+            reading, _ = net.step(reading, TOKENS[:, place])
             assert net.ground is not None
             emotion = torch.relu(net.ground(vector("anger")))
             parts = [net.vectors(TOKENS[:, place]), reading.step.context, emotion]
@@ -93,17 +93,19 @@ def test_the_emotion_enters_every_step_of_the_cell():
 def test_another_emotion_makes_other_words_likely_at_every_step():
     net = network()
     with torch.no_grad():
-        one, two = (net.following(TOKENS, vector(name), **PIXELS) for name in ("anger", "awe"))
+        one, two = (
+            net.next_word_log_probs(TOKENS, vector(name), **PIXELS) for name in ("anger", "awe")
+        )
     assert ((one - two).abs().amax(dim=2) > 1e-4).all()
 
 
 def test_writing_word_by_word_and_all_at_once_agree():
     net = network()
     with torch.no_grad():
-        whole = net.following(TOKENS, vector("awe"), **PIXELS)
-        reading = net.begun(vector("awe"), **PIXELS)
+        whole = net.next_word_log_probs(TOKENS, vector("awe"), **PIXELS)
+        reading = net.initial_state(vector("awe"), **PIXELS)
         for place in range(TOKENS.shape[1]):
-            reading, likely = net.go_on(reading, TOKENS[:, place])
+            reading, likely = net.step(reading, TOKENS[:, place])
             assert torch.allclose(likely, whole[:, place], atol=1e-5)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from bias_pipeline.commands.data import inventory
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.corpus.pictures import Elsewhere, Pictures
+from bias_pipeline.corpus.pictures import MissingPicture, Pictures
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.vision.masking import ImageMasking
 from bias_pipeline.vision.photos import drawn
@@ -50,7 +50,7 @@ def pictures(root: Path) -> Pictures:
 
 def test_a_picture_elsewhere_has_its_regions(root):
     record = load_boxes(root)[3]
-    assert (record.image, len(record.regions or ())) == (Elsewhere(), 1)
+    assert (record.image, len(record.regions or ())) == (MissingPicture(), 1)
 
 
 def test_other_places_are_another_corpus(root):

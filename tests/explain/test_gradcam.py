@@ -140,7 +140,7 @@ def sat_word(model: Any, word: int) -> Any:
 
         def forward(self, pixels: torch.Tensor) -> torch.Tensor:
             tokens = torch.tensor([[2, 4, 5, 6]]).expand(len(pixels), -1)
-            likely: torch.Tensor = self.network.following(tokens, pixels=pixels)
+            likely: torch.Tensor = self.network.next_word_log_probs(tokens, pixels=pixels)
             return likely[:, word]
 
     return Forced()
@@ -267,7 +267,7 @@ def test_a_phrase_does_not_lend_its_first_word_to_captions_without_it():
 
     def heat(*words: str) -> Any:
         (one,) = Attribution(model, layer, ExplainedWords(GENDER, words)).of(corpus_of(CORNER))
-        return one.words[0].heat
+        return one.words[0].heatmap
 
     assert heat("woman", "man").max() > 0
     assert heat("woman", "man runs").max() == heat("woman").max() == 0

@@ -21,7 +21,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, ResourceError
 from bias_pipeline.fitting.captioner import CaptionInputs, Lesson, fit_captioner, vocabulary_of
 from bias_pipeline.fitting.learning import CaptionLearner
-from bias_pipeline.learning.loop import Survival
+from bias_pipeline.learning.loop import CheckpointSettings
 from bias_pipeline.models.pretrained import find_pretrained
 from tests.attackers.killed import kill_after_a_checkpoint
 from tests.attackers.test_neural import flags
@@ -68,7 +68,7 @@ class Even:
     def __init__(self, n_words: int) -> None:
         self.n_words = n_words
 
-    def following(self, tokens: torch.Tensor) -> torch.Tensor:
+    def next_word_log_probs(self, tokens: torch.Tensor) -> torch.Tensor:
         return torch.full((*tokens.shape, self.n_words), 1 / self.n_words).log()
 
 
@@ -83,7 +83,7 @@ def test_padding_costs_nothing():
     likely = torch.randn(1, 3, 9).log_softmax(2)
 
     class Given:
-        def following(self, tokens: torch.Tensor) -> torch.Tensor:
+        def next_word_log_probs(self, tokens: torch.Tensor) -> torch.Tensor:
             return likely[:, : tokens.shape[1]]
 
     learner = CaptionLearner(Given(), Adam(0.1), None)
@@ -161,7 +161,7 @@ def test_two_processes_learn_as_one(kind, tmp_path):
 def fit(cache: Path, folder: Path, devices: int) -> None:
     many = {"devices": devices, "strategy": "ddp"} if devices > 1 else {}
     five_epochs = lesson(epochs=5, **many)
-    recipe = replace(five_epochs.recipe, survival=Survival(str(cache), 1, 0))
+    recipe = replace(five_epochs.recipe, survival=CheckpointSettings(str(cache), 1, 0))
     fit_captioner(replace(five_epochs, recipe=recipe), folder, {})
 
 
@@ -188,5 +188,5 @@ def test_what_decides_the_weights_names_the_checkpoint():
         replace(training, shares=np.full(N, 1 / N)),
     ]
     assert len({training.key, *(other.key for other in others)}) == 7
-    survival = Survival("elsewhere", 1, 5)
+    survival = CheckpointSettings("elsewhere", 1, 5)
     assert replace(training, recipe=replace(training.recipe, survival=survival)).key == training.key

@@ -28,7 +28,7 @@ HIDDEN_PEOPLE = [0.01, 0.01, 0.01, 0.1, 0.1, 0.1, 0.5, 0.2]  # 0.2 and 0.5
 class Sees:
     """At every word the probabilities of its picture: whole or with people hidden."""
 
-    def following(self, tokens: torch.Tensor, shows: torch.Tensor) -> torch.Tensor:
+    def next_word_log_probs(self, tokens: torch.Tensor, shows: torch.Tensor) -> torch.Tensor:
         probs = torch.tensor([WHOLE, HIDDEN_PEOPLE])[shows]
         return probs.log()[:, None].expand(-1, tokens.shape[1], -1)
 

@@ -35,7 +35,7 @@ class Eyes:
     together: int = 16
     shades: list[int] = field(default_factory=list)
 
-    def look(self, pixels: Pixels) -> np.ndarray:
+    def extract(self, pixels: Pixels) -> np.ndarray:
         if len(self.shades) >= self.tired_after:
             raise RuntimeError("tired")
         shades = pixels[:, 0, 0, 0]

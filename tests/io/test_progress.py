@@ -102,11 +102,11 @@ def test_the_time_left_of_a_sweep(cells, first, before, seconds, left, tmp_path,
     progress = aged(SweepBar(tmp_path, cells), monkeypatch, before)
     for number, status in enumerate(first):
         ended(tmp_path, number, status)
-    progress.look()
+    progress.update()
     assert progress.seconds_left() is None
     aged(progress, monkeypatch, seconds)
     ended(tmp_path, len(first), "done")
-    progress.look()
+    progress.update()
     assert progress.seconds_left() == pytest.approx(left, abs=2)
 
 
@@ -120,22 +120,22 @@ def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path):
     sweep_bar = SweepBar(tmp_path, [LIC] * 3)
     assert sweep_bar.place() == "cell 1 of 3"
     ended(tmp_path, 0, "done")
-    sweep_bar.look()
+    sweep_bar.update()
     assert sweep_bar.place() == "cell 2 of 3"
     ended(tmp_path, 1, "failed")
     ended(tmp_path, 2, "done")
-    sweep_bar.look()
+    sweep_bar.update()
     assert sweep_bar.place() == "cell 3 of 3"
 
 
 def test_a_dear_metric_takes_more_of_the_time_left_and_its_cell_shortens_it(tmp_path, monkeypatch):
     progress = aged(SweepBar(tmp_path, CHEAP_AND_DEAR), monkeypatch, 1.0)
     ended(tmp_path, 0, "done")
-    progress.look()
+    progress.update()
     before = progress.seconds_left() or 0
     assert before > 20
     aged(progress, monkeypatch, 21.0)
-    progress.look()
+    progress.update()
     assert progress.seconds_left() == pytest.approx(before - 20, abs=1)
 
 

@@ -101,7 +101,7 @@ def test_an_interrupt_within_exec_exits_with_its_code(tmp_path):
     (tmp_path / "interrupted.py").write_text(
         "import signal, sys\n"
         "from bias_pipeline.commands import main\n"
-        "main._obey = lambda _: exec('signal.raise_signal(signal.SIGINT)', {'signal': signal})\n"
+        "main._run = lambda _: exec('signal.raise_signal(signal.SIGINT)', {'signal': signal})\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "sys.exit(main.main([]))\n"
     )

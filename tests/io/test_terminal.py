@@ -56,7 +56,7 @@ def test_lines_are_lines(capsys):
 def test_a_bar_obeys_no_label(monkeypatch):
     monkeypatch.setattr("bias_pipeline.io.progress.PATIENCE_S", 0.0)
     screen = _Screen(Bar(HOSTILE + MARKUP))
-    screen.tell()
+    screen.show()
     drawn = screen._drawn
     assert drawn is not None
     drawn.stop()

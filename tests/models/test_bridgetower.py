@@ -18,7 +18,7 @@ from bias_pipeline.encoders.picture_text import Clip  # noqa: E402
 from bias_pipeline.errors import DataError, UsageError  # noqa: E402
 from bias_pipeline.inference.dual_encoders import (  # noqa: E402
     KINDS,
-    PublishedHalves,
+    PublishedTowers,
 )
 from bias_pipeline.models.pretrained import find_pretrained  # noqa: E402
 from bias_pipeline.models.two_modes import BridgeTowerModel  # noqa: E402
@@ -85,7 +85,7 @@ def test_one_without_contrastive_heads_is_refused(tmp_path):
 
 def test_one_without_a_judging_head_retrieves_and_does_not_judge(tmp_path):
     model = find_pretrained(str(write_bridgetower(tmp_path, heads="contrast")), KINDS)
-    halves = PublishedHalves(model, "cpu")
+    halves = PublishedTowers(model, "cpu")
     assert halves.texts().describe(TEXTS).shape == (3, 16)
     with pytest.raises(UsageError, match=r"no matching head.*bridgetower-large-itm-mlm-itc"):
         assert halves.judge

@@ -11,9 +11,9 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import DataError, ResourceError, UsageError
-from bias_pipeline.inference.dual_encoders import ClipHalves
+from bias_pipeline.inference.dual_encoders import ClipTowers
 from bias_pipeline.inference.embedders import dual_of
-from bias_pipeline.learning.loop import Survival
+from bias_pipeline.learning.loop import CheckpointSettings
 from bias_pipeline.models.clip import KINDS
 from bias_pipeline.models.clip_fitting import ClipRecipe, Pairs, fit_clip
 from bias_pipeline.models.clip_learning import Contrast
@@ -72,7 +72,7 @@ def test_it_was_fitted_to_what_its_preprocessing_makes(folder):
 
 
 def test_both_halves_give_vectors_of_length_1(folder):
-    dual = dual_of(ClipHalves(find_pretrained(str(folder), KINDS), "cpu"), "person", None)
+    dual = dual_of(ClipTowers(find_pretrained(str(folder), KINDS), "cpu"), "person", None)
     lines = [dual.images.embed(pictures().take(np.arange(3))), dual.texts.embed(["a man", "a dog"])]
     assert [item.shape for item in lines] == [(3, 32), (2, 32)]
     for item in lines:
@@ -82,7 +82,7 @@ def test_both_halves_give_vectors_of_length_1(folder):
 def test_vectors_are_the_same_from_a_cache(folder, tmp_path):
     model = find_pretrained(str(folder), KINDS)
     retained, fresh = (
-        dual_of(ClipHalves(model, "cpu"), "person", item) for item in (str(tmp_path), None)
+        dual_of(ClipTowers(model, "cpu"), "person", item) for item in (str(tmp_path), None)
     )
     retained.images.embed(pictures().take(np.array([5, 1])))
     rows = np.array([1, 2, 5])
@@ -91,7 +91,7 @@ def test_vectors_are_the_same_from_a_cache(folder, tmp_path):
 
 
 def test_words_that_stand_once_are_unknown(folder):
-    dual = dual_of(ClipHalves(find_pretrained(str(folder), KINDS), "cpu"), "person", None)
+    dual = dual_of(ClipTowers(find_pretrained(str(folder), KINDS), "cpu"), "person", None)
     one, other = dual.texts.embed(["a zyzzyva", "a quokka"])
     assert one == pytest.approx(other, abs=1e-6)
 
@@ -138,7 +138,7 @@ def test_a_batch_that_does_not_divide_is_refused(tmp_path):
 
 @pytest.mark.slow
 def test_it_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
-    survival = Survival(str(tmp_path / "kept"), 1, 0)
+    survival = CheckpointSettings(str(tmp_path / "kept"), 1, 0)
     recipe = replace(RECIPE, epochs=4)
     whole = fit_clip(pairs(), recipe, tmp_path / "whole", {})
     end = Contrast.on_train_epoch_end

@@ -26,7 +26,7 @@ from bias_pipeline.captioners.fitted import KINDS as FITTED
 from bias_pipeline.captioners.fitted import FittedCaptioner
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.inference.dual_encoders import KINDS as DUAL
-from bias_pipeline.inference.dual_encoders import halves_of
+from bias_pipeline.inference.dual_encoders import towers_of
 from bias_pipeline.io.machine import ADAPTERS
 from bias_pipeline.models import (
     detection,
@@ -91,7 +91,7 @@ def _events(handle: int) -> Iterator[tuple[int, str]]:
 
 
 def load_halves(model: Pretrained) -> None:
-    halves = halves_of(str(model.folder), "", "cpu")
+    halves = towers_of(str(model.folder), "", "cpu")
     halves.photos(normalize=True)
     halves.texts()
 

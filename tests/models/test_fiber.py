@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from bias_pipeline.models.fiber.folder import FiberSize
-from bias_pipeline.models.fiber.net import Begun, FiberNet
+from bias_pipeline.models.fiber.net import EncodedTexts, FiberNet
 from tests.fiber_files import TINY, network, released
 from tests.models.plain_fiber import PlainFiber
 
@@ -69,7 +69,7 @@ def test_the_text_side_alone_is_the_library_s_roberta():
 
 
 def judged(net: FiberNet, pictures: Tensor, tokens: Tensor) -> Tensor:
-    return net.match(net.begin_pictures(pictures), net.begin_texts(tokens))
+    return net.match(net.encode_pictures(pictures), net.encode_texts(tokens))
 
 
 def test_pairs_are_judged_as_by_the_plain_network(net):
@@ -91,9 +91,9 @@ def shut(network: FiberNet) -> FiberNet:
 
 def test_with_gates_at_0_a_picture_is_seen_as_by_swin_alone():
     gated = shut(network())
-    grid, (vectors, there) = gated.begin_pictures(pixels()), gated.begin_texts(TOKENS)
+    grid, (vectors, there) = gated.encode_pictures(pixels()), gated.encode_texts(TOKENS)
     for place in gated.size.fused_blocks:
-        grid = gated._left(place, gated._read(place, grid, vectors, there))
+        grid = gated._downsampled(place, gated._fused_block(place, grid, vectors, there))
     assert torch.equal(grid, gated.swin(pixels())[-1])
 
 
@@ -113,14 +113,16 @@ def test_either_side_reads_the_other_as_it_was_before():
     """The order in which the two sides of a pair are computed plays no part."""
     built_network = network()
     grid, (vectors, there) = (
-        built_network.begin_pictures(pixels()),
-        built_network.begin_texts(TOKENS),
+        built_network.encode_pictures(pixels()),
+        built_network.encode_texts(TOKENS),
     )
     layers = built_network.text.layers[-built_network.size.n_pairs :]
     for place, layer in zip(built_network.size.fused_blocks, layers, strict=True):
         last = place == built_network.size.blocks[-1]
         text = layer(vectors, there, grid.flatten(1, 2), normed=not last)  # the text first
-        grid = built_network._left(place, built_network._read(place, grid, vectors, there))
+        grid = built_network._downsampled(
+            place, built_network._fused_block(place, grid, vectors, there)
+        )
         vectors = text
     sides = [
         built_network.fused_text(vectors[:, 0]),
@@ -144,9 +146,10 @@ def test_padding_plays_no_part():
 def test_a_pair_does_not_depend_on_the_pairs_beside_it():
     built_network = network()
     together = judged(built_network, pixels(), TOKENS)
-    begun = built_network.begin_texts(TOKENS)
+    encoded = built_network.encode_texts(TOKENS)
     alone = built_network.match(
-        built_network.begin_pictures(pixels()[1:]), Begun(begun.vectors[1:], begun.there[1:])
+        built_network.encode_pictures(pixels()[1:]),
+        EncodedTexts(encoded.vectors[1:], encoded.there[1:]),
     )
     assert torch.allclose(together[1:], alone, atol=1e-5)
 

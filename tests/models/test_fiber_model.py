@@ -62,12 +62,12 @@ def test_vectors_are_those_of_the_network(our_model):
 
 
 def test_every_pair_is_judged_as_by_itself(our_model):
-    recorded, begun = photos(our_model, 3), our_model.begin(TEXTS)
+    recorded, encoded = photos(our_model, 3), our_model.encode_texts(TEXTS)
     pairs = np.array([(photo, text) for photo in range(3) for text in range(5)] * 5)
-    match = our_model.match(recorded, begun, pairs)
+    match = our_model.match(recorded, encoded, pairs)
     for (photo, text), value in zip(pairs[:15].tolist(), match[:15].tolist(), strict=True):
         alone = our_model.match(
-            [recorded[photo]], our_model.begin([TEXTS[text]]), np.array([[0, 0]])
+            [recorded[photo]], our_model.encode_texts([TEXTS[text]]), np.array([[0, 0]])
         )
         assert value == pytest.approx(alone[0], abs=1e-5)
 

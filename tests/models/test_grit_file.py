@@ -64,7 +64,9 @@ def expected(weights: dict[str, Tensor], words: list[int], row: int) -> Tensor:
 def test_words_are_as_likely_as_in_a_second_implementation(tmp_path, n_memories):
     grit, weights = captioner(tmp_path, n_memories)
     with torch.no_grad():
-        output = begun(grit).following(torch.tensor([CAPTION, CAPTION[::-1]]), **visual_inputs())
+        output = begun(grit).next_word_log_probs(
+            torch.tensor([CAPTION, CAPTION[::-1]]), **visual_inputs()
+        )
     for row, words in enumerate((CAPTION, CAPTION[::-1])):
         assert (output[row] - expected(weights, words, row)).abs().max() < 1e-5
 

@@ -16,7 +16,7 @@ from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.page import html, page, report_of, report_of_folder
 from bias_pipeline.report.panels import Axis
-from bias_pipeline.report.verdict_sentences import DEEDS, PANELS
+from bias_pipeline.report.verdict_sentences import ANSWER_CLAUSES, PANELS
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.stats.bootstrap import Draws
@@ -273,7 +273,7 @@ def test_every_metric_is_told_in_plain_words(metric):
 
 
 def test_every_deed_belongs_to_a_question():
-    assert set(DEEDS) - {"tasks"} <= set(PANELS)
+    assert set(ANSWER_CLAUSES) - {"tasks"} <= set(PANELS)
 
 
 # --- examples

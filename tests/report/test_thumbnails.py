@@ -13,7 +13,7 @@ from bias_pipeline.explain.attribution import Explained, WordMap
 from bias_pipeline.explain.gradcam import Shares
 from bias_pipeline.report import attribution_maps
 from bias_pipeline.report.attribution_maps import drawn_maps, with_pictures, write_attribution
-from bias_pipeline.report.examples import Behind
+from bias_pipeline.report.examples import ScreenExamples
 from bias_pipeline.report.page import Report, html, report_of
 from bias_pipeline.report.report_tables import Section, Sheet
 from bias_pipeline.results.rows import Result
@@ -49,7 +49,7 @@ def test_captions_of_the_first_screen_have_pictures(photos):
     readings = {"score": {"part": "named", "follows": [], "named": True, "matched": False}}
     manifest = {"metric": {**LOWER, "question": "misgendering", "readings": readings}, "notes": []}
     line = {"image_id": "3", "labelled": "male", "named": "female", "caption": "a woman"}
-    behind = Behind({"r": [{**line, "wrong": "9"}]})
+    behind = ScreenExamples({"r": [{**line, "wrong": "9"}]})
     report = report_of([Result("r", rows, manifest)], {}, behind=behind)
     assert any(panel.sheets for summary in report.summaries for panel in summary.panels)
     assert html(with_pictures(report, photos)).count(PICTURE) == 1

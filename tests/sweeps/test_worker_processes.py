@@ -209,7 +209,7 @@ def pace_of(
             (folder / str(number)).mkdir(exist_ok=True)
             (folder / str(number) / OUTCOME).write_text(json.dumps({"status": status}))
         monkeypatch.setattr(worker_processes.time, "monotonic", lambda now=now: now)
-        message.append(pace.look())
+        message.append(pace.update())
     return message
 
 

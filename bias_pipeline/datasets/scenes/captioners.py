@@ -9,7 +9,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.datasets.scenes.activities import SETTINGS
-from bias_pipeline.datasets.scenes.grammar import Telling, caption
+from bias_pipeline.datasets.scenes.grammar import Description, caption
 from bias_pipeline.datasets.scenes.scene import stage
 from bias_pipeline.datasets.scenes.slots import (
     GROUPS,
@@ -76,11 +76,11 @@ def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[i
     stream = _STREAM + _APART * sample
     columns = perceived(world.seed, keys, group_codes(world.seed, keys), dials, stream)
     beliefs = _believed(world.seed, keys, columns, dials, stream)
-    minds = [  # the groups that the captioner assumes; unsure ones stay unsure
+    assumed_groups = [  # the groups that the captioner assumes; unsure ones stay unsure
         {name: belief.get(name, group) if group else "" for name, group in spoken(labels).items()}
         for labels, belief in zip((image.labels for image in world.images), beliefs, strict=True)
     ]
-    return _written(world, columns, minds, dials, stream)
+    return _written(world, columns, assumed_groups, dials, stream)
 
 
 def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
@@ -104,17 +104,17 @@ def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
     actual = choices(world.seed, keys, codes, world_tables(), 0)
     assumed = {attribute: suggested(attribute, actual) for attribute in GROUPS}
     columns = perceived(world.seed, keys, codes, dials, assumed=assumed)
-    minds = [
+    assumed_groups = [
         {**dict.fromkeys(GROUPS, ""), **belief}
         for belief in _believed(world.seed, keys, columns, dials, _STREAM)
     ]
-    return _written(world, columns, minds, dials, _STREAM)
+    return _written(world, columns, assumed_groups, dials, _STREAM)
 
 
 def _written(
     world: World,
     columns: Columns,
-    minds: Sequence[Mapping[str, str]],
+    assumed_groups: Sequence[Mapping[str, str]],
     dials: BiasSettings,
     stream: int,
 ) -> dict[int, str]:
@@ -126,14 +126,17 @@ def _written(
         rows_of(columns),
         image_draws(world.seed, keys),
         zip(*(annotator_draws(world.seed, keys, each) for each in sentences), strict=True),
-        minds,
+        assumed_groups,
         strict=True,
     )
     return {
         image.id: _joined(
-            [caption(Telling(stage(options, chosen), mind, draw, dials)) for draw in draws]
+            [
+                caption(Description(stage(options, chosen), assumed_group, draw, dials))
+                for draw in draws
+            ]
         )
-        for image, options, chosen, draws, mind in rows
+        for image, options, chosen, draws, assumed_group in rows
     }
 
 

@@ -69,7 +69,7 @@ class Subject(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class Description:
     """One annotator describing one scene."""
 
     scene: Scene  # what the annotator sees
@@ -110,39 +110,39 @@ class Telling:
         return bool(self.spoken["gender"]) and self.draws["gendered"] < rate
 
 
-def caption(telling: Telling) -> str:
+def caption(description: Description) -> str:
     """Put a scene into words.
 
     Returns:
         A caption of five words or more. Objects are named as often as :data:`MENTION` says,
         however long it gets; other details only where there is room.
     """
-    subject = _subject(telling)
-    sentence, objects = _sentence(telling, subject), _spaced(*_objects(telling))
-    room = telling.room + _length(subject.text) - _length(_spaced(sentence, objects))
-    place = _place(telling, room)
-    surroundings = _surroundings(telling, room - len(place.split()))
+    subject = _subject(description)
+    sentence, objects = _sentence(description, subject), _spaced(*_objects(description))
+    room = description.room + _length(subject.text) - _length(_spaced(sentence, objects))
+    place = _place(description, room)
+    surroundings = _surroundings(description, room - len(place.split()))
     parts = [sentence, place, objects, surroundings]
-    if telling.says("place first", PLACE_FIRST):
+    if description.says("place first", PLACE_FIRST):
         parts = [place, sentence, objects, surroundings]
-    return _surface(telling, _spaced(*parts))
+    return _surface(description, _spaced(*parts))
 
 
-def _place(telling: Telling, room: float) -> str:
+def _place(description: Description, room: float) -> str:
     """The place, if the annotator mentions it or the caption is very short."""
-    place = telling.word("place wording", telling.scene.place)
-    wanted = telling.details("place said", PLACE) and _length(place) <= room
-    return place if wanted or telling.room - room < ENOUGH else ""
+    place = description.word("place wording", description.scene.place)
+    wanted = description.details("place said", PLACE) and _length(place) <= room
+    return place if wanted or description.room - room < ENOUGH else ""
 
 
-def _surroundings(telling: Telling, room: float) -> str:
+def _surroundings(description: Description, room: float) -> str:
     """Backdrop and company, if the annotator mentions them and has room for them."""
-    backdrop = telling.word("backdrop wording", telling.scene.backdrop)
-    if not telling.details("backdrop said", BACKDROP) or _length(backdrop) > room:
+    backdrop = description.word("backdrop wording", description.scene.backdrop)
+    if not description.details("backdrop said", BACKDROP) or _length(backdrop) > room:
         backdrop = ""
-    company = telling.word("company wording", lexicon.COMPANIONS)
+    company = description.word("company wording", lexicon.COMPANIONS)
     room -= len(backdrop.split())
-    if not telling.details("company said", COMPANY) or _length(company) > room:
+    if not description.details("company said", COMPANY) or _length(company) > room:
         company = ""
     return _spaced(backdrop, company)
 
@@ -155,8 +155,8 @@ def _length(text: str) -> int:
     return text.count(" ") + 1
 
 
-def _surface(telling: Telling, text: str) -> str:
-    u = telling.draws["surface"]
+def _surface(description: Description, text: str) -> str:
+    u = description.draws["surface"]
     if u < 0.3:
         return text
     text = text[0].upper() + text[1:]
@@ -166,14 +166,18 @@ def _surface(telling: Telling, text: str) -> str:
 # --- who
 
 
-def _subject(telling: Telling) -> Subject:
-    age = telling.spoken["age"] if telling.says("age said", AGE) else ""
-    child = age == "young" and telling.says("child", 0.6)
-    adjectives = _adjectives(telling, "" if child else age)
-    noun = _gendered_noun(telling, child) if telling.gendered else _neutral_noun(telling, child)
-    text = _determined(telling, [*adjectives, noun])
-    singular = not telling.many
-    their = lexicon.POSSESSIVES[telling.spoken["gender"]] if telling.gendered else "their"
+def _subject(description: Description) -> Subject:
+    age = description.spoken["age"] if description.says("age said", AGE) else ""
+    child = age == "young" and description.says("child", 0.6)
+    adjectives = _adjectives(description, "" if child else age)
+    noun = (
+        _gendered_noun(description, child)
+        if description.gendered
+        else _neutral_noun(description, child)
+    )
+    text = _determined(description, [*adjectives, noun])
+    singular = not description.many
+    their = lexicon.POSSESSIVES[description.spoken["gender"]] if description.gendered else "their"
     return Subject(
         text,
         be="is" if singular else "are",
@@ -182,138 +186,138 @@ def _subject(telling: Telling) -> Subject:
     )
 
 
-def _adjectives(telling: Telling, age: str) -> list[str]:
+def _adjectives(description: Description, age: str) -> list[str]:
     """Emotion, age and skin in the order of English; groups that cannot be told are left out."""
-    emotion = telling.spoken["emotion"] if telling.says("emotion said", EMOTION) else ""
-    skin = telling.spoken["skin"] if telling.says("skin said", SKIN) else ""
+    emotion = description.spoken["emotion"] if description.says("emotion said", EMOTION) else ""
+    skin = description.spoken["skin"] if description.says("skin said", SKIN) else ""
     labels = {"emotion": emotion, "age": age, "skin": skin}
     return [
-        telling.word(f"{attribute} adjective", lexicon.GROUP_ADJECTIVES[group])
+        description.word(f"{attribute} adjective", lexicon.GROUP_ADJECTIVES[group])
         for attribute, group in labels.items()
         if group
     ]
 
 
-def _gendered_noun(telling: Telling, child: bool) -> str:
-    gender, roles = telling.spoken["gender"], telling.scene.activity.roles
-    if roles and not child and telling.says("gender adjective", 0.08):
-        return f"{lexicon.GENDER_ADJECTIVES[gender]} {_role(telling)}"
-    pair = telling.word("person", lexicon.CHILDREN if child else lexicon.ADULTS)
-    return (pair.male if gender == "Male" else pair.female)[telling.many]
+def _gendered_noun(description: Description, child: bool) -> str:
+    gender, roles = description.spoken["gender"], description.scene.activity.roles
+    if roles and not child and description.says("gender adjective", 0.08):
+        return f"{lexicon.GENDER_ADJECTIVES[gender]} {_role(description)}"
+    pair = description.word("person", lexicon.CHILDREN if child else lexicon.ADULTS)
+    return (pair.male if gender == "Male" else pair.female)[description.many]
 
 
-def _neutral_noun(telling: Telling, child: bool) -> str:
-    if not child and telling.scene.activity.roles and telling.says("role", 0.45):
-        return _role(telling)
-    if not child and not telling.many and telling.says("someone", 0.12):
+def _neutral_noun(description: Description, child: bool) -> str:
+    if not child and description.scene.activity.roles and description.says("role", 0.45):
+        return _role(description)
+    if not child and not description.many and description.says("someone", 0.12):
         return lexicon.SOMEONE
     nouns = lexicon.NEUTRAL_CHILDREN if child else lexicon.NEUTRAL_ADULTS
-    return telling.word("person", nouns)[telling.many]
+    return description.word("person", nouns)[description.many]
 
 
-def _role(telling: Telling) -> str:
-    role = telling.word("role noun", telling.scene.activity.roles)
-    return plural(role) if telling.many else role
+def _role(description: Description) -> str:
+    role = description.word("role noun", description.scene.activity.roles)
+    return plural(role) if description.many else role
 
 
-def _determined(telling: Telling, words: Sequence[str]) -> str:
+def _determined(description: Description, words: Sequence[str]) -> str:
     text = " ".join(words)
-    if telling.many:
-        counts = lexicon.TWO if telling.scene.people == 2 else lexicon.MANY
-        return f"{telling.word('count', counts)} {text}"
+    if description.many:
+        counts = lexicon.TWO if description.scene.people == 2 else lexicon.MANY
+        return f"{description.word('count', counts)} {text}"
     if words[-1] == lexicon.SOMEONE:
         return " ".join([lexicon.SOMEONE, *words[:-1]])  # "someone happy", never "a happy someone"
-    rare = telling.draws["determiner"] * telling.dials.vocabulary
+    rare = description.draws["determiner"] * description.dials.vocabulary
     return f"the {text}" if rare > 0.93 else with_article(text)
 
 
 # --- what
 
 
-def _sentence(telling: Telling, subject: Subject) -> str:
-    early, late = _carried(telling)
-    verb, rest = _predicate(telling, subject)
-    long_frame = telling.details("long frame", LONG_FRAME)
-    frame = telling.word("frame", lexicon.LONG_FRAMES if long_frame else lexicon.SHORT_FRAMES)
+def _sentence(description: Description, subject: Subject) -> str:
+    early, late = _carried(description)
+    verb, rest = _predicate(description, subject)
+    long_frame = description.details("long frame", LONG_FRAME)
+    frame = description.word("frame", lexicon.LONG_FRAMES if long_frame else lexicon.SHORT_FRAMES)
     return frame.format(
-        s=_spaced(subject.text, _clothing(telling), early),
+        s=_spaced(subject.text, _clothing(description), early),
         be=subject.be,
         exist=subject.exist,
         ving=_spaced(verb.gerund + rest, late),
-        v=_spaced((verb.base if telling.many else verb.third) + rest, late),
+        v=_spaced((verb.base if description.many else verb.third) + rest, late),
     )
 
 
-def _predicate(telling: Telling, subject: Subject) -> tuple[Verb, str]:
+def _predicate(description: Description, subject: Subject) -> tuple[Verb, str]:
     """The predicate: a verb and its objects, including the main object if it is named."""
-    activity = telling.scene.activity
-    if not telling.names("main"):
-        verb = telling.word("verb", activity.plain)
+    activity = description.scene.activity
+    if not description.names("main"):
+        verb = description.word("verb", activity.plain)
         return verb, verb.rest
-    verb = telling.word("verb", activity.naming)
-    return verb, verb.rest.replace("{it}", _main(telling, subject))
+    verb = description.word("verb", activity.naming)
+    return verb, verb.rest.replace("{it}", _main(description, subject))
 
 
-def _main(telling: Telling, subject: Subject) -> str:
-    activity = telling.scene.activity
-    noun = telling.word("main noun", CATEGORIES[activity.main].nouns)
-    one_each = activity.possessive and telling.many
+def _main(description: Description, subject: Subject) -> str:
+    activity = description.scene.activity
+    noun = description.word("main noun", CATEGORIES[activity.main].nouns)
+    one_each = activity.possessive and description.many
     if one_each or activity.main in _IN_PLURAL:
         noun = plural(noun)
     adjective = ""
-    if telling.details("main coloured", COLOUR):
-        adjective = telling.scene.main_colour
-    elif telling.details("main size", SIZE):
-        adjective = telling.word("size", lexicon.SIZES)
-    if activity.possessive and telling.says("possessive", POSSESSIVE):
+    if description.details("main coloured", COLOUR):
+        adjective = description.scene.main_colour
+    elif description.details("main size", SIZE):
+        adjective = description.word("size", lexicon.SIZES)
+    if activity.possessive and description.says("possessive", POSSESSIVE):
         return _spaced(subject.possessive, adjective, noun)
     bare = one_each or activity.main in _IN_PLURAL
     return _spaced(adjective, noun) if bare else noun_phrase(noun, adjective)
 
 
-def _clothing(telling: Telling) -> str:
-    if not telling.says("clothing said", CLOTHING):
+def _clothing(description: Description) -> str:
+    if not description.says("clothing said", CLOTHING):
         return ""
-    noun = telling.word("clothing noun", telling.scene.clothing)
-    coloured = telling.details("clothing coloured", 2 * COLOUR)
+    noun = description.word("clothing noun", description.scene.clothing)
+    coloured = description.details("clothing coloured", 2 * COLOUR)
     relations = lexicon.ADORNED if noun.endswith(lexicon.ADORNMENTS) else lexicon.WEARING
-    relation = telling.word("clothing relation", relations)
-    colour = telling.scene.clothing_colour if coloured else ""
-    return f"{relation} {_each(telling, noun, colour)}"
+    relation = description.word("clothing relation", relations)
+    colour = description.scene.clothing_colour if coloured else ""
+    return f"{relation} {_each(description, noun, colour)}"
 
 
-def _each(telling: Telling, noun: str, adjective: str = "") -> str:
+def _each(description: Description, noun: str, adjective: str = "") -> str:
     """An object of which each person has one."""
-    return _spaced(adjective, plural(noun)) if telling.many else noun_phrase(noun, adjective)
+    return _spaced(adjective, plural(noun)) if description.many else noun_phrase(noun, adjective)
 
 
-def _carried(telling: Telling) -> tuple[str, str]:
+def _carried(description: Description) -> tuple[str, str]:
     """What the person carries, if mentioned: right after the person or at the end."""
-    carried = telling.scene.carried
-    if not carried or not telling.names("carried"):
+    carried = description.scene.carried
+    if not carried or not description.names("carried"):
         return "", ""
-    thing = _each(telling, telling.word("carried noun", CATEGORIES[carried].nouns))
+    thing = _each(description, description.word("carried noun", CATEGORIES[carried].nouns))
     worn = carried in lexicon.WORN
-    if telling.says("carried late", CARRIED_LATE):
+    if description.says("carried late", CARRIED_LATE):
         return "", f"while {'wearing' if worn else 'holding'} {thing}"
     relations = lexicon.ADORNED if worn else lexicon.CARRYING
-    return f"{telling.word('carried relation', relations)} {thing}", ""
+    return f"{description.word('carried relation', relations)} {thing}", ""
 
 
 # --- with what, where, when
 
 
-def _objects(telling: Telling) -> list[str]:
+def _objects(description: Description) -> list[str]:
     """The named objects that no person carries."""
     named = [
-        (name, telling.word(f"other noun {i}", CATEGORIES[name].nouns))
-        for i, name in enumerate(telling.scene.others)
-        if telling.names(f"other {i}")
+        (name, description.word(f"other noun {i}", CATEGORIES[name].nouns))
+        for i, name in enumerate(description.scene.others)
+        if description.names(f"other {i}")
     ]
-    return [*_others(telling, named), *_nearby(telling)]
+    return [*_others(description, named), *_nearby(description)]
 
 
-def _others(telling: Telling, named: Sequence[tuple[str, str]]) -> list[str]:
+def _others(description: Description, named: Sequence[tuple[str, str]]) -> list[str]:
     if not named:
         return []
     things = enumeration(
@@ -323,14 +327,14 @@ def _others(telling: Telling, named: Sequence[tuple[str, str]]) -> list[str]:
         ]
     )
     if CATEGORIES[named[0][0]].supercategory in _LARGE:
-        return [f"{telling.word('around', lexicon.NEAR)} {things}"]
-    return ["with " + _spaced(things, telling.word("around", lexicon.AROUND))]
+        return [f"{description.word('around', lexicon.NEAR)} {things}"]
+    return ["with " + _spaced(things, description.word("around", lexicon.AROUND))]
 
 
-def _nearby(telling: Telling) -> list[str]:
-    nearby = telling.scene.nearby
-    if not nearby or not telling.names("nearby"):
+def _nearby(description: Description) -> list[str]:
+    nearby = description.scene.nearby
+    if not nearby or not description.names("nearby"):
         return []
-    noun = telling.word("nearby noun", CATEGORIES[nearby].nouns)
-    look = telling.scene.near_colour if telling.details("nearby coloured", COLOUR) else ""
-    return [f"{telling.word('nearby relation', lexicon.NEAR)} {noun_phrase(noun, look)}"]
+    noun = description.word("nearby noun", CATEGORIES[nearby].nouns)
+    look = description.scene.near_colour if description.details("nearby coloured", COLOUR) else ""
+    return [f"{description.word('nearby relation', lexicon.NEAR)} {noun_phrase(noun, look)}"]

@@ -16,7 +16,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.datasets.scenes import grammar, scene
-from bias_pipeline.datasets.scenes.grammar import Telling, caption
+from bias_pipeline.datasets.scenes.grammar import Description, caption
 from bias_pipeline.datasets.scenes.scene import Box, Scene, lay_out, stage
 from bias_pipeline.datasets.scenes.slots import (
     ATTRIBUTES,
@@ -252,12 +252,12 @@ def _human_captions(
     """One caption by each person; a repeated caption is drawn again."""
     captions: dict[str, str] = {}
     for annotator, draws in enumerate(all_draws, start=1):
-        text = caption(Telling(shown, groups, draws, _NEUTRAL))
+        text = caption(Description(shown, groups, draws, _NEUTRAL))
         for again in count(1):
             if _plain(text) not in captions:
                 break
             (fresh,) = annotator_draws(seed, [key], annotator + _AGAIN * again)
-            text = caption(Telling(shown, groups, fresh, _NEUTRAL))
+            text = caption(Description(shown, groups, fresh, _NEUTRAL))
         captions[_plain(text)] = text
     return tuple(captions.values())
 

@@ -95,7 +95,7 @@ class AttackSettings:
     # The share of captions without a word above which there is nothing to learn
     wordless_limit: float
     # Adds pictures or objects to the captions, for attackers that use them
-    shown: Callable[[LabelledCaptions, Corpus], LabelledCaptions]
+    with_inputs: Callable[[LabelledCaptions, Corpus], LabelledCaptions]
     # Trains attackers of several sets of splits and returns the predictions of each set
     predict: Callable[[LabelledCaptions, Sequence[Sequence[Split]]], list[Predictions]]
 
@@ -105,7 +105,7 @@ class AttackRunner:
 
     Args:
         manner: of the metric.
-        ready: captions as attackers read them.
+        transformed: captions as attackers read them.
         splits: one a seed, or one a fold.
 
     Attributes:
@@ -114,9 +114,11 @@ class AttackRunner:
         wordless_share: side to the share of its captions without a word.
     """
 
-    def __init__(self, manner: AttackSettings, ready: Corpus, splits: Sequence[Split]) -> None:
-        self.manner = manner
-        self.ready = ready
+    def __init__(
+        self, settings: AttackSettings, transformed: Corpus, splits: Sequence[Split]
+    ) -> None:
+        self.settings = settings
+        self.transformed = transformed
         self.splits = splits
         self.trained: list[Predictions] = []
         self.notes: list[str] = []
@@ -157,9 +159,9 @@ class AttackRunner:
         Returns:
             Those of all seeds, then those of each share.
         """
-        check_tested(data, self.splits, self.ready.captioner)
+        check_tested(data, self.splits, self.transformed.captioner)
         fewer = [with_fewer_images(self.splits, share) for share in shares]
-        predictions = self.manner.predict(data, [self.splits, *fewer])
+        predictions = self.settings.predict(data, [self.splits, *fewer])
         self.trained.append(predictions[0])
         return predictions
 
@@ -173,7 +175,7 @@ class AttackRunner:
         Returns:
             A sentence; none for two groups.
         """
-        grouping = self.ready.groupings[self.manner.attribute]
+        grouping = self.transformed.groupings[self.settings.attribute]
         n_groups, rows = len(grouping.names), np.flatnonzero(images)
         if n_groups < _SEVERAL or not len(rows):
             return []
@@ -188,25 +190,25 @@ class AttackRunner:
         ]
 
     def _labelled(self, part: PartName, images: BoolArray) -> list[LabelledCaptions]:
-        side, captions = part.side, self.ready.side(part.side)
+        side, captions = part.side, self.transformed.side(part.side)
         captions = captions.take(images[captions.image_rows])
         self._check_words(side, captions)
-        grouping = self.ready.groupings[self.manner.attribute]
-        tables = list(labelled(part, captions, grouping, self.manner.positions))
+        grouping = self.transformed.groupings[self.settings.attribute]
+        tables = list(labelled(part, captions, grouping, self.settings.positions))
         if not tables:
             raise NotApplicableError(
-                f"captioner {self.ready.captioner!r}, {side} captions: attackers need two groups "
-                f"or more with at least {SMALLEST_GROUP} captioned images each"
+                f"captioner {self.transformed.captioner!r}, {side} captions: attackers need two "
+                f"groups or more with at least {SMALLEST_GROUP} captioned images each"
             )
-        return [self.manner.shown(table, self.ready) for table in tables]
+        return [self.settings.with_inputs(table, self.transformed) for table in tables]
 
     def _check_words(self, side: str, captions: Captions) -> None:
         special = [is_special(word) or not any(map(str.isalnum, word)) for word in captions.types]
         wordless = ~_holding(captions, ~np.array(special, bool))
         share = float(wordless.mean())
         self.wordless_share[side] = share
-        if share > self.manner.wordless_limit:
-            raise _wordless(self.ready.captioner, side, captions, share)
+        if share > self.settings.wordless_limit:
+            raise _wordless(self.transformed.captioner, side, captions, share)
         if share > WORDLESS_WARNING:
             self.notes.append(f"{share:.0%} of the {side} captions contain no word once masked")
 

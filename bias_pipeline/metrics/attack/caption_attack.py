@@ -134,17 +134,17 @@ class CaptionAttack(Metric, ABC):
             lambda transforms: self._under(transforms, corpus, splits),
         )
 
-    def ready(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
+    def transformed(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
         """The corpus as attackers read it."""
         return applied(transforms, corpus)
 
-    def attackable(self, ready: Corpus) -> BoolArray:
+    def attackable(self, transformed: Corpus) -> BoolArray:
         """(N,) images that have all that attackers need besides captions; here nothing."""
-        return np.ones(len(ready), bool)
+        return np.ones(len(transformed), bool)
 
-    def shown(self, data: LabelledCaptions, ready: Corpus) -> LabelledCaptions:
+    def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
         """The captions with what else attackers use; here nothing."""
-        del ready
+        del transformed
         return data
 
     def predictions(
@@ -154,13 +154,12 @@ class CaptionAttack(Metric, ABC):
         return self.probe.fit_predict_each(data, sets)
 
     @property
-    def manner(self) -> AttackSettings:
+    def attack_settings(self) -> AttackSettings:
         """Its settings and functions for attacking."""
-        return AttackSettings(
-            self.attribute.name, self.positions, self.wordless_limit, self.shown, self.predictions
-        )
+        functions = self.with_inputs, self.predictions
+        return AttackSettings(self.attribute.name, self.positions, self.wordless_limit, *functions)
 
-    def further(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Part]:
+    def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Part]:
         """Parts besides those of the captions; here none.
 
         Args:
@@ -174,36 +173,36 @@ class CaptionAttack(Metric, ABC):
         self, transforms: Sequence[Transform], corpus: Corpus, splits: Sequence[Split]
     ) -> Score:
         """The score under transforms; at equal speech also with people as the captioner."""
-        ready = self.ready(transforms, corpus)
-        score = self._score(corpus, ready, splits)
+        transformed = self.transformed(transforms, corpus)
+        score = self._score(corpus, transformed, splits)
         if not at_equal_speech(transforms) or SCORE not in score.parts:
             return score
         people = one_person_as_captioner(corpus, self.attribute.name)
-        beside = Score({}, notes=[NO_SECOND_PERSON])
+        null = Score({}, notes=[NO_SECOND_PERSON])
         if people is not None:
-            beside = self._headline_of(people, self.ready(transforms, people), splits)
-        parts = equal_speech_parts(SCORE, score.parts[SCORE], ready, beside.parts.get(SCORE))
+            null = self._headline_of(people, self.transformed(transforms, people), splits)
+        parts = equal_speech_parts(SCORE, score.parts[SCORE], transformed, null.parts.get(SCORE))
         return replace(
             score,
             parts={**score.parts, **parts},
-            predictions=[*score.predictions, *rename_predictions(beside.predictions)],
-            notes=[*score.notes, *beside.notes],
+            predictions=[*score.predictions, *rename_predictions(null.predictions)],
+            notes=[*score.notes, *null.notes],
         )
 
-    def _headline_of(self, corpus: Corpus, ready: Corpus, splits: Sequence[Split]) -> Score:
+    def _headline_of(self, corpus: Corpus, transformed: Corpus, splits: Sequence[Split]) -> Score:
         """The headline alone, of a corpus whose images both sides describe."""
-        attack = AttackRunner(self.manner, ready, splits)
-        both = _described(corpus.model, len(corpus)) & self.attackable(ready)
+        attack = AttackRunner(self.attack_settings, transformed, splits)
+        both = _described(corpus.model, len(corpus)) & self.attackable(transformed)
         (pair,) = self._pairs(attack, both)
         part = self._headline(pair, corpus, both)
         return Score({SCORE: part}, predictions=attack.trained)
 
-    def _score(self, corpus: Corpus, ready: Corpus, splits: Sequence[Split]) -> Score:
+    def _score(self, corpus: Corpus, transformed: Corpus, splits: Sequence[Split]) -> Score:
         """The score of a corpus, from attackers that read the transformed captions."""
         grouping = corpus.groupings[self.attribute.name]
-        labelled = (grouping.codes >= 0) & self.attackable(ready)
+        labelled = (grouping.codes >= 0) & self.attackable(transformed)
         has_model, has_human = (
-            labelled & (side in self.sides) & _described(ready.side(side), len(corpus))
+            labelled & (side in self.sides) & _described(transformed.side(side), len(corpus))
             for side in SIDES
         )
         if not (has_model | has_human).any():
@@ -212,7 +211,7 @@ class CaptionAttack(Metric, ABC):
                 f"has a caption of {' or '.join(self.sides)}"
             )
         both = has_model & has_human
-        attack = AttackRunner(self.manner, ready, splits)
+        attack = AttackRunner(self.attack_settings, transformed, splits)
         cross_fitted = every_image_tested(splits)
         shares = smaller_shares(grouping.codes[both]) if self.learning_curve and both.any() else {}
         parts: dict[str, Part] = {}
@@ -239,7 +238,7 @@ class CaptionAttack(Metric, ABC):
             groups = self._groups(pair, corpus, both)
         parts |= learning_parts(curve)
         parts |= groups.parts
-        parts |= self.further(attack, has_model | has_human)
+        parts |= self.extra_parts(attack, has_model | has_human)
         return Score(
             parts=parts,
             predictions=attack.trained,
@@ -250,7 +249,7 @@ class CaptionAttack(Metric, ABC):
                 "groups": {**grouping.sizes, **grouping.strata},
             },
             notes=[
-                *ready.notes,
+                *transformed.notes,
                 *attack.notes,
                 *attack.group_note(
                     both if both.any() else has_model | has_human,
@@ -262,7 +261,7 @@ class CaptionAttack(Metric, ABC):
                 *self._learning_note(parts, curve),
                 *groups.notes,
             ],
-            tables=ready.tables,
+            tables=transformed.tables,
         )
 
     def _pairs(

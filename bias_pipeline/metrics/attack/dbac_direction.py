@@ -100,7 +100,7 @@ class Direction:
             NotApplicableError: if there are none.
         """
         view = self._all_tasks
-        usable = view.labelled & view.has("model") & view.of_captions(self.ready).has("human")
+        usable = view.labelled & view.has("model") & view.of_captions(self.transformed).has("human")
         if not self.to_task:
             usable &= view.known
         if not usable.any():
@@ -129,7 +129,7 @@ class Direction:
         """The view that is counted: at equal speech of the captions that attackers read."""
         if not at_equal_speech(self.settings.transforms[self.name]):
             return self._all_tasks
-        return self._all_tasks.of_captions(self.ready)
+        return self._all_tasks.of_captions(self.transformed)
 
     @cached_property
     def counts(self) -> PairCounts:
@@ -137,7 +137,7 @@ class Direction:
         return PairCounts.of(self.view, self.images)
 
     @cached_property
-    def ready(self) -> Corpus:
+    def transformed(self) -> Corpus:
         """The captions that attackers read."""
         return applied(self.settings.transforms[self.name], self.corpus)
 
@@ -146,7 +146,7 @@ class Direction:
         """The tables of the transforms, with the direction."""
         return {
             table: [{"direction": self.name, **line} for line in lines]
-            for table, lines in self.ready.tables.items()
+            for table, lines in self.transformed.tables.items()
         }
 
     @property
@@ -301,12 +301,12 @@ class DirectionAttackers:
         alike = dbac.Side(
             np.ones_like(human.quality), np.ones_like(human.overall), human.other, human.mentions
         )
-        louder = dbac.Side(alike.quality, alike.overall, model.other, model.mentions)
+        model_priors = dbac.Side(alike.quality, alike.overall, model.other, model.mentions)
         seeds = np.ones((1, self.n_seeds))
         values = {one.part(): self._score(model, human, given, one.prior)}
         priors = ("shared", "none") if one.by_labels else dbac.PRIORS
         values |= {one.part(prior): self._score(model, human, given, prior) for prior in priors}
-        values[one.part("priors")] = self._score(louder, alike, given, "counts") * seeds
+        values[one.part("priors")] = self._score(model_priors, alike, given, "counts") * seeds
         for name, side in (("model", model), ("human", human)):
             values[one.part("quality", side=name)] = side.overall
             values[one.part("prior", side=name)] = side.other.mean(axis=-1) * seeds
@@ -390,8 +390,8 @@ class DirectionAttackers:
 
     def _attack(self, side: str) -> list[Predictions]:
         one = self.direction
-        captions = one.ready.side(side)
-        usable = np.zeros(len(one.ready), bool)
+        captions = one.transformed.side(side)
+        usable = np.zeros(len(one.transformed), bool)
         usable[one.images] = True
         captions = captions.take(usable[captions.image_rows])
         predictions = []

@@ -73,7 +73,7 @@ class DirectionScorer:
                 f"{self.name}:pairs": int(self.supported.sum()),
                 f"{self.name}:pairs_without_support": int((~self.supported).sum()),
             },
-            notes=[*self.direction.ready.notes, *notes],
+            notes=[*self.direction.transformed.notes, *notes],
             tables={
                 **self.direction.tables,
                 "examples": list(self._examples(estimates)),
@@ -117,7 +117,7 @@ class DirectionScorer:
         score, headline = self.with_learning_curve(self.score()), self.direction.part()
         null = Score({}, notes=[NO_SECOND_PERSON]) if people is None else people.score()
         parts = equal_speech_parts(
-            headline, score.parts[headline], self.direction.ready, null.parts.get(headline)
+            headline, score.parts[headline], self.direction.transformed, null.parts.get(headline)
         )
         shared = self.direction.part("shared")  # conclusions are drawn from it
         if shared in null.parts:

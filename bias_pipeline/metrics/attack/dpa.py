@@ -290,12 +290,12 @@ class _Direction:
         """Side to its attackers' predictions; they are trained when this is first read."""
         train = self.metric.probe.fit_predict
         return {
-            "model": train(self._posed("model", self.question.predicted), self.splits),
+            "model": train(self._labelled("model", self.question.predicted), self.splits),
             # Every seed has its own label noise.
             "human": Predictions.joined(
                 [
                     train(
-                        self._posed("human", self._noisy(seed)),
+                        self._labelled("human", self._noisy(seed)),
                         [split for split in self.splits if split.seed == seed],
                     )
                     for seed in self.seeds
@@ -303,7 +303,7 @@ class _Direction:
             ),
         }
 
-    def _posed(self, side: str, labels: IntArray) -> LabelledCaptions:
+    def _labelled(self, side: str, labels: IntArray) -> LabelledCaptions:
         question = self.question
         name = f"{question.name}:{side}"
         return LabelledCaptions(

@@ -109,47 +109,48 @@ class ImageCaptioner2(CaptionAttack):
                 "encoder=grit or encoder=hf"
             )
 
-    def ready(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
+    def transformed(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
         """The corpus with words and pictures masked."""
         return self.image_masking(applied(transforms, corpus))
 
-    def attackable(self, ready: Corpus) -> BoolArray:
+    def attackable(self, transformed: Corpus) -> BoolArray:
         """(N,) images that have a picture.
 
         Raises:
             NotApplicableError: if none has.
         """
         if self.probe.encoder.sees == "objects":
-            if ready.objects is None:
+            if transformed.objects is None:
                 raise NotApplicableError(
-                    f"dataset {ready.dataset!r} lists no objects of its pictures, which "
+                    f"dataset {transformed.dataset!r} lists no objects of its pictures, which "
                     "encoder.backbone=annotations needs"
                 )
-            return np.ones(len(ready), bool)
-        if ready.pictures is None:
+            return np.ones(len(transformed), bool)
+        if transformed.pictures is None:
             raise NotApplicableError(
-                f"dataset {ready.dataset!r} has no pictures here (dataset.images=DIR); "
+                f"dataset {transformed.dataset!r} has no pictures here (dataset.images=DIR); "
                 "encoder=sat encoder.backbone=annotations uses its objects instead, "
                 "encoder.backbone=boxes objects with their boxes (dataset.regions=FILE)"
             )
-        return ready.pictures.present
+        return transformed.pictures.present
 
-    def shown(self, data: LabelledCaptions, ready: Corpus) -> LabelledCaptions:
+    def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
         """The pictures, or the objects, of the captions' images."""
         rows = data.captions.image_rows
         return replace(
             data,
-            pictures=None if ready.pictures is None else ready.pictures.take(rows),
-            objects=self._objects(ready, rows),
+            pictures=None if transformed.pictures is None else transformed.pictures.take(rows),
+            objects=self._objects(transformed, rows),
         )
 
-    def _objects(self, ready: Corpus, rows: IntArray) -> list[frozenset[str]] | None:
+    def _objects(self, transformed: Corpus, rows: IntArray) -> list[frozenset[str]] | None:
         """The objects of some images that are not masked."""
-        if ready.objects is None:
+        if transformed.objects is None:
             return None
         hides = self.image_masking.hides
         return [
-            frozenset(o for o in ready.objects[row] or () if not hides(o)) for row in rows.tolist()
+            frozenset(o for o in transformed.objects[row] or () if not hides(o))
+            for row in rows.tolist()
         ]
 
     def predictions(
@@ -173,11 +174,11 @@ class ImageCaptioner2(CaptionAttack):
             ),
         }
 
-    def further(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Part]:
+    def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Part]:
         """The leaks: scores of attackers without captions."""
         parts: dict[str, Part] = {}
         for kind in self.leaks:
-            data = self._uncaptioned(kind, attack.ready, np.flatnonzero(images))
+            data = self._uncaptioned(kind, attack.transformed, np.flatnonzero(images))
             if data is None:
                 continue
             table = ScoreTable.of(attack.attack(data), self.scoring)
@@ -185,25 +186,27 @@ class ImageCaptioner2(CaptionAttack):
             estimate = self.stats.estimate(
                 [table],
                 {name: lambda scores: scores},
-                attack.ready.keys,
+                attack.transformed.keys,
                 cross_fitted=every_image_tested(attack.splits),
             )
-            part = self._part(estimate[name], attack.ready, "model", images, table.images)
+            part = self._part(estimate[name], attack.transformed, "model", images, table.images)
             parts[name] = replace(self._scored(part), neutral_rate=math.nan)  # without captions
         return parts
 
-    def _uncaptioned(self, kind: str, ready: Corpus, rows: IntArray) -> LabelledCaptions | None:
+    def _uncaptioned(
+        self, kind: str, transformed: Corpus, rows: IntArray
+    ) -> LabelledCaptions | None:
         """Pictures without captions; None if the kind of picture does not exist."""
-        grouping = ready.groupings[self.attribute.name]
+        grouping = transformed.groupings[self.attribute.name]
         captions = Captions.from_texts([""] * len(rows), rows.tolist())
         data = LabelledCaptions(
             f"leak:{kind}", captions, grouping.codes[rows], len(grouping.names), grouping.names
         )
-        view = _shifted(rows, hash_ids(ready.ids)) if kind == "others" else rows
+        view = _shifted(rows, hash_ids(transformed.ids)) if kind == "others" else rows
         if self.probe.encoder.sees == "objects":
-            return None if kind == "silhouette" else self._listed(data, kind, ready, view)
-        assert ready.pictures is not None
-        pictures = ready.pictures.take(view)
+            return None if kind == "silhouette" else self._listed(data, kind, transformed, view)
+        assert transformed.pictures is not None
+        pictures = transformed.pictures.take(view)
         if kind == "silhouette":
             if not pictures.edits:
                 return None
@@ -215,11 +218,13 @@ class ImageCaptioner2(CaptionAttack):
         return replace(data, pictures=pictures)
 
     def _listed(
-        self, data: LabelledCaptions, kind: str, ready: Corpus, view: IntArray
+        self, data: LabelledCaptions, kind: str, transformed: Corpus, view: IntArray
     ) -> LabelledCaptions:
         """Objects without captions."""
         nothing = [frozenset[str]()] * len(view)
-        return replace(data, objects=nothing if kind == "blank" else self._objects(ready, view))
+        return replace(
+            data, objects=nothing if kind == "blank" else self._objects(transformed, view)
+        )
 
 
 def _shifted(rows: IntArray, keys: UIntArray) -> IntArray:

@@ -86,8 +86,8 @@ def ratio_to_neutral(group: Float64Array, neutral: Float64Array) -> Float64Array
         >>> ratio_to_neutral(np.array([0.06, 0.1]), np.array([0.08, 0.0])).round(3).tolist()
         [0.75, nan]
     """
-    sound = (group > 0) & (neutral > 0)
-    return np.divide(group, neutral, out=np.full(np.shape(group), np.nan), where=sound)
+    valid = (group > 0) & (neutral > 0)
+    return np.divide(group, neutral, out=np.full(np.shape(group), np.nan), where=valid)
 
 
 def estimated(scores: Float64Array) -> tuple[IntArray, BoolArray]:
@@ -109,9 +109,9 @@ def estimated(scores: Float64Array) -> tuple[IntArray, BoolArray]:
         ([1, 0], [False, True])
     """
     known = np.asarray(np.isfinite(scores).all(axis=1))
-    sound = np.where(known[:, None], scores, 0.0)
-    best = np.where(known, sound.argmax(axis=1), -1)
-    several = (sound == sound.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    valid = np.where(known[:, None], scores, 0.0)
+    best = np.where(known, valid.argmax(axis=1), -1)
+    several = (valid == valid.max(axis=1, keepdims=True)).sum(axis=1) > 1
     return best.astype(np.int64), known & several
 
 

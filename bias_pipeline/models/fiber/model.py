@@ -30,7 +30,7 @@ from bias_pipeline.models.fiber.folder import (
     Head,
     read_tokenizer,
 )
-from bias_pipeline.models.fiber.net import Begun, FiberNet
+from bias_pipeline.models.fiber.net import EncodedTexts, FiberNet
 from bias_pipeline.models.pretrained import Pretrained, checkpoint_of
 from bias_pipeline.models.two_modes import TwoModeNet
 from bias_pipeline.models.weight_files import check_fit, read_numbers, renamed
@@ -148,7 +148,7 @@ def _weights_of(state: Mapping[str, Tensor], path: Path, head: Head) -> dict[str
             }
         else:
             weights[name] = weight
-    retained = {name: weight for name, weight in weights.items() if not _idle(name, weights)}
+    retained = {name: weight for name, weight in weights.items() if not _is_unused(name, weights)}
     if head == "itm_score":
         return retained
     return {
@@ -163,7 +163,7 @@ def _ranking(name: str, weight: Tensor, state: Mapping[str, Tensor]) -> Tensor:
     return weight if tuned is None else torch.cat([weight[:1], tuned])
 
 
-def _idle(name: str, weights: Mapping[str, Tensor]) -> bool:
+def _is_unused(name: str, weights: Mapping[str, Tensor]) -> bool:
     """Whether it is an unused gate, of a layer that does not read pictures."""
     start, gate, _ = name.partition(".gate.strength")
     return bool(gate) and f"{start}.gate.attention.out.weight" not in weights
@@ -294,18 +294,18 @@ class FiberModel(TwoModeNet):
         with torch.inference_mode():
             return self._vectors(self._net.texts(self._tokens(texts)), normalize=True)
 
-    def begin(self, texts: Sequence[str]) -> Begun:
+    def encode_texts(self, texts: Sequence[str]) -> EncodedTexts:
         """Texts, encoded as far as possible without a picture."""
         with torch.inference_mode():
-            return self._net.begin_texts(self._tokens(texts))
+            return self._net.encode_texts(self._tokens(texts))
 
-    def _look(self, pixels: torch.Tensor) -> torch.Tensor:
-        return self._net.begin_pictures(pixels)
+    def _encode_photos(self, pixels: torch.Tensor) -> torch.Tensor:
+        return self._net.encode_pictures(pixels)
 
-    def _judge(
-        self, states: torch.Tensor, photo: torch.Tensor, texts: Begun, text: torch.Tensor
+    def _pair_logits(
+        self, states: torch.Tensor, photo: torch.Tensor, texts: EncodedTexts, text: torch.Tensor
     ) -> torch.Tensor:
-        return self._net.match(states[photo], Begun(texts.vectors[text], texts.there[text]))
+        return self._net.match(states[photo], EncodedTexts(texts.vectors[text], texts.there[text]))
 
     def _tokens(self, texts: Sequence[str]) -> torch.Tensor:
         """(N, L) numbers of tokens, filled up to the longest."""

@@ -158,7 +158,7 @@ class FiberText(nn.Module):
 Place = tuple[int, int]
 
 
-class Begun(NamedTuple):
+class EncodedTexts(NamedTuple):
     """Texts, encoded as far as possible without a picture."""
 
     vectors: Tensor  # (B, N, C)
@@ -196,7 +196,7 @@ class FiberNet(nn.Module):
         >>> pixels, tokens = torch.zeros(2, 3, 32, 32), torch.tensor([[0, 5, 2], [0, 2, 1]])
         >>> net.pictures(pixels).shape, net.texts(tokens).shape
         (torch.Size([2, 6]), torch.Size([2, 6]))
-        >>> net.match(net.begin_pictures(pixels), net.begin_texts(tokens)).shape
+        >>> net.match(net.encode_pictures(pixels), net.encode_texts(tokens)).shape
         torch.Size([2])
     """
 
@@ -232,36 +232,36 @@ class FiberNet(nn.Module):
         vectors: Tensor = self.dual_text(self.text(tokens)[:, 0])
         return vectors
 
-    def begin_pictures(self, pixels: Tensor) -> Tensor:
+    def encode_pictures(self, pixels: Tensor) -> Tensor:
         """(B, 3, H, W) to grids (B, H', W', C), encoded as far as possible without a text."""
         grid: Tensor = self.swin.patch_embed(pixels)
         for place in self.size.blocks[: -self.size.n_pairs]:
-            grid = self._left(place, self._block(place)(grid))
+            grid = self._downsampled(place, self._block(place)(grid))
         return grid
 
-    def begin_texts(self, tokens: Tensor) -> Begun:
+    def encode_texts(self, tokens: Tensor) -> EncodedTexts:
         """(B, N) to vectors, encoded as far as possible without a picture."""
         vectors, there = self.text.embed(tokens)
         for layer in self.text.layers[: -self.size.n_pairs]:
             vectors = layer(vectors, there)
-        return Begun(vectors, there)
+        return EncodedTexts(vectors, there)
 
-    def match(self, grid: Tensor, texts: Begun) -> Tensor:
+    def match(self, grid: Tensor, texts: EncodedTexts) -> Tensor:
         """(B,) how well each picture and each text match, on a scale of logits.
 
         In each fused block both sides attend to the other's previous state. The score is the output
         for "match", by which the authors rank.
 
         Args:
-            grid: of :meth:`begin_pictures`.
-            texts: of :meth:`begin_texts`.
+            grid: of :meth:`encode_pictures`.
+            texts: of :meth:`encode_texts`.
         """
         assert self.matching is not None
         vectors, there = texts
         layers = self.text.layers[-self.size.n_pairs :]
         for place, layer in zip(self.size.fused_blocks, layers, strict=True):
             before, last = grid.flatten(1, 2), place == self.size.blocks[-1]
-            grid = self._left(place, self._read(place, grid, vectors, there))
+            grid = self._downsampled(place, self._fused_block(place, grid, vectors, there))
             vectors = layer(vectors, there, before, normed=not last)
         sides = [
             self.fused_text(vectors[:, 0]),
@@ -270,7 +270,7 @@ class FiberNet(nn.Module):
         scores: Tensor = self.matching(torch.cat(sides, dim=1))[:, 1]
         return scores
 
-    def _read(self, place: Place, grid: Tensor, vectors: Tensor, there: Tensor) -> Tensor:
+    def _fused_block(self, place: Place, grid: Tensor, vectors: Tensor, there: Tensor) -> Tensor:
         """The output of a block that also attends to the text."""
         gate = self.gates[_name(place)]
 
@@ -285,7 +285,7 @@ class FiberNet(nn.Module):
         stage, number = place
         return self._stage(stage).blocks[number]
 
-    def _left(self, place: Place, grid: Tensor) -> Tensor:
+    def _downsampled(self, place: Place, grid: Tensor) -> Tensor:
         """The grid after a block: halved between stages."""
         stage, number = place
         ends = number + 1 == self.size.depths[stage]

@@ -240,7 +240,7 @@ class CaptionDecoder(nn.Module):
             words = layer(words, present, visible, visual)
         return words
 
-    def following(self, states: Tensor) -> Tensor:
+    def next_word_log_probs(self, states: Tensor) -> Tensor:
         """(..., C) states to (..., V) log-probabilities of the next word."""
         return self.fc(states).float().log_softmax(dim=-1)
 

@@ -146,7 +146,7 @@ def load_captions(
     """
     state = {name: v for name, v in net.state_dict().items() if name.startswith(CAPTIONS)}
     weights = {
-        name: v for name, v in checkpoint.captions.items() if name in state or not _idle(name)
+        name: v for name, v in checkpoint.captions.items() if name in state or not _is_unused(name)
     }
     # The numbers of words may differ.
     shapes = {
@@ -164,7 +164,7 @@ def load_captions(
     net.load_state_dict(weights, strict=False)
 
 
-def _idle(name: str) -> bool:
+def _is_unused(name: str) -> bool:
     """Whether a weight is one that the released network saves and never uses."""
     return ".fc_alpha2." in name
 

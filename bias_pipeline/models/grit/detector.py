@@ -156,7 +156,7 @@ class GritDetector(nn.Module):
         return Visual(levels[-1].flatten(1, 2), self.regions(levels))
 
 
-class PassedFeatures(nn.Module):
+class PrecomputedFeatures(nn.Module):
     """Passes on stored features of a frozen detector.
 
     Args:
