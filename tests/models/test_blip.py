@@ -56,7 +56,7 @@ def test_similarities_are_those_of_the_library(our_model, folder):
 
 
 def test_pairs_are_judged_as_by_the_library_with_enc_first(our_model, folder):
-    match = our_model.match(list(PHOTOS), our_model.begin(TEXTS), PAIRS)
+    match = our_model.match(list(PHOTOS), our_model.encode_texts(TEXTS), PAIRS)
     last = our_model._net.config.text_config.vocab_size - 1
     wanted = np.stack([scores[:, 1] for scores in whole(folder, first=last, itm=True)], axis=1)
     np.testing.assert_allclose(match, np.tile(wanted.ravel(), 9), atol=1e-5)

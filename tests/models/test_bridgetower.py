@@ -70,7 +70,7 @@ def test_vectors_are_the_library_s_whatever_stands_beside_them(our_model, folder
 
 
 def test_pairs_are_judged_as_by_the_library(our_model, folder):
-    match = our_model.match(list(PHOTOS), our_model.begin(TEXTS), PAIRS)
+    match = our_model.match(list(PHOTOS), our_model.encode_texts(TEXTS), PAIRS)
     printed_pairs = pairs(folder, transformers.BridgeTowerForImageAndTextRetrieval)
     wanted = np.array([[pair.logits[0, 1].item() for pair in row] for row in printed_pairs])
     np.testing.assert_allclose(match, np.tile(wanted.ravel(), 9), atol=1e-5)
@@ -88,7 +88,7 @@ def test_one_without_a_judging_head_retrieves_and_does_not_judge(tmp_path):
     halves = PublishedTowers(model, "cpu")
     assert halves.texts().describe(TEXTS).shape == (3, 16)
     with pytest.raises(UsageError, match=r"no matching head.*bridgetower-large-itm-mlm-itc"):
-        assert halves.judge
+        assert halves.cross_encoder
 
 
 def test_preprocessing_of_another_size_is_refused(tmp_path):
