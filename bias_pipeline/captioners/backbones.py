@@ -312,7 +312,7 @@ class BoxBackbone(PictureBackbone):
         return BoxInputs.of([placed_objects(pictures, row) for row in range(len(pictures))])
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """See :class:`~bias_pipeline.captioners.nets.Placed`."""
+        """See :class:`~bias_pipeline.captioners.nets.PlacedObjects`."""
         assert isinstance(inputs, BoxInputs)
         from bias_pipeline.captioners.nets import PlacedObjects
 

@@ -58,7 +58,7 @@ class TwoModeNet(ABC):
 
         Args:
             photos: a few, as one batch.
-            texts: from ``begin``.
+            texts: from ``encode_texts``.
             pairs: (P, 2) number of a photo and of a text.
         """
         scores = []
