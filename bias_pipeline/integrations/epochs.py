@@ -127,7 +127,8 @@ def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bia
     """A callback that logs the bias of an epoch's validation captions.
 
     Captions that cannot be scored, such as the blank ones of a captioner that has learnt nothing
-    yet, give NaN and a warning; training goes on.
+    yet, give NaN and a warning; training goes on. Lightning's sanity check computes once without
+    logging, so a wrong setting ends training before its first epoch.
 
     Args:
         bias: what is computed.
@@ -136,7 +137,7 @@ def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bia
         prefix: of the names under which numbers are logged.
 
     Raises:
-        UsageError: when training starts with several processes.
+        UsageError: when training starts with several processes, or with settings that are wrong.
     """
     from pytorch_lightning import Callback
 
@@ -165,13 +166,14 @@ def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bia
             bias.update(*captions_of(pl_module, batch))
 
         def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-            if trainer.sanity_checking:  # of the first two batches alone
-                return
             try:
                 numbers = bias.compute()
             except DataError as error:
-                log.warning("bias_callback: %s", error)
+                if not trainer.sanity_checking:
+                    log.warning("bias_callback: %s", error)
                 numbers = bias.undefined()
+            if trainer.sanity_checking:  # of two batches: they only show whether settings are right
+                return
             pl_module.log_dict({f"{prefix}{name}": value for name, value in numbers.items()})
 
     return LogBias()

@@ -100,6 +100,29 @@ def test_captions_that_cannot_be_scored_give_nan_and_training_goes_on(text):
     assert math.isnan(one.logged["bias/gender_error"]) == (not text)
 
 
+class SanityCheck:
+    """A trainer before its first epoch."""
+
+    sanity_checking = True
+
+
+def sanity_checked(text: str, **settings: Any) -> None:
+    bias = CaptionBias({0: "male", 1: "female"}, ["gender_error"], **settings)
+    callback: Any = bias_callback(bias, lambda captioner, batch: ([0, 1], [text] * 2))
+    callback.on_validation_batch_end(SanityCheck(), None, None, None, 0)
+    callback.on_validation_epoch_end(SanityCheck(), None)
+
+
+def test_a_wrong_setting_ends_training_before_its_first_epoch():
+    with pytest.raises(UsageError, match="did you mean 'seeds'"):
+        sanity_checked("a man", seed=3)
+
+
+def test_blank_captions_of_the_sanity_check_are_not_warned_of(caplog):
+    sanity_checked("")
+    assert not caplog.records
+
+
 @pytest.mark.parametrize("name", ["gender_error", "ba_directional"])
 def test_undefined_numbers_have_the_names_of_computed_ones(name):
     objects = {i: [("dog", "cake")[i % 2]] for i in LABELS}
