@@ -166,14 +166,19 @@ def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bia
             bias.update(*captions_of(pl_module, batch))
 
         def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-            try:
-                numbers = bias.compute()
-            except DataError as error:
-                if not trainer.sanity_checking:
-                    log.warning("bias_callback: %s", error)
-                numbers = bias.undefined()
+            numbers, problem = _numbers_or_nan(bias)
             if trainer.sanity_checking:  # of two batches: they only show whether settings are right
                 return
+            if problem:
+                log.warning("bias_callback: %s", problem)
             pl_module.log_dict({f"{prefix}{name}": value for name, value in numbers.items()})
 
     return LogBias()
+
+
+def _numbers_or_nan(bias: CaptionBias) -> tuple[dict[str, float], str]:
+    """The numbers, or NaN and the reason if the captions cannot be scored."""
+    try:
+        return bias.compute(), ""
+    except DataError as error:
+        return bias.undefined(), str(error)
