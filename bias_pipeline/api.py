@@ -90,7 +90,8 @@ def score(
         out: folder to store the result in, and attackers' predictions for the next call.
         settings: settings that differ from the defaults: a choice (``attribute="race"``,
             ``encoder="lstm"``), values (``seeds=10``, ``stats={"resamples": 100}``), or a parameter
-            of the metric (``sides=["model"]``).
+            of the metric (``sides=["model"]``; ``**{"metric.labels": "each"}`` where an argument
+            of this function has its name).
 
     Returns:
         The result; :meth:`~bias_pipeline.results.rows.Result.frame` is its table.

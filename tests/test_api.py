@@ -253,6 +253,17 @@ def test_what_is_no_captions_or_labels_is_refused(captions, labels, message):
         bp.score("gender_error", captions, labels)
 
 
+def test_a_parameter_of_a_metric_may_have_the_name_of_an_argument():
+    def mentions(**settings: str) -> float:
+        human = [["a dog", "a dog and a cat"] for _ in CAPTIONS]
+        data = (CAPTIONS, LABELS, human, [["dog"] for _ in CAPTIONS])
+        rows = bp.score("ba_directional", *data, stats={"resamples": 5}, **settings).rows
+        return next(row.value for row in rows if row.part == "mentions:human")
+
+    assert mentions() == 1
+    assert mentions(**{"metric.labels": "each"}) == 1.5
+
+
 def test_a_list_of_metrics_is_refused_with_what_to_do():
     with pytest.raises(UsageError, match="name one metric, and call once for each"):
         bp.score(["lic", "gender_error"], CAPTIONS, LABELS)

@@ -40,7 +40,7 @@ def preset(
     Args:
         settings: for a group of ``conf/`` a choice by name (``encoder="lstm"``) or values that
             differ (``stats={"resamples": 100}``); ``attribute`` may be a list of two; for other
-            keys, and for parameters of the metric, the value.
+            keys, and for parameters of the metric (``labels`` or ``metric.labels``), the value.
         fixed: choices that settings cannot change, None for no choice; their values they can.
 
     Example:
@@ -123,8 +123,8 @@ def _placed(values: Mapping[str, object], config: DictConfig) -> dict[str, objec
     for key, value in values.items():
         if key in config:
             tree[key] = _plain(value, key)
-        elif key in config.metric:
-            tree.setdefault("metric", {})[key] = _plain(value, key)
+        elif (name := key.removeprefix("metric.")) in config.metric:
+            tree.setdefault("metric", {})[name] = _plain(value, key)
         else:
             known = {str(name) for name in (*config, *config.metric) if str(name)[0] != "_"}
             raise UsageError(f"setting {key!r} is unknown; {did_you_mean(key, known)}")
