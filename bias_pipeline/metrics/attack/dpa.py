@@ -26,6 +26,7 @@ from bias_pipeline.corpus.split import (
 from bias_pipeline.declared import NotNegative
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import hash_ids, random_words
+from bias_pipeline.metrics.attack.attack_runner import check_tested
 from bias_pipeline.metrics.attack.extra_parts import (
     learning_note,
     learning_parts,
@@ -236,15 +237,21 @@ class DPA(Metric):
         named = indicators(view.by_image("model", view.mentions("model")).toarray())
         least = least_share(self.min_support, len(rows))
         supported = np.flatnonzero(labels[rows].mean(axis=0) >= least)
+        lacking = ""
+        if (np.bincount(view.codes[rows]) >= SMALLEST_GROUP).sum() < 2:
+            lacking = (
+                f"two groups need {SMALLEST_GROUP} images or more that have a caption and tasks by "
+                f"labels={self.labels}"
+            )
+        elif not len(supported):
+            lacking = f"no task is in {100 * least:.2g} % of images by label (metric.min_support)"
         return PredictionTask(
             name="a_to_t",
             inputs=written([[view.groups[code]] for code in view.codes[rows]], rows),
             labels=labels[np.ix_(rows, supported)],
             predicted=named[np.ix_(rows, supported)],
             classes=tuple(view.tasks[t] for t in supported),
-            lacking=""
-            if len(supported)
-            else f"no task is in {100 * least:.2g} % of images by label (metric.min_support)",
+            lacking=lacking,
         )
 
     def _t_to_a(self, view: CorpusView, labels: IntArray, usable: BoolArray) -> PredictionTask:
@@ -289,8 +296,10 @@ class _Direction:
     def predictions(self) -> dict[str, Predictions]:
         """Side to its attackers' predictions; they are trained when this is first read."""
         train = self.metric.probe.fit_predict
+        model = self._labelled("model", self.question.predicted)
+        check_tested(model, self.splits, self.view.corpus.captioner)
         return {
-            "model": train(self._labelled("model", self.question.predicted), self.splits),
+            "model": train(model, self.splits),
             # Every seed has its own label noise.
             "human": Predictions.joined(
                 [

@@ -146,3 +146,34 @@ def test_dbac_refuses_captions_of_which_no_image_is_tested():
     split = Split(0, rows[:20], rows[20:], none, balanced=False)
     with pytest.raises(NotApplicableError, match="can be tested with seed 0"):
         compose.cell(["metric=dbac"]).build("metric").compute(corpus, splits=[split])
+
+
+def known(n: int) -> Corpus:
+    """40 images, of n of which the objects are known."""
+    return make_corpus(
+        [
+            Record(
+                str(i),
+                f"a {('man', 'woman')[i % 2]} with a cake",
+                labels={"gender": "mf"[i % 2]},
+                objects=frozenset({"cake"}) if i < n else None,
+            )
+            for i in range(40)
+        ]
+    )
+
+
+@pytest.mark.parametrize(("images", "scored"), [(18, False), (20, True)])
+def test_dpa_needs_ten_images_of_two_groups_in_either_direction(images, scored):
+    metric = compose.cell(["metric=dpa", *FEW]).build("metric")
+    corpus = known(images)
+    parts = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS)).parts
+    values = [parts[direction].estimate.value for direction in ("a_to_t", "t_to_a")]
+    assert [not math.isnan(value) for value in values] == [scored, scored]
+
+
+def test_dpa_refuses_images_of_which_none_is_tested():
+    rows, none = np.arange(40), np.empty(0, np.int64)
+    split = Split(0, rows[:20], rows[20:], none, balanced=False)
+    with pytest.raises(NotApplicableError, match="can be tested with seed 0"):
+        compose.cell(["metric=dpa", *FEW]).build("metric").compute(known(20), splits=[split])
