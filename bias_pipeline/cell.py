@@ -16,6 +16,7 @@ from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.corpus.regrouping import LabelNoise, without_small_groups
 from bias_pipeline.corpus.split import Split, seeds_in
+from bias_pipeline.errors import counted
 from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score, check_score
 from bias_pipeline.metrics.counting.declines import declines_note
@@ -283,7 +284,8 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
         )
     elif 0 < n_seeds < metric.info.least_seeds and _trained(score):
         notes.append(
-            f"{n_seeds} seeds: {metric.info.name} has a p only with {metric.info.least_seeds} or "
+            f"{counted(n_seeds, 'seeds')}: {metric.info.name} has a p only with "
+            f"{metric.info.least_seeds} or "
             f"more (seeds={metric.info.least_seeds}); with fewer, p is small too often"
         )
     return [note for note in notes if note]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import re
 from collections.abc import Iterable, Sequence
 
 
@@ -139,6 +140,32 @@ def is_out_of_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+_SINGULAR = {"are": "is", "were": "was", "have": "has"}
+_VERBS = r"\b(are|were|have|belong|hold|occur|open|retrieve)\b"
+
+
+def counted(number: object, words: str) -> str:
+    """A number and a noun, with verbs if they follow, in the singular if the number is one.
+
+    Args:
+        number: of the things.
+        words: in the plural; ``of 9 images have``, if it is a part of them.
+
+    Example:
+        >>> counted(1, "blank captions are left out"), counted(1, "of 9 images have")
+        ('1 blank caption is left out', '1 of 9 images has')
+        >>> counted(2, "queries"), counted(1, "queries"), counted(1, "classes")
+        ('2 queries', '1 query', '1 class')
+    """
+    if str(number) != "1":
+        return f"{number} {words}"
+    if not words.startswith("of "):
+        ends = {"ies": "y", "sses": "ss", "xes": "x", "s": ""}
+        words = re.sub(r"(ies|sses|xes|s)\b", lambda match: ends[match[1]], words, count=1)
+    words = re.sub(_VERBS, lambda match: _SINGULAR.get(match[1], f"{match[1]}s"), words)
+    return f"{number} {words}"
 
 
 def nearest_name(name: str, known: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping
+from bias_pipeline.errors import counted
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.functional.quality import meteor
@@ -84,7 +85,7 @@ def print_unmasked_words(
     print_out(f"Words of {attribute.name} that masking leaves in")
     print_table(["side", "word", "names", "captions", *names], lines, keys=3)
     hidden = max(len(remaining) - MOST_UNMASKED, 0)
-    print_out(f"{len(remaining)} words are left; {hidden} are not shown")
+    print_out(f"{counted(len(remaining), 'words are')} left; {counted(hidden, 'are')} not shown")
 
 
 END = "(end)"

@@ -23,7 +23,13 @@ from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.analysis.power import detectable
 from bias_pipeline.analysis.verdict import JUDGED
-from bias_pipeline.errors import NAME_PEOPLES_CAPTIONS, DataError, NotApplicableError, UsageError
+from bias_pipeline.errors import (
+    NAME_PEOPLES_CAPTIONS,
+    DataError,
+    NotApplicableError,
+    UsageError,
+    counted,
+)
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule, Metric
 from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.results.settings import label, with_settings
@@ -152,7 +158,7 @@ class Decision:
     def _amount(self, value: float) -> str:
         """A difference with its unit."""
         if self.unit == "fraction":
-            return f"{100 * value:.3g} points"
+            return counted(f"{100 * value:.3g}", "points")
         return f"{value:.3g}"
 
     def _interval(self) -> str:

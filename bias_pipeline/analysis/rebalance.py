@@ -23,7 +23,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
+from bias_pipeline.errors import NotApplicableError, UsageError, counted, did_you_mean
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName, object_of
 from bias_pipeline.results.rows import Result
 from bias_pipeline.text.mentions import task_mentions
@@ -108,7 +108,8 @@ def groups_of(result: Result) -> tuple[str, str]:
     groups = list(attribute.get("groups", ()))
     if len(groups) != 2:
         raise UsageError(
-            f"{result.run_id}: has {len(groups)} groups; weights are made for two groups"
+            f"{result.run_id}: has {counted(len(groups), 'groups')}; weights are made for two "
+            "groups"
         )
     first = config.get("numerator") or groups[0]
     (second,) = set(groups) - {first}

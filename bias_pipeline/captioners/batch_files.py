@@ -15,7 +15,7 @@ from bias_pipeline.datasets.chat_answers import (
     request_id,
 )
 from bias_pipeline.datasets.tables import open_rows
-from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.errors import DataError, UsageError, counted
 from bias_pipeline.inference.blocks import NOT_YET
 from bias_pipeline.io.files import write_file
 from bias_pipeline.io.terminal import warn
@@ -120,12 +120,14 @@ class BatchAnswers:
         if others and not self._answers:
             raise DataError(f"{named}: no answer is about a photo; they are about {few(others)}")
         if others:
-            warn(f"{named}: {len(others)} images are not among the photos: {few(others)}")
+            warn(
+                f"{named}: {counted(len(others), 'images are')} not among the photos: {few(others)}"
+            )
 
         if self._repeated:
             warn(
-                f"{named}: {len(self._repeated)} images have two different answers, the first of "
-                f"which is taken: {few(self._repeated)}"
+                f"{named}: {counted(len(self._repeated), 'images have')} two different answers, "
+                f"the first of which is taken: {few(self._repeated)}"
             )
 
     def _add(self, image: str, answer: Answer) -> None:

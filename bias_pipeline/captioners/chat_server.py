@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from bias_pipeline.corpus.image_ids import few
 from bias_pipeline.datasets.chat_answers import REFUSALS, REFUSED, Answer
-from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
+from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, counted
 from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import redacted
 from bias_pipeline.models.sampling import Decoding
@@ -237,10 +237,10 @@ class AnswerCounts:
             >>> counts = AnswerCounts()
             >>> _ = counts.captions("42", [Answer("42", ["a dog and"], cut="length")])
             >>> counts.sentences()
-            ['1 captions are cut (length), such as of image 42']
+            ['1 caption is cut (length), such as of image 42']
         """
         return [
-            f"{len(images)} captions are {kind}, such as of image {few(images)}"
+            f"{counted(len(images), 'captions are')} {kind}, such as of image {few(images)}"
             for kind, images in sorted(self._images.items())
         ]
 

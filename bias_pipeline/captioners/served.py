@@ -29,7 +29,7 @@ from bias_pipeline.captioners.chat_server import (
     wait_before,
 )
 from bias_pipeline.datasets.chat_answers import FAILED, REFUSED, Answer, answer_of_body
-from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError
+from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError, counted
 from bias_pipeline.inference.blocks import NOT_YET
 from bias_pipeline.io.progress import Bar
 from bias_pipeline.io.terminal import warn
@@ -249,8 +249,8 @@ class ServedCaptioner:
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             raise ResourceError(
-                f"{self._failures} requests in a row have no answer: {words}; see what the server "
-                "logs, then run the same command again"
+                f"{counted(self._failures, 'requests')} in a row have no answer: {words}; see what "
+                "the server logs, then run the same command again"
             )
 
     def _broken(self, fault: str) -> _RequestFailedError:
@@ -322,7 +322,10 @@ class ServedBar(Bar):
         """The captions until now."""
         written = self._captioner.n_captions
         tokens = self._captioner.tokens_in + self._captioner.tokens_out
-        return f"{written} captions, {self._captioner.rate:.1f} captions/s, {tokens:,} tokens"
+        return (
+            f"{counted(written, 'captions')}, {self._captioner.rate:.1f} captions/s, {tokens:,} "
+            "tokens"
+        )
 
 
 def _count(number: object) -> int:

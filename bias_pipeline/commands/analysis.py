@@ -26,6 +26,7 @@ from bias_pipeline.errors import (
     NotApplicableError,
     ResourceError,
     UsageError,
+    counted,
     did_you_mean,
 )
 from bias_pipeline.fitting.mitigation import write_weights
@@ -94,8 +95,8 @@ def power_command(words: Sequence[str]) -> int:
     balanced = balanced_images(sizes)
     smallest, largest = measured_sizes()
     print_out(
-        f"{sum(sizes)} images in groups of {sizes[0]} and {sizes[1]}; smallest score that is "
-        "above chance in four of five cases"
+        f"{counted(sum(sizes), 'images')} in groups of {sizes[0]} and {sizes[1]}; smallest score "
+        "that is above chance in four of five cases"
     )
     if not smallest <= balanced <= largest:
         print_out(
@@ -354,13 +355,13 @@ def rebalance_command(words: Sequence[str]) -> int:
         for item in objects
     ]
     print_out(
-        f"{result.run_id}: {len(objects)} objects are with one group more often than in people's "
-        "captions"
+        f"{result.run_id}: {counted(len(objects), 'objects are')} with one group more often than "
+        "in people's captions"
     )
     print_out(f"share of {first}, per cent; how often captions of {first} and {second} are drawn")
     print_table(header, lines, keys=1)
     print_out(
-        f"{options.out}: weights of {len(weights)} images, {weights.min():.2f} to "
+        f"{options.out}: weights of {counted(len(weights), 'images')}, {weights.min():.2f} to "
         f"{weights.max():.2f}, worth {percent(effective_share(weights))} % of as many equal ones; "
         f"use them with fit sat --weights {options.out}"
     )

@@ -20,6 +20,7 @@ from bias_pipeline.errors import (
     ResourceError,
     UsageError,
     cannot_write,
+    counted,
 )
 from bias_pipeline.io.files import drafted, replace_file
 from bias_pipeline.io.machine import DIFFUSION, REPORT
@@ -106,7 +107,9 @@ def _draw_scenes(options: Namespace) -> None:
     names = scenes.all_captioners(cell.build("attribute"))
     with drafted(options.out) as draft:
         write_unmarked(world, draft, {name: scenes.dials[name] for name in names}, options.side)
-    print_out(f"{options.out}: {len(world.images)} pictures, captions of {', '.join(names)}")
+    print_out(
+        f"{options.out}: {counted(len(world.images), 'pictures')}, captions of {', '.join(names)}"
+    )
 
 
 def _make_pictures(options: Namespace) -> None:
@@ -128,7 +131,7 @@ def _make_pictures(options: Namespace) -> None:
     made = make_pictures(options.out, model, pictures, device, options.steps)
     before = len(pictures) - made
     print_out(
-        f"{options.out}: {len(pictures)} pictures of {len(prompts)} prompts"
+        f"{options.out}: {counted(len(pictures), 'pictures')} of {counted(len(prompts), 'prompts')}"
         + (f", {before} of them made before" if before else "")
     )
 
@@ -173,7 +176,8 @@ def filter_command(words: Sequence[str]) -> int:
     images = result.retained[: options.limit]
     pictures.keep(images)
     print_out(
-        f"{options.folder / ACCEPTED}: {len(images)} of {len(pictures.photos)} pictures are kept; "
+        f"{options.folder / ACCEPTED}: "
+        f"{counted(len(images), f'of {len(pictures.photos)} pictures are')} kept; "
         f"{_counted(result)}"
     )
     print_out("captioners describe this folder; their files go into captioners/NAME.json, then")
@@ -409,4 +413,4 @@ def _write(folder: Path, rows: list[AnonymousRow], lines: list[CorrelationRow]) 
         write_rows(folder, rows, lines)
     except OSError as error:
         raise cannot_write(folder, error) from error
-    print_out(f"{folder / SCORES}: {len(rows)} rows")
+    print_out(f"{folder / SCORES}: {counted(len(rows), 'rows')}")

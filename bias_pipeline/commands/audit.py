@@ -24,7 +24,7 @@ from bias_pipeline.datasets.binary_tables import stem
 from bias_pipeline.datasets.rating_tables import read_label_errors
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Count, Positive
-from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
@@ -283,9 +283,13 @@ def _announce(
 ) -> None:
     first = next(iter(corpora.values()))
     groups = [f"{name} ({_sizes(corpus, name)})" for name, corpus in corpora.items()]
-    people = f"{len(first.human)} human captions" if len(first.human) else "no human captions"
+    people = (
+        counted(len(first.human), "human captions") if len(first.human) else "no human captions"
+    )
     objects = "objects known" if first.objects is not None else "no objects"
-    print_out(f"{file}: {len(first.model)} captions of labelled images; {people}; {objects}")
+    print_out(
+        f"{file}: {counted(len(first.model), 'captions')} of labelled images; {people}; {objects}"
+    )
     print_out(f"labels: {'; '.join(groups)}")
     print_out(f"blank captions: {_blanks(first)}")
     for note in _notes(corpora):
@@ -293,7 +297,8 @@ def _announce(
     for name, plan in plans.items():
         which = f"{name}: " if len(plans) > 1 else ""
         print_out(
-            f"{which}{len(plan.metrics)} metrics, {plan.seeds} seeds, about {plan.seconds:.0f} s"
+            f"{which}{counted(len(plan.metrics), 'metrics')}, {counted(plan.seeds, 'seeds')}, "
+            f"about {plan.seconds:.0f} s"
         )
         permitted = [m for m in plan.metrics if catalogue.permitted(infos()[m], corpora[name])]
         print_out(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")

@@ -30,7 +30,7 @@ from bias_pipeline.commands.photos import (
     without_settings,
 )
 from bias_pipeline.declared import Count, Range
-from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError
+from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, counted
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.merge_shards import all_empty, gather, write_gathered_captions
 from bias_pipeline.inference.runner import (
@@ -368,7 +368,7 @@ def write_batch(
     with bar("requests"):
         written = write_requests(requests(), options.to_batch)
     for path, count in written.items():
-        print_out(f"{path}: {count} requests")
+        print_out(f"{path}: {counted(count, 'requests')}")
     if not written:
         print_out("no request is left to write")
     if unreadable:

@@ -15,7 +15,14 @@ from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.pictures import MissingPicture
 from bias_pipeline.declared import Count, NotNegative, Range, Seed
-from bias_pipeline.errors import BiasPipelineError, DataError, SweepError, UsageError, did_you_mean
+from bias_pipeline.errors import (
+    BiasPipelineError,
+    DataError,
+    SweepError,
+    UsageError,
+    counted,
+    did_you_mean,
+)
 from bias_pipeline.io.digests import digest_mismatch
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.io.terminal import print_out, print_table, print_text, warn
@@ -70,18 +77,17 @@ def _check_pictures(corpora: Sequence[Corpus]) -> None:
         changed = digest_mismatch(track(files, len(files)))
     if changed:
         warn(
-            f"{len(changed)} of {len(files)} pictures have changed since they were last read, "
-            "although "
-            f"nobody wrote to them: {_named(changed)}; run again what was made from them, and have "
-            "the disk checked"
+            f"{counted(len(changed), f'of {len(files)} pictures have')} changed since the last "
+            f"reading, although nobody wrote to them: {_named(changed)}; run again what was made "
+            "from them, and have the disk checked"
         )
     with bar("pictures"):
         faults = {file: fault_of(file) for file in track(files, len(files))}
     broken = [f"{file} ({fault})" for file, fault in faults.items() if fault]
     if broken:
         raise DataError(
-            f"{len(broken)} of {len(files)} pictures are broken: {_named(broken)}; mend or remove "
-            "them"
+            f"{counted(len(broken), f'of {len(files)} pictures are')} broken: {_named(broken)}; "
+            "mend or remove them"
         )
 
 
@@ -177,7 +183,7 @@ def _draw_affect(options: Namespace) -> None:
         raise UsageError("--leak is for --world people only; leave it out")
     captioners = _dials(options, AFFECT_CAPTIONERS)
     write_affect(options.n_images, options.seed, options.out, captioners, options.side)
-    print_out(f"{options.out}: {options.n_images} pictures, read by")
+    print_out(f"{options.out}: {counted(options.n_images, 'pictures')}, read by")
     words = shlex.join([f"dataset.root={options.out}", f"dataset.images={options.out / 'wikiart'}"])
     chosen = f"attribute=emotion captioner={options.captioner[0]}"
     print_out(f"  python -m bias_pipeline dataset=artemis {words} {chosen}")
@@ -190,7 +196,7 @@ def _draw_people(options: Namespace) -> None:
     world = generate(n_images=options.n_images, seed=options.seed)
     write_drawn(world, options.out, captioners, options.side, options.leak)
     folder, notes = options.out, options.out / "annotations"
-    print_out(f"{folder}: {options.n_images} pictures with masks, read by")
+    print_out(f"{folder}: {counted(options.n_images, 'pictures')} with masks, read by")
     words = [
         f"attributes={folder / 'attributes.csv'}",
         f"captions={notes / 'captions.json'}",

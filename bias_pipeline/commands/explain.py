@@ -23,7 +23,7 @@ from bias_pipeline.config.compose import CellConfig
 from bias_pipeline.config.overrides import sweeps
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import Count, NotNegativeCount, Resamples
-from bias_pipeline.errors import UsageError
+from bias_pipeline.errors import UsageError, counted
 from bias_pipeline.explain.gradients import BASELINES, Gradients
 from bias_pipeline.explain.words import DEFAULT, RESAMPLES, words
 from bias_pipeline.io.files import check_places, drafted, require_new, write_file
@@ -182,9 +182,11 @@ def _explain(
         )
         lines = describe_attribution(rows, chosen)
         (draft / MANIFEST).write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
-    print_out(f"{options.out / TABLE}: {len(rows)} pictures, layer {layer}")
+    print_out(f"{options.out / TABLE}: {counted(len(rows), 'pictures')}, layer {layer}")
     lacking = int((~corpus.pictures.present).sum())
-    unseen = [f"{lacking} of {len(corpus)} images have no picture to show"] if lacking else []
+    unseen = (
+        [counted(lacking, f"of {len(corpus)} images have no picture to show")] if lacking else []
+    )
     for line in [*unseen, *lines]:
         print_out(f"  {line}")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.declared import Count, NotNegative, Seed
-from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.errors import NotApplicableError, UsageError, counted
 from bias_pipeline.fitting.mitigation import Equalizer, EqualizerWeights
 from bias_pipeline.io.terminal import print_out
 
@@ -158,7 +158,7 @@ def _clip(options: Namespace) -> str:
     card = {**_data_facts(corpus, options), "crop": crop, "pictures": len(pairs.texts)}
     losses = fit_clip(pairs, recipe, options.out, card, *_course_of(cell))
     return (
-        f"a CLIP of {len(pairs.texts)} pictures, {_course(losses)}; use it with "
+        f"a CLIP of {counted(len(pairs.texts), 'pictures')}, {_course(losses)}; use it with "
         f"encoder=clip encoder.model={options.out}"
     )
 
@@ -199,8 +199,8 @@ def _captioner(options: Namespace) -> str:
         card["equalizer"] = equalizer.spec
     losses = fit_captioner(lesson, options.out, card, each_epoch=options.each_epoch)
     return (
-        f"a captioner of {len(lesson.captions)} captions, {_course(losses)}; use it with "
-        f"caption --model {options.out}, or encoder=hf encoder.model={options.out}"
+        f"a captioner of {counted(len(lesson.captions), 'captions')}, {_course(losses)}; use it "
+        f"with caption --model {options.out}, or encoder=hf encoder.model={options.out}"
     )
 
 

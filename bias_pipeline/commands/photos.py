@@ -19,7 +19,7 @@ from bias_pipeline.datasets.columns import MASKED
 from bias_pipeline.datasets.picture_files import regions_by_id
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Range
-from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.errors import DataError, UsageError, counted
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.dual_encoders import JUDGING, PhotoFiles, PlainTexts, towers_of
 from bias_pipeline.inference.dual_encoders import KINDS as DUAL
@@ -220,7 +220,7 @@ def embed_command(words: Sequence[str]) -> int:
     if options.gather:
         gathered = gather(options, EMBED_JOB, "embeddings.parquet")
         n_vectors, size = write_embeddings(gathered)
-        print_out(f"{gathered.out}: {n_vectors} vectors of {size} numbers")
+        print_out(f"{gathered.out}: {counted(n_vectors, 'vectors')} of {size} numbers")
     elif options.texts:
         _embed_texts(options)
     else:
@@ -266,7 +266,10 @@ def _embed_texts(options: Namespace) -> None:
     texts, _, others, _ = model_captions(options.texts)
     if others:
         name = options.texts
-        warn(f"{name}: the first caption of each image is embedded, {others} others are not")
+        warn(
+            f"{name}: the first caption of each image is embedded, "
+            f"{counted(others, 'others are')} not"
+        )
     settings, load = _of_texts(options)
     store = BlockStore(options.out, settings, options.model)
     report_progress(

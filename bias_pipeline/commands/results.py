@@ -28,6 +28,7 @@ from bias_pipeline.errors import (
     ResourceError,
     TooFewImagesError,
     UsageError,
+    counted,
 )
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
@@ -164,15 +165,16 @@ def _gate(comparison: Comparison) -> int:
     n_decided, first = len(comparison.decided), comparison.decided[0].first
     if comparison.lost:
         print_out(
-            f"gate failed: {first} is worse in {len(comparison.lost)} of {n_decided} comparisons"
+            f"gate failed: {first} is worse in {len(comparison.lost)} of "
+            f"{counted(n_decided, 'comparisons')}"
         )
         return WORSE
     if comparison.undecided:
         raise DataError(
-            f"gate failed: {len(comparison.undecided)} of {n_decided} comparisons cannot "
-            "be decided by this margin; score more images, or choose a larger --margin"
+            f"gate failed: {len(comparison.undecided)} of {counted(n_decided, 'comparisons')} "
+            "cannot be decided by this margin; score more images, or choose a larger --margin"
         )
-    print_out(f"gate passed: {first} is worse in none of {n_decided} comparisons")
+    print_out(f"gate passed: {first} is worse in none of {counted(n_decided, 'comparisons')}")
     return 0
 
 
@@ -206,8 +208,8 @@ def _computed(
         for name in names:
             if runs := sorted(Path(name).glob("*/result.json")):
                 raise UsageError(
-                    f"{name}: holds {len(runs)} runs, and compare takes the folder of one, such as "
-                    f"{runs[0].parent}"
+                    f"{name}: holds {counted(len(runs), 'runs')}, and compare takes the folder of "
+                    f"one, such as {runs[0].parent}"
                 ) from None
         raise
     swept = ",".join(quoted(name) for name in names)

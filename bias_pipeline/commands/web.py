@@ -26,7 +26,7 @@ from bias_pipeline.datasets.label_values import recognised
 from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.datasets.tables import check_file, open_rows
 from bias_pipeline.declared import Count, Range
-from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
 from bias_pipeline.io.machine import WEB
 from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.text.tokenize import tokenize_word
@@ -188,10 +188,10 @@ def _serve(options: Namespace) -> None:
         try:
             token = token_of(options)
             application = RatingPages(store, token).application(hosts_of(options))
-            about, stop = f"({len(study.images)} items)", "the same command goes on"
+            about, stop = f"({counted(len(study.images), 'items')})", "the same command goes on"
             serve(application, listener, host, token, about=about, stop=stop)
         finally:
-            print_out(f"{options.out / 'answers.csv'}: {len(store.ratings())} answers")
+            print_out(f"{options.out / 'answers.csv'}: {counted(len(store.ratings()), 'answers')}")
             store.close()
 
 
@@ -222,7 +222,7 @@ def _study(options: Namespace) -> Any:
     masked = masked_photos(options, photos)
     able = {i: path for i, path in photos.items() if masked is None or not masked.absent(path)}
     if len(able) < len(photos):
-        print_out(f"{len(photos) - len(able)} photos have nobody to mask; they are not shown")
+        print_out(counted(len(photos) - len(able), "photos have nobody to mask and are not shown"))
     study = Study(
         question,
         {short_id(image): path for image, path in able.items()},
@@ -245,7 +245,10 @@ def _study(options: Namespace) -> Any:
                 f"{options.gold} has no answers about these items; name them by image_id, as "
                 f"{study.images[0]}"
             )
-        print_out(f"{options.gold}: {n_fit} of {len(study.gold)} answers are about these items")
+        print_out(
+            f"{options.gold}: {counted(n_fit, f'of {len(study.gold)} answers are')} about these "
+            "items"
+        )
     return study
 
 
@@ -254,7 +257,7 @@ def _captions(options: Namespace, cell: compose.CellConfig) -> dict[str, str]:
     whole = model_captions(check_file(options.captions, "--captions"), None).captions
     read = {image: text for image, text in whole.items() if text.strip()}
     if len(read) < len(whole):
-        print_out(f"{len(whole) - len(read)} captions are blank; they are not shown")
+        print_out(counted(len(whole) - len(read), "captions are blank and not shown"))
     texts = list(read.values())
     if options.mask_captions:
         masked = cell.build("masking").mask(Captions.from_texts(texts).rewrite(_tokens))
@@ -350,7 +353,7 @@ def browse_command(words: list[str]) -> int:
     pages = BrowsePages(folder, Library(ScoredFiles(options.data)), token)
     host = options.host or LOOPBACK
     with listening(host, options.port) as listener:
-        about = f"({len(folder.runs)} runs)"
+        about = f"({counted(len(folder.runs), 'runs')})"
         application = pages.application(hosts_of(options))
         serve(application, listener, host, token, about=about, stop="nothing was changed")
     return 0

@@ -39,6 +39,7 @@ from bias_pipeline.errors import (
     ResourceError,
     UnlabelledError,
     UsageError,
+    counted,
     did_you_mean,
 )
 from bias_pipeline.io.machine import return_freed_memory
@@ -263,7 +264,9 @@ def corpus_of(
     notes = language_notes(corpus, attribute)
     if len(readers) > 1:
         done = "scores are means over them" if more else "the first of each is scored"
-        notes.append(f"{len(readers)} captions an image: {done} (metric.samples={samples})")
+        notes.append(
+            f"{counted(len(readers), 'captions')} an image: {done} (metric.samples={samples})"
+        )
     return replace(corpus, samples=tuple(more), notes=(*corpus.notes, *notes))
 
 

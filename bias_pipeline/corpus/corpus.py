@@ -17,7 +17,7 @@ from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.captions import Captions, ReadCache, cut, is_blank
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.corpus.pictures import Picture, Pictures, Region
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.hashing import UIntArray, hash_ids
 
 Side = Literal["model", "human"]
@@ -360,7 +360,7 @@ def _unique(records: Iterable[Record], dataset: str) -> tuple[list[Record], list
                 f"({contents}); keep one of the two"
             )
         repeated += 1
-    note = f"{repeated} repeated images with equal contents were collapsed"
+    note = counted(repeated, "repeated images with equal contents were collapsed")
     return list(by_id.values()), [note] if repeated else []
 
 
@@ -379,7 +379,8 @@ def _within_length(rows: list[Record]) -> tuple[list[Record], list[str]]:
         if any(len(text) > LONGEST for text in (row.model or "", *row.human)):
             human = tuple(shortened(text) or "" for text in row.human)
             rows[place] = replace(row, model=shortened(row.model), human=human)
-    return rows, [f"{n_cut} captions of more than {LONGEST:,} characters were cut"] if n_cut else []
+    note = counted(n_cut, f"captions of more than {LONGEST:,} characters were cut")
+    return rows, [note] if n_cut else []
 
 
 def _without_blanks(

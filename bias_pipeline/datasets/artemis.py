@@ -26,7 +26,7 @@ from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.label_files import strata_note
 from bias_pipeline.datasets.label_values import TIE, majority
 from bias_pipeline.datasets.people import CAPTIONER
-from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
 from bias_pipeline.io.paths import safe_name
 
 _NO_CLEANING = Cleaning(longest_percentile=100, fewest_tokens=0, word_frequency=0)
@@ -167,7 +167,9 @@ class ArtemisDataset(Dataset):
             )
         lacking = [painting for painting in paintings if painting not in captions]
         fault = self._lack(f"{path}: ", lacking, len(paintings), "have no caption")
-        strange = [f"{len(foreign)} captions are of no painting, such as {few(foreign)}"]
+        strange = [
+            f"{counted(len(foreign), 'captions are')} of no painting, such as {few(foreign)}"
+        ]
         return captions, [*fault, *(strange if foreign else [])]
 
     def _pictures(self, paintings: Mapping[str, object]) -> tuple[dict[str, Path], list[str]]:
@@ -212,7 +214,7 @@ class ArtemisDataset(Dataset):
         """A note on paintings that lack something; in strict mode an error."""
         if not lacking:
             return []
-        fault = f"{len(lacking)} of {total} paintings {what}, such as {few(lacking)}"
+        fault = f"{counted(len(lacking), f'of {total} paintings {what}')}, such as {few(lacking)}"
         if self.strict:
             raise ResourceError(f"{where}{fault}; complete them, or set dataset.strict=false")
         return [fault]

@@ -19,7 +19,7 @@ import numpy as np
 from bias_pipeline.corpus.captions import is_blank
 from bias_pipeline.datasets.tables import Rows, check_file, open_rows
 from bias_pipeline.declared import Configurable, Count, Range, Seed
-from bias_pipeline.errors import DataError, did_you_mean
+from bias_pipeline.errors import DataError, counted, did_you_mean
 from bias_pipeline.text.tokenize import tokenize_word
 
 EMOTIONS = (
@@ -93,12 +93,16 @@ def read_release(path: Path, version: Literal[1, 2]) -> Release:
     if unknown:
         ((emotion, _),) = unknown.most_common(1)
         raise DataError(
-            f"{path}: {unknown.total()} of {n_rows} rows have an unknown emotion, the first on "
-            f"{first}, such as {emotion!r}; {did_you_mean(emotion, map(repr, EMOTIONS))}"
+            f"{path}: {counted(unknown.total(), f'of {n_rows} rows have')} an unknown emotion, the "
+            f"first on {first}, such as {emotion!r}; {did_you_mean(emotion, map(repr, EMOTIONS))}"
         )
     if not annotations:
         raise DataError(f"{path}: no row has an utterance")
-    absent = [f"{blank} of {n_rows} rows have no utterance and are left out"] if blank else []
+    absent = (
+        [f"{counted(blank, f'of {n_rows} rows have no utterance and are')} left out"]
+        if blank
+        else []
+    )
     return Release(annotations, n_rows, [*absent, *mending.notes()])
 
 
@@ -155,7 +159,8 @@ class _Repair:
         if not (names or self._utterances):
             return []
         return [
-            f"mojibake was mended in {names} names of paintings and {self._utterances} utterances"
+            f"mojibake was mended in {counted(names, 'names')} of paintings and "
+            f"{counted(self._utterances, 'utterances')}"
         ]
 
 

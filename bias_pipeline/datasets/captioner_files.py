@@ -10,7 +10,7 @@ from bias_pipeline.corpus.image_ids import few
 from bias_pipeline.datasets.binary_tables import is_saved
 from bias_pipeline.datasets.label_files import Labels
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
-from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -94,23 +94,25 @@ class ImageMatch:
         if scored:
             yield self._fault(
                 self.path,
-                f"{len(lacking)} of {len(self.images)} labelled images have no caption "
-                f"({len(scored)} of them in a group of {self.attribute})",
+                f"{counted(len(lacking), f'of {len(self.images)} labelled images have')} no "
+                f"caption  ({len(scored)} of them in a group of {self.attribute})",
                 scored,
             )
         elif lacking:
-            yield f"{len(lacking)} images of no group have no caption"
+            yield f"{counted(len(lacking), 'images of no group have')} no caption"
         foreign = [image for image in model if not any(image in ids for ids in known)]
         if foreign:
             yield self._fault(
                 self.path,
-                f"{len(foreign)} of {len(model)} captions are of images that are in neither the "
-                "labels nor another file",
+                f"{counted(len(foreign), f'of {len(model)} captions are')} of images that are in "
+                "neither the labels nor another file",
                 foreign,
             )
         unlabelled = len(model.keys() - set(self.images)) - len(foreign)
         if unlabelled:
-            yield f"{unlabelled} captions of images that are not scored here are left out"
+            yield (
+                f"{counted(unlabelled, 'captions are')} left out, whose images are not scored here"
+            )
 
     def check_any(self, path: Path | None, captions: Collection[str]) -> None:
         """Refuse captions, by their images, if none is of a labelled image."""
@@ -136,8 +138,8 @@ class ImageMatch:
         if lacking:
             yield self._fault(
                 path,
-                f"{len(lacking)} of {len(self.images)} labelled images are absent, so their "
-                "objects are unknown",
+                f"{counted(len(lacking), f'of {len(self.images)} labelled images are')} absent, "
+                "so their objects are unknown",
                 lacking,
             )
 

@@ -28,7 +28,13 @@ from bias_pipeline.datasets.people import CAPTIONER
 from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Range
-from bias_pipeline.errors import NAME_PEOPLES_CAPTIONS, ResourceError, UsageError, did_you_mean
+from bias_pipeline.errors import (
+    NAME_PEOPLES_CAPTIONS,
+    ResourceError,
+    UsageError,
+    counted,
+    did_you_mean,
+)
 from bias_pipeline.io.paths import safe_name
 
 T = TypeVar("T")
@@ -255,7 +261,7 @@ class CocoDataset(Dataset):
             return ()
         return (
             f"several captions an image: number {self.caption_index} of each is scored, "
-            f"{unused} others are not (dataset.caption_index)",
+            f"{counted(unused, 'others are')} not (dataset.caption_index)",
         )
 
     def _human(
@@ -359,4 +365,4 @@ def _copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> t
 
 
 def _collapsed(repeated: int, what: str) -> tuple[str, ...]:
-    return (f"{repeated} repeated {what} were collapsed",) if repeated else ()
+    return (counted(repeated, f"repeated {what} were collapsed"),) if repeated else ()

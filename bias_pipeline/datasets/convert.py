@@ -15,7 +15,7 @@ from bias_pipeline.datasets.coco_files import (
 )
 from bias_pipeline.datasets.columns import DECODING, MASKED
 from bias_pipeline.datasets.pickles import load_pickle
-from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.terminal import warn
@@ -58,7 +58,10 @@ def _from_json(path: Path) -> dict[str, Table]:
     if isinstance(data, list):
         captions, _, others, _ = model_captions(path)
         if others:
-            warn(f"{path}: the first caption of each image is converted, {others} others are not")
+            warn(
+                f"{path}: the first caption of each image is converted, "
+                f"{counted(others, 'others are')} not"
+            )
         columns: dict[str, Sequence[object]] = {}
         for key in (DECODING, MASKED):
             values = {text for row in data if isinstance(text := row.get(key), str)}
@@ -112,7 +115,7 @@ def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: ty
         values[canonical_id(entry["img_id"])] = value
     if len(values) != len(entries):
         raise DataError(
-            f"{path}: {len(entries) - len(values)} image ids occur twice; keep one each"
+            f"{path}: {counted(len(entries) - len(values), 'image ids occur')} twice; keep one each"
         )
     return values
 

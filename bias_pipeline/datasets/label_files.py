@@ -19,6 +19,7 @@ from bias_pipeline.errors import (
     DataError,
     NotApplicableError,
     UsageError,
+    counted,
     did_you_mean,
 )
 
@@ -209,7 +210,10 @@ def _understood(
     _check_occurs(path, field, [label for _, label in labelled], layout)
     counts = Counter(label for _, label in labelled)
     emptied = [label for label in layout.label_map if counts[label] and not whole.group_of(label)]
-    for fact in (*read, *(f"{counts[e]} labels {e!r} taken out by the map" for e in emptied)):
+    for fact in (
+        *read,
+        *(f"{counted(counts[e], 'labels')} {e!r} taken out by the map" for e in emptied),
+    ):
         layout.add_note(path, fact)
     return whole
 
@@ -302,8 +306,9 @@ def _disagreement(
     ties = sum(label == TIE for label in chosen.values())
     used = "the majority's label is used" if annotator == MAJORITY else f"{annotator}'s are used"
     return (
-        f"{n_annotators} annotators: Fleiss' kappa {agreement(ballots):.2f}, {split} of "
-        f"{len(ballots)} images judged differently, {ties} without a majority (not scored); {used}"
+        f"{counted(n_annotators, 'annotators')}: Fleiss' kappa {agreement(ballots):.2f}, {split} "
+        f"of {len(ballots)} images judged differently, {ties} without a majority (not scored); "
+        f"{used}"
     )
 
 
@@ -389,7 +394,7 @@ def _check_occurs(path: Path, field: str, raw_labels: Sequence[str], layout: Lay
 
 
 def _collapsed(repeated: int) -> tuple[str, ...]:
-    return (f"{repeated} repeated labels were collapsed",) if repeated else ()
+    return (counted(repeated, "repeated labels were collapsed"),) if repeated else ()
 
 
 def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
@@ -404,4 +409,7 @@ def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
         f"{label or 'empty'} {n}{' (except by assumed_group)' if labels.is_unsure(label) else ''}"
         for label, n in sorted(counts.items())
     )
-    return (f"{sum(counts.values())} images belong to no group and are not scored: {listed}",)
+    return (
+        f"{counted(sum(counts.values()), 'images belong to no group and are not scored')}: "
+        f"{listed}",
+    )

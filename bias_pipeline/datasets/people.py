@@ -21,7 +21,7 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import PERSON, Region
 from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.datasets.tables import check_file, open_rows
-from bias_pipeline.errors import DataError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
 from bias_pipeline.io.json_files import decode
 
 CAPTIONER = "none"  # there are no captions
@@ -101,12 +101,15 @@ class PeopleDataset(Dataset):
         absent = [record.id for record in records if record.image is None]
         if absent and (self.strict or len(absent) == len(records)):
             raise ResourceError(
-                f"dataset {self.name!r}: {len(absent)} of {len(records)} pictures are not in "
+                f"dataset {self.name!r}: "
+                f"{counted(len(absent), f'of {len(records)} pictures are')} not in "
                 f"{self.root}, such as {', '.join(absent[:_SHOWN])}; fetch them, or set "
                 "dataset.strict=false"
             )
         if absent:
-            notes.append(f"{len(absent)} of {len(records)} pictures are absent: not retrieved")
+            notes.append(
+                f"{counted(len(absent), f'of {len(records)} pictures are')} absent: not retrieved"
+            )
         return Corpus.build(
             records,
             dataset=self.name,
@@ -185,7 +188,8 @@ class CelebADataset(PeopleDataset):
         for number, cells in lines:
             if len(cells) != len(names) + 1:
                 raise DataError(
-                    f"{path}, line {number}: {len(cells)} cells, not a name and {len(names)} values"
+                    f"{path}, line {number}: {counted(len(cells), 'cells')}, not a name and "
+                    f"{len(names)} values"
                 )
             n += 1
             if parts is None or parts.get(cells[0]) == _PARTS[self.part]:
@@ -305,6 +309,7 @@ class UTKFaceDataset(PeopleDataset):
             yield Label(image, column, labels[column], str(path))
         if strange:
             notes.append(
-                f"{len(strange)} of {len(paths)} pictures are skipped, whose names are not "
-                f"[age]_[gender]_[race]_[date].jpg, such as {', '.join(strange[:_SHOWN_NAME])}"
+                f"{counted(len(strange), f'of {len(paths)} pictures are')} skipped, whose names "
+                "are not [age]_[gender]_[race]_[date].jpg, such as "
+                f"{', '.join(strange[:_SHOWN_NAME])}"
             )

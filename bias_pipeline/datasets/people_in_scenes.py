@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 
 from bias_pipeline.datasets.people import DISAGREEMENT, Label, PeopleDataset
 from bias_pipeline.datasets.tables import Rows, check_file, open_rows
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.errors import DataError, ResourceError, counted
 from bias_pipeline.io.json_files import expect, load_json
 
 # Attribute to the columns of its votes, by what they vote for.
@@ -167,7 +167,7 @@ class MIAPDataset(PeopleDataset):
                     size=(1, 1),
                 )
         if passed:
-            notes.append(f"{passed} boxes of groups or depictions are skipped")
+            notes.append(counted(passed, "boxes of groups or depictions are skipped"))
 
     def _files(self) -> list[tuple[str, Path]]:
         parts = tuple(_FOLDERS) if self.part == "all" else (self.part,)
@@ -285,7 +285,7 @@ class VisoGenderDataset(PeopleDataset):
                 image = f"images/{path.stem}/{rows.id(number, row, 'IDX')}.jpg"
                 yield Label(image, column, label, f"{path}, line {number}")
         if passed:
-            notes.append(f"{passed} lines without a perceived gender are skipped")
+            notes.append(counted(passed, "lines without a perceived gender are skipped"))
 
     def _files(self) -> list[Path]:
         """Tables of people; those of labour statistics beside them have no ``IDX``."""

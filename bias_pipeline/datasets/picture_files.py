@@ -15,7 +15,7 @@ from bias_pipeline.corpus.image_ids import few, id_key, short_id
 from bias_pipeline.corpus.pictures import MissingPicture, Region, extent
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.datasets.tables import Rows, check_file, is_json, open_rows
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.vision.people import Labels, box_of_runs, by_confidence, plain_label
 from bias_pipeline.vision.photos import MAX_PIXELS, fault_of, find_photos
@@ -247,19 +247,19 @@ def readable_pictures(
     if strict:
         if absent:
             raise DataError(
-                f"{_counted(absent, images)} have no picture in {place}, such as {few(absent)}; "
+                f"{_counted(absent, images)} no picture in {place}, such as {few(absent)}; "
                 "add them, or score the others with dataset.strict=false"
             )
         return pictures, []
     notes = []
     if absent:
-        notes.append(f"{_counted(absent, images)} have no picture in {place}")
+        notes.append(f"{_counted(absent, images)} no picture in {place}")
     faults = {image: _fault(pictures.photo(image)) for image in images}
     broken = [image for image, fault in faults.items() if fault]
     if broken:
         first = min(broken, key=id_key)
         notes.append(
-            f"{_counted(broken, images)} have a broken picture, such as {first} ({faults[first]}): "
+            f"{_counted(broken, images)} a broken picture, such as {first} ({faults[first]}): "
             "it counts as absent"
         )
         names = {str(pictures.photo(image)) for image in broken}
@@ -273,7 +273,7 @@ def _fault(photo: Path | MissingPicture | None) -> str | None:
 
 
 def _counted(some: Sequence[str], images: Sequence[str]) -> str:
-    return f"{len(some)} of {len(images)} labelled images"
+    return counted(len(some), f"of {len(images)} labelled images have")
 
 
 DETECTIONS = "detections: rows with image_id, label (or category_id) and score (or confidence)"

@@ -17,7 +17,7 @@ from bias_pipeline.corpus.image_ids import ENDINGS, few
 from bias_pipeline.datasets.chat_answers import FAILED, Answer, answer_of_row, image_of_request
 from bias_pipeline.datasets.columns import DECODING, IMAGE, MODEL, SAMPLE, Layout, plain_name
 from bias_pipeline.datasets.tables import Rows
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.json_files import expect
 
 _PEOPLE = "people"
@@ -85,7 +85,8 @@ class ProgramOutput(ABC):
             counts = ", ".join(f"{reason} {n}" for reason, n in frequent)
             self.layout.add_note(
                 self.rows.path,
-                f"{len(reasons)} of {total} images {what} ({counts}), such as {few(reasons)}",
+                f"{counted(len(reasons), f'of {total} images {what}')} ({counts}), such as "
+                f"{few(reasons)}",
             )
 
 
@@ -231,7 +232,7 @@ class Conversations(ProgramOutput):
         yield from super()._items()
         if self.without_picture:
             self.layout.add_note(
-                self.rows.path, f"{self.without_picture} conversations without a picture"
+                self.rows.path, counted(self.without_picture, "conversations without a picture")
             )
 
 

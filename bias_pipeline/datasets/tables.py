@@ -24,7 +24,7 @@ from bias_pipeline.datasets.binary_tables import (
     sheet_rows,
 )
 from bias_pipeline.datasets.columns import IMAGE, plain_name
-from bias_pipeline.errors import DataError, ResourceError, did_you_mean
+from bias_pipeline.errors import DataError, ResourceError, counted, did_you_mean
 from bias_pipeline.io.json_files import decode, expect, load_json, load_json_lines, open_input
 
 _LISTED = 8
@@ -312,7 +312,8 @@ def _csv_mappings(
         if len(cells) != len(names):
             shown = ",".join(cells)[:_SHOWN]
             raise DataError(
-                f"{path}, line {number}: {len(cells)} cells under {len(names)} columns: {shown!r}; "
+                f"{path}, line {number}: {counted(len(cells), 'cells')} under "
+                f"{counted(len(names), 'columns')}: {shown!r}; "
                 "the file may be cut off, or a text with a comma lacks quotation marks"
             )
         yield number, dict(zip(names, cells, strict=True))

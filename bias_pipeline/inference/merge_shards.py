@@ -15,7 +15,7 @@ import numpy as np
 from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.datasets.columns import DECODING, MASKED, SAMPLE
-from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write
+from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write, counted
 from bias_pipeline.inference.blocks import (
     NOT_YET,
     BlockStore,
@@ -88,8 +88,8 @@ def _by_id(pair: tuple[str, object]) -> tuple[int, int, str]:
 def _report_missing(folder: Path, missing: Mapping[str, str], *, strict: bool) -> None:
     absent = sum(reason == NOT_YET for reason in missing.values())
     message = (
-        f"{folder}: {len(missing)} images are missing, {absent} of them not computed yet: "
-        f"{first_reasons(missing)}; all are in {folder / MISSING}"
+        f"{folder}: {counted(len(missing), 'images are')} missing, {absent} of them not computed "
+        f"yet: {first_reasons(missing)}; all are in {folder / MISSING}"
     )
     if not strict:
         warn(message)
@@ -146,7 +146,7 @@ def write_gathered_captions(gathered: Gathered) -> str:
     ]
     write_file(gathered.out, ("[\n" + ",\n".join(lines) + "\n]\n").encode(), sync=True)
     counts = Counter(note for of_image in notes for note in of_image or () if note)
-    words = [f"{len(lines)} captions"]
+    words = [counted(len(lines), "captions")]
     words += [f"{empty} of them empty"] if empty else []
     words += [f"{count} noted as {note!r}" for note, count in sorted(counts.items())]
     return ", ".join(words)
@@ -155,8 +155,8 @@ def write_gathered_captions(gathered: Gathered) -> str:
 def all_empty(store: BlockStore, count: int) -> DataError:
     """The error for a captioner that wrote nothing."""
     return DataError(
-        f"{store.folder}: all {count} captions are empty: {store.model} declines, thinks for "
-        "longer than --max-new-tokens, or its tokenizer or weights are broken"
+        f"{store.folder}: all {counted(count, 'captions are')} empty: {store.model} declines, "
+        "thinks for longer than --max-new-tokens, or its tokenizer or weights are broken"
     )
 
 

@@ -18,7 +18,7 @@ from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from bias_pipeline.corpus.image_ids import id_key
-from bias_pipeline.errors import BiasPipelineError, ResourceError
+from bias_pipeline.errors import BiasPipelineError, ResourceError, counted
 from bias_pipeline.inference.blocks import NOT_YET, Block, BlockStore, block_notes, block_values
 from bias_pipeline.inference.shards import Shard, blocks_of, is_of_content
 from bias_pipeline.io import signals
@@ -92,26 +92,25 @@ class ProgressCounts:
         """The lines of the report."""
         lines = []
         if self.finished:
-            lines.append(f"{self.finished} of {self.blocks} blocks existed already")
+            lines.append(f"{self.finished} of {counted(self.blocks, 'blocks')} existed already")
         if self.earlier:
             lines.append(
-                f"{self.earlier} {noun} were described by an earlier version, which identified "
-                "photos by size only; they were described again"
+                f"{counted(self.earlier, f'{noun} were')} described by an earlier version, which "
+                "identified photos by size only, and again now"
             )
         if self.changed:
-            lines.append(
-                f"{self.changed} {noun} have changed since they were described; they were "
-                "described again"
-            )
+            lines.append(counted(self.changed, f"{noun} have changed and were described again"))
         if self.described:
             rate = self.described / max(self.seconds, 1e-9)
-            lines.append(f"{self.described} {noun} in {self.seconds:.1f} s: {rate:.1f} {noun}/s")
+            lines.append(
+                f"{counted(self.described, noun)} in {self.seconds:.1f} s: {rate:.1f} {noun}/s"
+            )
         if self.empty:
-            lines.append(f"{self.empty} have an empty text")
+            lines.append(counted(self.empty, "have an empty text"))
         if failed := {**self.failed_before, **self.unreadable}:
             lines.append(
-                f"{len(failed)} have no result: {first_reasons(failed)}; the next start tries "
-                "them again (a broken file only after it has changed)"
+                f"{counted(len(failed), 'have')} no result: {first_reasons(failed)}; the next "
+                "start tries again (a broken file only after it has changed)"
             )
         return lines
 
@@ -369,8 +368,8 @@ def _within_memory(model: Model, sources: Sequence[Any], batch: int) -> Iterable
         if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which need not be installed
             raise
         raise ResourceError(
-            f"the device has no memory left for {len(sources)} images at once; use --batch "
-            f"{max(1, batch // 2)}"
+            f"the device has no memory left for {counted(len(sources), 'images')} at once; use "
+            f"--batch {max(1, batch // 2)}"
         ) from error
 
 

@@ -107,8 +107,7 @@ not installed: pip install 'bias_pipeline[x]'
             if not _installed(name)
         ]
         if absent:
-            packages = "package" if len(absent) == 1 else "packages"
-            verb = "is" if len(absent) == 1 else "are"
+            packages, verb = ("packages", "are") if len(absent) > 1 else ("package", "is")
             raise ResourceError(
                 f"{self.purpose} needs the {packages} {' and '.join(absent)}, which {verb} not "
                 f"installed: pip install 'bias_pipeline[{self.name}]'"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
-from bias_pipeline.errors import DataError, ResourceError, cannot_write
+from bias_pipeline.errors import DataError, ResourceError, cannot_write, counted
 from bias_pipeline.io.progress import track
 from bias_pipeline.loggers import loggers
 from bias_pipeline.loggers.loggers import WandbLogger
@@ -44,7 +44,7 @@ class PushResult:
         if self.mode == "disabled":
             return "W&B is disabled; nothing was written"
         before = f"; {self.present} were written before" if self.present else ""
-        text = f"{len(self.new)} runs written to {self.place}{before}"
+        text = f"{counted(len(self.new), 'runs')} written to {self.place}{before}"
         if self.mode == "online" or not self.new:
             return text
         return f"{text}; `wandb sync {self.place}/offline-run-*` sends them"

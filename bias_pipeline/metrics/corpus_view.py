@@ -17,7 +17,7 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.image_ids import few
 from bias_pipeline.corpus.split import SMALLEST_GROUP
-from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.errors import DataError, NotApplicableError, counted
 from bias_pipeline.text.mentions import (
     SEVERAL_GROUPS,
     attribute_mentions,
@@ -219,8 +219,8 @@ class CorpusView:
             objects = f"objects such as {few(named)}" if named else "no object"
             raise NotApplicableError(
                 f"dataset {self.corpus.dataset!r}: its images have {objects}, and none of the "
-                f"{len(self.tasks)} counted tasks, such as {few(self.tasks)}; name objects as the "
-                "tasks are named"
+                f"{counted(len(self.tasks), 'counted tasks')}, such as {few(self.tasks)}; name "
+                "objects as the tasks are named"
             )
         return self.objects
 

@@ -27,7 +27,7 @@ from bias_pipeline.datasets.scenes.captioners import world_captions
 from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.slots import BiasSettings
 from bias_pipeline.datasets.scenes.world import generate
-from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.errors import DataError, UsageError, counted
 from bias_pipeline.io import signals
 from bias_pipeline.io.digests import is_whole, seal_folder
 from bias_pipeline.io.files import drafted
@@ -196,7 +196,7 @@ def fit_clip(
         ResourceError: if the folder is there already, or cannot be written.
     """
     if len(pairs.texts) < 2:
-        raise DataError(f"{len(pairs.texts)} pairs: a CLIP needs two or more")
+        raise DataError(f"{counted(len(pairs.texts), 'pairs')}: a CLIP needs two or more")
     world = world_size(trainer)
     flags = {
         **_TRAINER,

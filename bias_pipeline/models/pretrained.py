@@ -16,6 +16,7 @@ from bias_pipeline.errors import (
     DataError,
     ResourceError,
     UsageError,
+    counted,
     listed_names,
 )
 from bias_pipeline.io.digests import digest_of
@@ -225,7 +226,8 @@ def load(
     ]
     if missing:
         raise DataError(
-            f"{model.name}: {len(missing)} weights are missing, such as {min(missing)}; is it a "
+            f"{model.name}: {counted(len(missing), 'weights are')} missing, such as "
+            f"{min(missing)}; is it a "
             f"{type(network).__name__}?"
         )
     return network.to(device=device, dtype=getattr(torch, dtype)).eval()

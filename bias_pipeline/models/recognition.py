@@ -20,7 +20,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.errors import DataError, ResourceError, counted
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.machine import Extra
 from bias_pipeline.models import clip
@@ -138,8 +138,8 @@ def _state_dict(weights: Any, path: Path) -> Mapping[str, Tensor]:
         )
     if classes.shape != (_N_CLASSES,):
         raise DataError(
-            f"{path}: {len(classes)} classes without names; torchvision's weights of COCO have "
-            f"{_N_CLASSES}"
+            f"{path}: {counted(len(classes), 'classes')} without names; torchvision's weights of "
+            f"COCO have {_N_CLASSES}"
         )
     return {_present_name(name): value for name, value in weights.items()}
 

@@ -14,7 +14,7 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.corpus.pictures import Pixels
 from bias_pipeline.datasets.tables import open_rows
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, counted
 from bias_pipeline.explain.attribution import Explained
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.report.examples import shortened
@@ -168,7 +168,8 @@ def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]
         )  # fmt: skip
     mean, low, high = _interval(scores[known])
     lines = [
-        f"attribution score {mean:.3f} [{low:.3f}, {high:.3f}], mean of {known.sum()} pictures; "
+        f"attribution score {mean:.3f} [{low:.3f}, {high:.3f}], mean of "
+        f"{counted(known.sum(), 'pictures')}; "
         f"a uniform map would have {uniform[known].mean():.3f}"
     ]
     silent = sum(row["word"] is None for row in rows)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.machine import CLOUDS
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.examples import Grid, grid_of
@@ -271,7 +271,7 @@ def _sheet(lines: Sequence[Line], groups: Sequence[str]) -> Sheet:
         "too many",
         *(f"{group}, share" for group in groups),
     ]
-    return Sheet(f"All {len(rows)} queries", head, rows, folded=True)
+    return Sheet(f"All {counted(len(rows), 'queries')}", head, rows, folded=True)
 
 
 def _too_many(line: Line) -> str:

@@ -14,7 +14,7 @@ from bias_pipeline import __version__
 from bias_pipeline.analysis.compare import rank_captioners
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.errors import DataError, ResourceError, counted
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.catalogue import bibtex
@@ -179,7 +179,9 @@ def report_of_folder(folder: Path, limits: Limits = LIMITS) -> Report:
     queries, lost = concept_sections(ResultStore(folder), results)
     faults = [*skipped, *damaged, *damaged, *unread, *lost]
     if skipped:
-        faults.insert(0, f"{len(skipped)} of {len(results) + len(skipped)} runs cannot be read.")
+        faults.insert(
+            0, f"{counted(len(skipped), f'of {len(results) + len(skipped)} runs cannot')} be read."
+        )
     for sentence in faults:
         log.warning("%s", sentence)
     return report_of(results, draws, [*queries, *map(section, words)], faults, behind, limits)
@@ -221,8 +223,8 @@ def report_of(
     ]
     return Report(
         title=f"Bias of {names[0] if len(names) == 1 else f'{len(names)} captioners'}",
-        described=f"{_count(len(names), 'captioner')}, {_count(len(results), 'run')}, "
-        f"{_count(len(rows), 'number')}. Written by bias_pipeline {__version__}.",
+        described=f"{counted(len(names), 'captioners')}, {counted(f'{len(results):,}', 'runs')}, "
+        f"{counted(f'{len(rows):,}', 'numbers')}. Written by bias_pipeline {__version__}.",
         sections=sections,
         caveats=CAVEATS,
         runs={r.run_id: r.manifest for r in results},
@@ -231,16 +233,6 @@ def report_of(
         bibtex=bibtex(dict.fromkeys(row.metric for row in rows)),
         summaries=summaries(results, behind, limits),
     )
-
-
-def _count(number: int, thing: str) -> str:
-    """A number of things.
-
-    Example:
-        >>> _count(1, "run"), _count(2000, "run")
-        ('1 run', '2,000 runs')
-    """
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 MOST_RUNS = 200  # with more, the page does not list their settings

@@ -28,7 +28,7 @@ from bias_pipeline.analysis.sensitivity import (
     sensitivity,
 )
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.repeated_scores import NOISE
@@ -62,7 +62,7 @@ def steadiness(results: Sequence[Result], draws: Stored) -> Iterator[Section]:
         return
     for scores in all_scores:
         yield Section(
-            title=f"{scores.setting.headline} under {len(scores.variants)} attackers",
+            title=f"{scores.setting.headline} under {counted(len(scores.variants), 'attackers')}",
             texts=[TEXT],
             sheets=[_coefficients(sensitivity(scores)), *_agreement(scores)],
             notes=_left_out(scores),
@@ -114,7 +114,10 @@ def _left_out(scores: Variants) -> list[str]:
 
 def print_title(scores: Variants) -> None:
     """Print what was scored under which variants, and which captioners are left out."""
-    print_out(f"{scores.setting} · {len(scores.variants)} variants: {', '.join(scores.variants)}")
+    print_out(
+        f"{scores.setting} · {counted(len(scores.variants), 'variants')}: "
+        f"{', '.join(scores.variants)}"
+    )
     if scores.absent:
         print_out(f"left out, since a variant lacks them: {', '.join(scores.absent)}")
 
@@ -220,12 +223,12 @@ def _sentence(attribute: str, results: Sequence[Result]) -> str:
                 moved.append((abs(move.value) / wide if wide else math.inf, what))
     first = f"If more {attribute} labels were wrong (a further {rates})"
     if not moved:
-        return f"{first}, none of {n_tested} headlines would leave its interval."
+        return f"{first}, none of {counted(n_tested, 'headlines')} would leave its interval."
     names = [what for _, what in sorted(moved, key=lambda one: -one[0])]
     more = f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
     intervals = "its interval" if len(names) == 1 else "their intervals"
     return (
-        f"{first}, {len(names)} of {n_tested} headlines would leave {intervals}: "
+        f"{first}, {len(names)} of {counted(n_tested, 'headlines')} would leave {intervals}: "
         f"{', '.join(names[:_NAMED])}{more}."
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, beyond_reach
 from bias_pipeline.analysis.pareto import fronts
+from bias_pipeline.errors import counted
 from bias_pipeline.io.files import write_file
 from bias_pipeline.io.terminal import fits_in_width, print_out, print_table, print_text, printable
 from bias_pipeline.metrics.base import HEADLINES
@@ -260,9 +261,8 @@ def _title(results: Sequence[Result]) -> str:
     first, varying = _identity(results[0]), _varying(results)
     fixed = {k: v for k, v in first.items() if v and k not in (*varying, *CHOICES, "seeds")}
     named = [f"{key} {first[key]}" for key in CHOICES if first[key] and key not in varying]
-    seeds = len(results[0].rows[0].seeds)
-    counted = [] if "seeds" in varying else [f"{seeds} seed{'' if seeds == 1 else 's'}"]
-    return " · ".join([*named, *(f"{k} {v}" for k, v in fixed.items()), *counted, "per cent"])
+    seeds = [] if "seeds" in varying else [counted(len(results[0].rows[0].seeds), "seeds")]
+    return " · ".join([*named, *(f"{k} {v}" for k, v in fixed.items()), *seeds, "per cent"])
 
 
 def attributed_notes(results: Sequence[Result]) -> list[str]:

@@ -14,7 +14,7 @@ from bias_pipeline.config.overrides import quoted
 from bias_pipeline.corpus.corpus import BLANK_WORDS, Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.datasets.label_files import NoLabelColumnError
-from bias_pipeline.errors import DataError, NotApplicableError, SweepError, UsageError
+from bias_pipeline.errors import DataError, NotApplicableError, SweepError, UsageError, counted
 from bias_pipeline.io.paths import group_choices
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.metrics import catalogue
@@ -267,7 +267,7 @@ def audit_summary(
     metrics = dict.fromkeys(result.rows[0].metric for result in results)
     looked = (
         f"{sum(len(sample.model) for sample in first.each_sample)} captions of {first.captioner} "
-        f"were audited for {' and '.join(corpora)} by {len(metrics)} metrics."
+        f"were audited for {' and '.join(corpora)} by {counted(len(metrics), 'metrics')}."
     )
     declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
     notes = dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.analysis.name_collisions import resolve_file_collisions
-from bias_pipeline.errors import SweepError, UsageError
+from bias_pipeline.errors import SweepError, UsageError, counted
 from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import ANNOTATOR, CHOICES, with_settings
@@ -76,7 +76,7 @@ def conclude(
     results = _print_finished(finished, outputs, tables_by) if finished else ()
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:
-        print_out(f"cached, not run again: {cached} of {len(outcomes)} cells")
+        print_out(f"cached, not run again: {cached} of {counted(len(outcomes), 'cells')}")
     failed = [o for o in outcomes if o["status"] == "failed"]
     skipped = [
         outcome
@@ -87,10 +87,9 @@ def conclude(
         print_out(f"skipped: {line}")
     _print_work(results, outcomes)
     if results:
-        plural = "" if len(outcomes) == 1 else "s"
         n_processes = len({o["process"] for o in outcomes if "process" in o})
         by = f" by {n_processes} processes" if n_processes > 1 else ""
-        summary = f"{len(outcomes)} cell{plural} in {seconds:.1f} s{by}; results in {outputs}"
+        summary = f"{counted(len(outcomes), 'cells')} in {seconds:.1f} s{by}; results in {outputs}"
         warn(summary)
     code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
     reasons = {_label(outcome): str(outcome["error"]) for outcome in skipped}
@@ -154,9 +153,12 @@ def _print_work(results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]]
             f"nothing was embedded or trained: all {cached} attackers' predictions were cached"
         )
     if fresh or embedded_before:
-        print_out(f"embedded: {fresh:,} captions; {embedded_before:,} were embedded before")
+        print_out(
+            f"embedded: {counted(f'{fresh:,}', 'captions')}; "
+            f"{counted(f'{embedded_before:,}', 'were')} embedded before"
+        )
     if cut:
-        print_out(f"{cut:,} captions were cut, because they are longer than the encoder reads")
+        print_out(f"{counted(f'{cut:,}', 'captions were')} cut to what the encoder reads")
 
 
 def _outcome(job_folder: Path) -> dict[str, Any]:
@@ -194,7 +196,21 @@ def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
     labels: dict[str, list[str]] = {}
     for outcome in failed:
         labels.setdefault(str(outcome["error"]), []).append(_label(outcome))
-    return [": ".join(filter(None, (", ".join(of), reason))) for reason, of in labels.items()]
+    return [": ".join(filter(None, (_joined(of), reason))) for reason, of in labels.items()]
+
+
+def _joined(labels: Sequence[str]) -> str:
+    """Labels as one text; those that differ only in their last value are written once.
+
+    Example:
+        >>> _joined(["seeds=1 metric=dpa", "seeds=1 metric=lic", "seeds=2 metric=lic"])
+        'seeds=1 metric=dpa,lic, seeds=2 metric=lic'
+    """
+    values: dict[str, list[str]] = {}
+    for label in labels:
+        before, sign, value = label.rpartition("=")
+        values.setdefault(before + sign, []).append(value)
+    return ", ".join(before + ",".join(alike) for before, alike in values.items())
 
 
 def _label(outcome: Mapping[str, Any]) -> str:
@@ -210,5 +226,5 @@ def _exit_code(failed: Sequence[Mapping[str, Any]], n_jobs: int, multirun: bool)
     if not multirun:
         return int(failed[0]["exit_code"])
     others = "; the results of the others are saved" if len(failed) < n_jobs else ""
-    warn(f"{len(failed)} of {n_jobs} jobs failed{others}")
+    warn(f"{len(failed)} of {counted(n_jobs, 'jobs')} failed{others}")
     return SweepError.exit_code

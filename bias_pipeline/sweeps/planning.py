@@ -9,7 +9,13 @@ from pathlib import Path
 
 from bias_pipeline.config.compose import CellConfig, ComposedCells
 from bias_pipeline.config.overrides import jobs_of
-from bias_pipeline.errors import AbsentModelError, BiasPipelineError, NotApplicableError, SweepError
+from bias_pipeline.errors import (
+    AbsentModelError,
+    BiasPipelineError,
+    NotApplicableError,
+    SweepError,
+    counted,
+)
 from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics import catalogue
@@ -160,5 +166,4 @@ def plan_summary(planned: Sequence[PlannedCell]) -> str:
     times = f"; about {duration(known)}, one after another" if known else ""
     unknown = sum(map(math.isnan, seconds))
     times += f"; {unknown} of unknown time: no cell of that kind has run yet" if unknown else ""
-    plural = "" if len(planned) == 1 else "s"
-    return f"{len(planned)} cell{plural}: {kinds}{times}"
+    return f"{counted(len(planned), 'cells')}: {kinds}{times}"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
 from bias_pipeline.io import signals
 from bias_pipeline.io.machine import LAUNCHERS
 
@@ -305,7 +305,7 @@ def submit_arrays(
         script = folder / f"array_{first}.sh"
         script.write_text(_script(launcher, folder, first, size))
         number = _sbatch(script)
-        yield f"submitted {size} jobs as array {number}; logs {folder}/{number}_*.log"
+        yield f"submitted {counted(size, 'jobs')} as array {number}; logs {folder}/{number}_*.log"
 
 
 def _script(launcher: Mapping[str, Any], folder: Path, first: int, size: int) -> str:

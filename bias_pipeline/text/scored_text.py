@@ -21,7 +21,7 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Context, words_of
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, BLANK_WARNING, SIDES, Corpus
-from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.errors import DataError, UsageError, counted
 from bias_pipeline.io.files import read_csv
 
 OPENING = 16  # words in which a preamble or a refusal begins
@@ -321,7 +321,8 @@ def _without_thoughts(corpus: Corpus) -> Corpus:
     texts = list(map(model.text, range(len(model))))
     thinking = sum(text != _answer_of(text) for text in texts)
     note = (
-        f"{thinking} of {len(model)} captions hold a model's thoughts (<think>...</think>), which "
+        f"{counted(thinking, f'of {len(model)} captions hold')} a model's thoughts "
+        f"(<think>...</think>), which "
         "are not scored"
     )
     rewritten = corpus.rewrite({"model": _rewritten(model, _answer_of)})
@@ -365,14 +366,14 @@ def _opening_notes(corpus: Corpus, preambles: Preambles) -> list[str]:
             else "they were cut"
         )
         notes.append(
-            f"{len(begun)} of {n_captions} captions{people} open with a preamble, most often "
-            f"{most_common(begun)!r}: {done}"
+            f"{counted(len(begun), f'of {n_captions} captions{people} open')} with a preamble, "
+            f"most often {most_common(begun)!r}: {done}"
         )
     phrase, shared = shared_opening(corpus.model)
     if phrase and not preamble_of(f"{phrase} x"):
         notes.append(
-            f"{shared} of {n_captions} captions open with {phrase!r}, which is in no list of "
-            "preambles: it is not cut, and may affect attackers and caption lengths"
+            f"{counted(shared, f'of {n_captions} captions open')} with {phrase!r}, which is in no "
+            "list of preambles: it is not cut, and may affect attackers and caption lengths"
         )
     return notes
 

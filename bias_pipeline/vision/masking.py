@@ -25,7 +25,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.corpus.pictures import PERSON, Drawn, MissingPicture, Pictures, Pixels, Region
 from bias_pipeline.declared import Configurable, InnerShare, NotNegativeCount, Share
-from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.errors import DataError, NotApplicableError, counted
 from bias_pipeline.io.hashing import hash_ids, random_words
 from bias_pipeline.vision.people import (
     Crop,
@@ -98,7 +98,7 @@ class ImageMasking(Configurable):
         files = tuple(
             file if ok else None for file, ok in zip(corpus.pictures.files, able, strict=True)
         )
-        note = f"{n_lost} pictures have no {sought} and cannot be masked; they are not scored"
+        note = counted(n_lost, f"pictures have no {sought}, cannot be masked and are not scored")
         return replace(
             corpus,
             pictures=replace(corpus.pictures, files=files).edited(self),

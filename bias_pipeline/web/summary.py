@@ -11,7 +11,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.datasets.rating_tables import CANNOT_TELL, LABEL_ERRORS, write_label_errors
-from bias_pipeline.errors import ResourceError
+from bias_pipeline.errors import ResourceError, counted
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.stats.raters import (
     LEAST_RATERS,
@@ -51,7 +51,8 @@ def agreement_lines(folder: Path) -> list[str]:
     unsure = sum(rating.value == CANNOT_TELL for rating in ratings)
     lines = [
         f"{study.get('question')}",
-        f"{len(ratings)} answers of {len(raters)} raters about {len(ballots)} items; "
+        f"{counted(len(ratings), 'answers')} of {counted(len(raters), 'raters')} about "
+        f"{counted(len(ballots), 'items')}; "
         f"cannot tell: {unsure}",
         *_coefficients(list(ballots.values()), answers, ordinal=bool(study.get("ordinal"))),
         *error_lines(ratings, answers),
@@ -68,7 +69,7 @@ def _coefficients(
     if not n_paired:
         return ["no item has answers of two raters, so agreement is unknown"]
     lines = [
-        f"{n_paired} items have two answers or more; 95 % intervals over items",
+        f"{counted(n_paired, 'items have')} two answers or more; 95 % intervals over items",
         f"Fleiss' kappa {_shown(with_interval(named, fleiss))}",
         f"Krippendorff's alpha {_shown(with_interval(named, krippendorff))}",
     ]
@@ -112,7 +113,8 @@ def _right(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
     for rater, rights in sorted(by_rater.items()):
         low, high = wilson(sum(rights) / len(rights), len(rights), _Z)
         lines.append(
-            f"{rater}: {sum(rights)} of {len(rights)} known answers [{low:.0%}, {high:.0%}]"
+            f"{rater}: {sum(rights)} of {counted(len(rights), 'known answers')} [{low:.0%}, "
+            f"{high:.0%}]"
         )
     if lines:
         counts = np.array([[sum(one), len(one) - sum(one)] for one in by_image.values()], np.int64)
@@ -198,8 +200,8 @@ def _by_truth(answers: IntArray, groups: Sequence[str]) -> list[str]:
     lines = []
     if shares:
         lines.append(
-            f"{n_items} items have {LEAST_RATERS} answers or more; if raters err independently "
-            "(Dawid and Skene 1979), the majority's label is wrong for "
+            f"{counted(n_items, 'items have')} {LEAST_RATERS} answers or more; if raters err "
+            "independently (Dawid and Skene 1979), the majority's label is wrong for "
             f"{', '.join(shares.values())}"
         )
     rare = ", ".join(group for group in groups if group not in shares)

@@ -153,8 +153,8 @@ def test_equal_captioners_have_no_smallest_difference():
     ("wrong", "n", "outcome", "sentence"),
     [
         ((0, 0), 30, "undecided", "it is not clear whether a is less fair than b by more than"),
-        ((0, 0), 3000, "passed", "a is not less fair than b by more than 1 points"),
-        ((300, 0), 3000, "worse", "a is less fair than b by more than 1 points"),
+        ((0, 0), 3000, "passed", "a is not less fair than b by more than 1 point"),
+        ((300, 0), 3000, "worse", "a is less fair than b by more than 1 point"),
         ((40, 0), 3000, "undecided", "it is not clear"),
         ((15, 0), 3000, "passed", "not less fair"),
     ],

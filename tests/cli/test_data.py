@@ -71,7 +71,7 @@ def test_validate_looks_into_pictures(run, ends, tmp_path):
     assert run("data", "validate", *shown)[0] == 0
     (tmp_path / "photos" / "107.png").write_bytes(b"\x89PNG")
     output = ends(3, "data", "validate", *shown)
-    assert "1 of 60 pictures are broken" in output
+    assert "1 of 60 pictures is broken" in output
     assert "107.png" in output
 
 
@@ -87,7 +87,7 @@ def test_validate_reads_every_picture_anew(run, ok, tmp_path, monkeypatch):
     ledger.write_text(json.dumps(noted))
     digests._ledger.cache_clear()
     output = ok("data", "validate", *shown)
-    assert "1 of 60 pictures have changed since they were last read" in output
+    assert "1 of 60 pictures has changed since the last reading" in output
     assert "107.png" in output
 
 

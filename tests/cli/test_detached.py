@@ -91,7 +91,7 @@ def test_large_sweeps_are_several_arrays(run, sbatch, tmp_path, monkeypatch):
     monkeypatch.setattr("bias_pipeline.sweeps.slurm.MOST_TASKS", 2)
     _, printed = run("submit", *SMALL, "captioner=faithful,terse,amplifier")
     assert "submitted 2 jobs as array 7" in printed
-    assert "submitted 1 jobs as array 8" in printed
+    assert "submitted 1 job as array 8" in printed
     assert "SLURM_ARRAY_TASK_ID + 3" in written(tmp_path, "array_2.sh")
 
 

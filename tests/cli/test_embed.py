@@ -121,7 +121,7 @@ def test_of_a_block_only_what_changed_is_computed_again(embed, gathered, photos)
     folder = Path(shutil.copytree(photos, "some"))
     embed(folder=folder)
     shutil.copy(folder / "6.png", folder / "5.png")
-    assert "1 images in " in embed(folder=folder)
+    assert "1 image in " in embed(folder=folder)
     vectors = gathered()[1]
     shutil.rmtree("out")
     embed(folder=folder)
@@ -270,7 +270,7 @@ def not_a_number(weights: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without_a_weight, "1 weights are missing, such as visual_projection.weight"),
+        (without_a_weight, "1 weight is missing, such as visual_projection.weight"),
         (not_a_number, "vectors that are not numbers"),
     ],
 )
@@ -349,7 +349,7 @@ def test_of_numbered_captions_the_first_is_embedded_and_told(ok, texts):
         for k, text in enumerate(("a dog", "a cat"))
     ]
     Path("captions.json").write_text(json.dumps(rows))
-    assert "the first caption of each image is embedded, 1 others" in ok(*texts)
+    assert "the first caption of each image is embedded, 1 other is not" in ok(*texts)
 
 
 def test_texts_get_vectors_of_the_same_space(ok, gathered, texts, clip):

@@ -55,7 +55,7 @@ def test_of_the_data_only_absent_pictures_are_noted(model, ok):
     next(Path("drawn/images").iterdir()).unlink()
     words = (*DRAWN, "dataset.strict=false", "--model", model, "--out", "maps", "--pictures", "0")
     printed = ok("explain", "gradcam", *words)
-    assert "1 of 40 images have no picture to show" in printed
+    assert "1 of 40 images has no picture to show" in printed
     assert "are not scored" not in printed
 
 

@@ -149,7 +149,7 @@ def test_photos_that_change_places_are_described_again_and_counted(ok, command):
     folder, described = write_equal_sizes(Path("two")), []
     for changed in (False, True):
         printed = ok(*command.line(folder))
-        assert ("2 images have changed since they were described" in printed) == changed
+        assert ("2 images have changed and were described again" in printed) == changed
         ok(*command.gather())
         described.append(by_photo(command))
         swap(folder)

@@ -176,7 +176,7 @@ def test_blank_captions_are_not_shown(tmp_path, capsys):
     path.write_text('[{"image_id": 1, "caption": " "}, {"image_id": 2, "caption": "a dog"}]')
     options = rate_parser().parse_args(["--captions", str(path)])
     assert _captions(options, compose.cell([])) == {"2": "a dog"}
-    assert "1 captions are blank" in capsys.readouterr().out
+    assert "1 caption is blank" in capsys.readouterr().out
 
 
 def test_a_port_in_use_is_named(run, photos):

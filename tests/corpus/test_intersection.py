@@ -55,7 +55,7 @@ def test_an_image_is_in_the_group_of_both_its_labels():
 
 def test_images_without_a_group_of_both_are_counted_and_those_labelled_for_one_left_out():
     assert both().groupings["gender_race"].strata == {"none-dark": 1, "male-none": 1}
-    note = "1 images are labelled for only one attribute of gender_race: left out"
+    note = "1 image is labelled for only one attribute of gender_race: left out"
     assert both().notes == (note,)
 
 

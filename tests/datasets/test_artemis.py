@@ -97,7 +97,7 @@ def test_mojibake_is_mended_in_utterances(whole):
     "note",
     [
         "2 of 60 rows have no utterance and are left out",
-        "mojibake was mended in 2 names of paintings and 1 utterances",
+        "mojibake was mended in 2 names of paintings and 1 utterance",
         # Shorter than five: "why so much hate", "no idea" and "masterly".
         "50 of 60 utterances are kept: 3 have fewer than 5 tokens, 5 more than 11.9",
     ],
@@ -215,7 +215,7 @@ def test_a_file_of_the_other_version_is_refused(tmp_path, given, wanted):
         load(root, f"dataset.version={wanted}", f"dataset.file={file.name}")
 
 
-UNKNOWN = r"1 of 60 rows have an unknown emotion, the first on line 9.*did you mean .*contentment"
+UNKNOWN = r"1 of 60 rows has an unknown emotion, the first on line 9.*did you mean .*contentment"
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_captioner_is_matched_by_names_however_they_are_written(tmp_path):
         (
             [next(iter(STYLES_OF))],
             ResourceError,
-            "11 of 12 paintings have no caption.*strict=false",
+            "11 of 12 paintings has no caption.*strict=false",
         ),
         (["42"], DataError, "no caption is of a painting"),
     ],
@@ -270,7 +270,7 @@ def test_captions_that_do_not_fit_are_refused(tmp_path, images, error, message):
 
 def test_captions_of_no_painting_are_counted(tmp_path):
     notes = load(captioned(tmp_path, [*STYLES_OF, "Realism/unknown"]), captioner="some").notes
-    assert "1 captions are of no painting, such as Realism/unknown" in notes
+    assert "1 caption is of no painting, such as Realism/unknown" in notes
 
 
 def test_pictures_are_found_by_names_in_another_wrong_encoding(tmp_path):
@@ -286,13 +286,13 @@ def test_an_absent_release_is_asked_for_by_its_folder(tmp_path):
 
 
 def test_an_absent_picture_is_an_error(tmp_path):
-    with pytest.raises(ResourceError, match=r"1 of 12 paintings have no picture.*bob-ray_three"):
+    with pytest.raises(ResourceError, match=r"1 of 12 paintings has no picture.*bob-ray_three"):
         load(*without_a_picture(tmp_path))
 
 
 def test_absent_pictures_are_counted_if_not_strict(tmp_path):
     notes = load(*without_a_picture(tmp_path), "dataset.strict=false").notes
-    assert any(note.startswith("1 of 12 paintings have no picture") for note in notes)
+    assert any(note.startswith("1 of 12 paintings has no picture") for note in notes)
 
 
 @pytest.mark.parametrize(

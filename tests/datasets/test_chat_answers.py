@@ -57,7 +57,7 @@ def test_a_sample_that_was_refused_is_blank_and_its_neighbour_is_not(tmp_path, i
     rows = [answer("7#1", None, refusal="no"), answer("7#0", "a dog")]
     file, notes = read(tmp_path, rows, index)
     assert file.captions == captions
-    assert "1 of 1 images have no answer (refused 1), such as 7" in notes[0]
+    assert "1 of 1 images has no answer (refused 1), such as 7" in notes[0]
 
 
 FLAGGED = {"error": {"code": "content_filter", "message": "x"}}

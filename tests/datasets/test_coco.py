@@ -65,7 +65,7 @@ FOREIGN = [*ROWS, caption(7), caption("x", "a")]
 SECOND = [(100, "second"), (101, "other"), (100, "third"), (101, "other")]
 SAMPLES, DRAWS = [*ROWS, *(caption(*each) for each in SECOND)], drawn()
 SEVERAL, LENIENT = "dataset.multi_caption=true", "dataset.strict=false"
-NOT_SCORED = "captions of images that are not scored here are left out"
+NOT_SCORED = "left out, whose images are not scored here"
 
 
 # --- what is read
@@ -224,13 +224,17 @@ def described() -> dict[str, Any]:
 
 
 NOTED = {
-    "part": ({}, "dataset.split=val", f"40 {NOT_SCORED}"),
+    "part": ({}, "dataset.split=val", f"40 captions are {NOT_SCORED}"),
     "E2 lenient": ({MINE: ROWS[6:]}, LENIENT, "6 of 60 labelled"),
     "no group": ({MINE: ROWS[:57]}, ALIKE, "3 images of no group have no caption"),
     "E3 equal": ({MINE: [*ROWS, *ROWS[:2]]}, ALIKE, "2 repeated captions of the captioner"),
     "samples": ({MINE: SAMPLES}, SEVERAL, "number 0 of each is scored, 3 others are not"),
     "decoding": ({MINE: DRAWS}, ALIKE, "decoding: drawn"),
-    "E2 described": ({MINE: FOREIGN[:61], CAPTIONS: described()}, ALIKE, f"1 {NOT_SCORED}"),
+    "E2 described": (
+        {MINE: FOREIGN[:61], CAPTIONS: described()},
+        ALIKE,
+        f"1 caption is {NOT_SCORED}",
+    ),
 }
 
 
@@ -402,7 +406,7 @@ def test_e8_a_caption_of_a_megabyte_is_cut_in_every_format_and_counted(tmp_path,
     root = write_folder(tmp_path, {captioner: content})
     corpus = load(root, f"captioner=ROOT/{captioner}")
     assert corpus.model.lengths.max() == 2_500
-    assert "1 captions of more than 10,000 characters were cut" in corpus.notes
+    assert "1 caption of more than 10,000 characters was cut" in corpus.notes
 
 
 _READ = """

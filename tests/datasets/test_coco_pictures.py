@@ -66,13 +66,13 @@ def test_equal_pictures_are_copies(root):
 
 def test_images_without_a_picture_are_refused(root):
     photo(root, 103).unlink()
-    assert "1 of 60 labelled images have no picture" in refused(root, named(root))
+    assert "1 of 60 labelled images has no picture" in refused(root, named(root))
 
 
 def test_images_without_a_picture_are_told_where_that_is_allowed(root):
     photo(root, 103).unlink()
     corpus = load(root, named(root), "dataset.strict=false")
-    assert any("1 of 60 labelled images have no picture" in note for note in corpus.notes)
+    assert any("1 of 60 labelled images has no picture" in note for note in corpus.notes)
 
 
 def test_a_corpus_of_some_images_keeps_their_pictures(root):

@@ -43,7 +43,7 @@ def test_of_numbered_captions_the_first_is_converted_and_told(tmp_path, capsys):
     layout = Layout()
     assert model_captions(table, layout=layout)[0] == {"7": "a dog"}
     assert layout.notes() == ["mine.parquet: decoding: greedy"]
-    assert "first caption of each image is converted, 1 others are not" in capsys.readouterr().err
+    assert "first caption of each image is converted, 1 other is not" in capsys.readouterr().err
 
 
 def test_converted_pickles_give_the_captions_and_labels_of_lic(tmp_path):
@@ -87,7 +87,7 @@ def test_an_image_without_objects_is_kept(tmp_path):
         ([{"img_id": 1}], "neither 'pred' nor 'caption_list'"),
         ([{"img_id": 1, "pred": 3}], "entry 0, 'pred' must be a string"),
         ([{"img_id": 1, "caption_list": [3]}], "entry 0, 'caption_list' must be a string"),
-        ([{"img_id": 1, "pred": "a"}, {"img_id": "01", "pred": "b"}], "1 image ids occur twice"),
+        ([{"img_id": 1, "pred": "a"}, {"img_id": "01", "pred": "b"}], "1 image id occurs twice"),
         ({"img_id": 1}, "the top level must be a list"),
     ],
 )

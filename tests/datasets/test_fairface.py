@@ -112,7 +112,7 @@ def test_an_absent_picture_is_refused_and_noted_leniently(tmp_path):
     with pytest.raises(ResourceError, match=r"1 of 4 pictures .* such as train/2\.jpg"):
         load(root)
     notes = load(root, "dataset.strict=false").notes
-    assert "1 of 4 pictures are absent: not retrieved" in notes
+    assert "1 of 4 pictures is absent: not retrieved" in notes
 
 
 def test_without_any_picture_leniency_ends(tmp_path):

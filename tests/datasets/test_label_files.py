@@ -102,7 +102,7 @@ def test_labels_of_no_group_are_counted_by_name(tmp_path):
 
 def test_e3_equal_labels_are_collapsed_with_a_note(tmp_path):
     content = read(tmp_path, "id,bb_gender\n7,Male\n007,Male\n")
-    assert content.notes == ("1 repeated labels were collapsed",)
+    assert content.notes == ("1 repeated label was collapsed",)
 
 
 UNKNOWN = "id,bb_gender\n7,Male\n8,Femal\n9,Male\n"

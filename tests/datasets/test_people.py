@@ -1,6 +1,7 @@
 """Data sets of people, in layouts made anew: what is written is what is read."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -173,10 +174,12 @@ def dataset(name: str) -> Dataset:
 def test_an_absent_picture_is_refused_and_its_share_noted_leniently(tmp_path, name):
     root = write(tmp_path, name)
     (root / PICTURES[name][0]).unlink()
-    with pytest.raises(ResourceError, match=r"[12] of 3 pictures are not in"):
+    with pytest.raises(ResourceError, match=r"(1 of 3 pictures is|2 of 3 pictures are) not in"):
         load(root, name)
     corpus = load(root, name, "dataset.strict=false")
-    assert any("of 3 pictures are absent: not retrieved" in note for note in corpus.notes)
+    assert any(
+        re.search("of 3 pictures (is|are) absent: not retrieved", note) for note in corpus.notes
+    )
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -188,9 +191,9 @@ def test_an_empty_folder_is_refused(tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "note"),
     [
-        ("utkface", "1 of 4 pictures are skipped"),
-        ("miap", "1 boxes of groups or depictions are skipped"),
-        ("visogender", "1 lines without a perceived gender are skipped"),  # and no labour.tsv
+        ("utkface", "1 of 4 pictures is skipped"),
+        ("miap", "1 box of groups or depictions is skipped"),
+        ("visogender", "1 line without a perceived gender is skipped"),  # and no labour.tsv
     ],
 )
 def test_what_is_skipped_is_counted(read, name, note):

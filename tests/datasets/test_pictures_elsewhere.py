@@ -66,14 +66,14 @@ def test_who_looks_at_the_pixels_is_refused(root):
 
 def test_a_picture_without_people_cannot_be_masked(root):
     masked = ImageMasking("box")(load_boxes(root))
-    assert masked.notes[-1].startswith("1 pictures have no box of a person")
+    assert masked.notes[-1].startswith("1 picture has no box of a person")
 
 
 def test_an_image_that_the_file_does_not_know_is_refused(root):
     images = [{"id": i, "width": 40, "height": 20} for i in IDS[:-1]]
     write_regions(root, images)
     error = refused(root, f"dataset.regions={root / 'boxes.json'}")
-    assert "1 of 60 labelled images have no picture in dataset.regions, such as 159" in error
+    assert "1 of 60 labelled images has no picture in dataset.regions, such as 159" in error
 
 
 def test_boxes_in_pictures_of_unknown_size_are_refused(root):

@@ -45,7 +45,7 @@ def test_a_request_without_an_answer_is_counted_with_its_image(tmp_path, row, re
     file, notes = read(tmp_path, [row, answer("7", "a dog")])
     assert (file.captions, notes) == (
         {"7": "a dog", "8": ""},
-        [f"mine.jsonl: answers of a batch, 1 of 2 images have no answer ({reason} 1), such as 8"],
+        [f"mine.jsonl: answers of a batch, 1 of 2 images has no answer ({reason} 1), such as 8"],
     )
 
 
@@ -57,7 +57,7 @@ def test_an_answer_that_came_later_replaces_the_failure(tmp_path):
 def test_an_answer_that_is_cut_is_read_and_counted(tmp_path):
     file, notes = read(tmp_path, [answer("8", "a dog and a", "length")])
     assert file.captions == {"8": "a dog and a"}
-    assert "1 of 1 images have an answer that is cut (length 1), such as 8" in notes[0]
+    assert "1 of 1 images has an answer that is cut (length 1), such as 8" in notes[0]
 
 
 def test_an_answer_in_parts_is_joined(tmp_path):
@@ -109,7 +109,7 @@ def test_several_responses_are_several_captions(tmp_path):
 def test_a_sample_without_a_response_is_counted(tmp_path):
     file, notes = read(tmp_path, [sample(responses=[])])
     assert file.captions == {"7": ""}
-    assert "1 of 1 images have no answer (empty 1), such as 7" in notes[0]
+    assert "1 of 1 images has no answer (empty 1), such as 7" in notes[0]
 
 
 def turns(*texts: str) -> list[dict[str, str]]:
@@ -123,7 +123,7 @@ def test_conversations_without_a_picture_are_counted(tmp_path):
     ]
     file, notes = read(tmp_path, rows)
     assert list(file.captions.values()) == ["a dog"]
-    assert notes == ["mine.jsonl: conversations of LLaVA, 1 conversations without a picture"]
+    assert notes == ["mine.jsonl: conversations of LLaVA, 1 conversation without a picture"]
 
 
 OTHER_SHAPE = {"custom_id": "8", "response": {"status_code": 200, "body": {"output": []}}}
@@ -172,7 +172,7 @@ def test_a_sheet_has_paths_and_people_s_captions_as_lists(tmp_path):
 def test_a_sheet_s_failures_are_counted(tmp_path):
     file, notes = read(tmp_path, [sheet_row(prediction="Failed to obtain answer via API.")])
     assert file.captions == {"a/7.jpg": ""}
-    assert "1 of 1 images have no answer (failed 1), such as a/7.jpg" in notes[0]
+    assert "1 of 1 images has no answer (failed 1), such as a/7.jpg" in notes[0]
 
 
 def test_a_column_that_the_user_names_wins(tmp_path):

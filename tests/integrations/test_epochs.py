@@ -53,7 +53,7 @@ def test_a_reset_forgets():
 
 
 def test_a_batch_of_uneven_lengths_is_refused():
-    with pytest.raises(UsageError, match="a batch differ: 2 ids and 1 captions"):
+    with pytest.raises(UsageError, match="a batch differ: 2 ids and 1 caption"):
         CaptionBias(LABELS).update([1, 2], ["a man"])
 
 

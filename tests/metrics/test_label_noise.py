@@ -259,7 +259,7 @@ def test_the_sentence_says_how_many_headlines_leave_their_interval():
     )
     start = "If more gender labels were wrong (a further 30.0% of male, 30.0% of female), 1 "
     assert moved.startswith(start)
-    assert still.endswith("none of 1 headlines would leave its interval.")
+    assert still.endswith("none of 1 headline would leave its interval.")
     assert noise_sentences([scored(counted(), None)]) == []
 
 

@@ -43,7 +43,7 @@ def test_vectors_are_read(name, content, word, units, tmp_path):
     ("content", "message"),
     [
         ("dog 1 0\ncat 1 0 1\n", "line 2: 'cat' has 3 numbers where others have 2"),
-        ("dog 1 0\ncat 1\n", "line 2: 'cat' has 1 numbers where others have 2"),
+        ("dog 1 0\ncat 1\n", "line 2: 'cat' has 1 number where others have 2"),
         ("dog 1 0\ncat 1 x\n", "line 2: the vector of 'cat' is not made of numbers"),
         ("dog 1 nan\n", "the vector of 'dog' contains a number that is not finite"),
         ("", "no vectors"),

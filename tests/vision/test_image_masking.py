@@ -134,7 +134,7 @@ def test_a_person_of_no_pixel_is_never_shown():
 
 def test_how_many_cannot_be_masked_is_noted():
     result = ImageMasking()(corpus((BIG,), (DOG,)))
-    assert "1 pictures have no outline of a person and cannot be masked" in result.notes[-1]
+    assert "1 picture has no outline of a person, cannot be masked" in result.notes[-1]
 
 
 @pytest.mark.parametrize(

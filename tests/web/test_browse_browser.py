@@ -34,7 +34,7 @@ def test_the_keyboard_is_enough(browse, pages):
     browser = browse()
     browser.open(pages[0])
     browser.press("/amplifier" + ENTER)
-    browser.wait_for_text("1 to 1 of 1 headlines")
+    browser.wait_for_text("1 to 1 of 1 headline")
     browser.run("document.querySelector('tbody a').focus()")
     browser.press(ENTER)
     browser.wait_for_text("Leakage for Image Captioning: amplifier")

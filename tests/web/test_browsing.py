@@ -124,7 +124,7 @@ def test_a_run_that_ends_later_appears(root):
         ("run-noted", "one caption is odd"),
         ("run-noted", "group:a"),
         ("run-noted", "lower is fairer"),
-        ("run-sat?find=group", "1 to 1 of 1 numbers"),
+        ("run-sat?find=group", "1 to 1 of 1 number"),
     ],
 )
 def test_a_run_has_its_headline_notes_and_numbers(address, words, root):

@@ -10,6 +10,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.corpus.split import Split, every_image_tested
+from bias_pipeline.errors import counted
 from bias_pipeline.metrics.attack.dbac_direction import Direction, DirectionAttackers
 from bias_pipeline.metrics.attack.extra_parts import (
     NO_LESS_THAN_NONE,
@@ -156,7 +157,8 @@ class DirectionScorer:
         if not few:
             return []
         return [
-            f"A->T under scoring=accuracy is too low: {few} of {len(per_seed)} pairs have "
+            f"A->T under scoring=accuracy is too low: "
+            f"{counted(few, f'of {len(per_seed)} pairs have')} "
             f"fewer than {SMALL_PAIR} test captions; raise metric.min_support, or choose "
             "scoring=inverse_ce"
         ]

@@ -15,7 +15,7 @@ from bias_pipeline.corpus.pictures import Drawing
 from bias_pipeline.datasets.picture_files import detections_by_id
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.encoders.language_models import Frozen
-from bias_pipeline.errors import DataError, NotApplicableError, UsageError
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError, counted
 from bias_pipeline.inference.blocks import store_in
 from bias_pipeline.inference.pictures import labels_in
 from bias_pipeline.inference.runner import Model, first_reasons
@@ -102,7 +102,9 @@ class VisualContext:
                 "images; lower metric.min_confidence or metric.agreement"
             )
         if bare:
-            notes.append(f"visual context: {bare} of {len(wanted)} images have no object left")
+            notes.append(
+                f"visual context: {counted(bare, f'of {len(wanted)} images have')} no object left"
+            )
         return Contexts.of_images(voted, tuple(notes))
 
     def _proposed(self, by_row: LabelsByRow) -> LabelsByRow:
@@ -184,7 +186,8 @@ class VisualContext:
         }
         if broken:
             notes.append(
-                f"{source}: {len(broken)} pictures cannot be read: {first_reasons(broken)}"
+                f"{source}: {counted(len(broken), 'pictures cannot')} be read: "
+                f"{first_reasons(broken)}"
             )
         return {row: recognised[digest] for row, digest in digests.items() if digest in recognised}
 
@@ -234,7 +237,8 @@ def _detected(path: Path, corpus: Corpus, notes: list[str]) -> LabelsByRow:
     rows = {image: row for row, image in enumerate(corpus.ids)}
     foreign = [image for image in detections if image not in rows]
     message = (
-        f"{path}: {len(foreign)} of {len(detections)} images are not in dataset {corpus.dataset!r}"
+        f"{path}: {counted(len(foreign), f'of {len(detections)} images are')} not in dataset "
+        f"{corpus.dataset!r}"
     )
     message += f", such as {', '.join(foreign[:_SHOWN])}"
     if len(foreign) == len(detections):

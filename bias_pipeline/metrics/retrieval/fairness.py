@@ -17,7 +17,7 @@ from bias_pipeline.debias.base import Debias, held_out
 from bias_pipeline.declared import Count
 from bias_pipeline.encoders.base import Encoder
 from bias_pipeline.encoders.language_models import Line
-from bias_pipeline.errors import NotApplicableError, TooFewImagesError, UsageError
+from bias_pipeline.errors import NotApplicableError, TooFewImagesError, UsageError, counted
 from bias_pipeline.io.hashing import hash_ids, random_words
 from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.functional.retrieval import Ties
@@ -428,4 +428,7 @@ class RetrievalFairness(Metric):
             notes += self.embedders.notes_of(corpus.pictures)
         labelled = corpus.groupings[self.attribute.name].codes >= 0
         lost = int(labelled.sum()) - len(self._shown(corpus))
-        return [*notes, *([f"{lost} images have no picture and are not retrieved"] if lost else [])]
+        return [
+            *notes,
+            *([f"{counted(lost, 'images have no picture and are')} not retrieved"] if lost else []),
+        ]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.errors import counted
 from bias_pipeline.metrics.functional.retrieval import standardised
 from bias_pipeline.metrics.functional.skew import FairRanker
 from bias_pipeline.metrics.retrieval.estimates import Skews, mean_excess
@@ -95,15 +96,18 @@ def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
     """
     some = [line for line in lines if float(str(line["p_holm"])) < _ALPHA]
     if not some:
-        return f"of {len(lines)} queries none retrieves more of a group than chance does (Holm)"
+        return (
+            f"of {counted(len(lines), 'queries')} none retrieves more of a group than chance does "
+            "(Holm)"
+        )
     first = sorted(some, key=lambda line: -float(str(line["excess"])))[:_SHOWN]
     named = ", ".join(
         f"{line['concept']} ({line['over_represented']} {100 * float(str(line['excess'])):+.0f})"
         for line in first
     )
     return (
-        f"{len(some)} of {len(lines)} queries retrieve more of a group than chance does (exact "
-        f"counts, Holm), in points above its share of all pictures: {named}"
+        f"{counted(len(some), f'of {len(lines)} queries retrieve')} more of a group than chance "
+        f"does (exact counts, Holm), in points above its share of all pictures: {named}"
     )
 
 
