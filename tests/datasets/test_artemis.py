@@ -257,7 +257,7 @@ def test_a_captioner_is_matched_by_names_however_they_are_written(tmp_path):
         (
             [next(iter(STYLES_OF))],
             ResourceError,
-            "11 of 12 paintings has no caption.*strict=false",
+            "11 of 12 paintings have no caption.*strict=false",
         ),
         (["42"], DataError, "no caption is of a painting"),
     ],
