@@ -95,7 +95,7 @@ class ImageMatch:
             yield self._fault(
                 self.path,
                 f"{counted(len(lacking), f'of {len(self.images)} labelled images have')} no "
-                f"caption  ({len(scored)} of them in a group of {self.attribute})",
+                f"caption ({len(scored)} of them in a group of {self.attribute})",
                 scored,
             )
         elif lacking:

@@ -175,9 +175,9 @@ def report_of_folder(folder: Path, limits: Limits = LIMITS) -> Report:
     results, skipped = read_results(folder)
     draws, damaged = _read_draws(folder, results)
     words, unread = word_files(folder)
-    behind, damaged = examples_of(ResultStore(folder), results, words)
+    behind, unshown = examples_of(ResultStore(folder), results, words)
     queries, lost = concept_sections(ResultStore(folder), results)
-    faults = [*skipped, *damaged, *damaged, *unread, *lost]
+    faults = [*skipped, *damaged, *unshown, *unread, *lost]
     if skipped:
         faults.insert(
             0, f"{counted(len(skipped), f'of {len(results) + len(skipped)} runs cannot')} be read."
