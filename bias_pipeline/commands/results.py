@@ -77,6 +77,7 @@ def compare_command(words: Sequence[str]) -> int:
     check_places(options.json, options.junit)
     earlier = baseline.read(options.baseline) if options.baseline else None
     folders = [_folder(name) for name in names]
+    _check_alike(names, folders)
     results, skipped = (
         (_stored(folders), {}) if all(folders) else _computed(names, rest, options.margin)
     )
@@ -159,8 +160,8 @@ def _gate(comparison: Comparison) -> int:
     if not comparison.decided:
         raise DataError(
             f"{FLAG}: nothing could be decided, for the reasons above; compare captioners that "
-            "describe the same images in as many words, or choose another metric (gender_error, "
-            "ba_mals, ba_directional)"
+            "describe the same images in as many words and name groups as often, or choose another "
+            "metric (gender_error, ba_mals, ba_directional)"
         )
     n_decided, first = len(comparison.decided), comparison.decided[0].first
     if comparison.lost:
@@ -182,6 +183,17 @@ def _folder(name: str) -> Path | None:
     """The folder of a finished run, if the word names one."""
     path = Path(name)
     return path if (path / "result.json").is_file() else None
+
+
+def _check_alike(names: Sequence[str], folders: Sequence[Path | None]) -> None:
+    """Refuse folders of runs beside captioners."""
+    runs = [folder for folder in folders if folder is not None]
+    others = [name for name, folder in zip(names, folders, strict=True) if folder is None]
+    if runs and others:
+        raise UsageError(
+            f"{runs[0]} is the folder of a run and {others[0]} is not; name runs alone, or "
+            "captioners alone"
+        )
 
 
 def _stored(folders: Sequence[Path | None]) -> list[Result]:

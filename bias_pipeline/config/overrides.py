@@ -9,6 +9,7 @@ import math
 import re
 from argparse import Namespace
 from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -353,9 +354,11 @@ def _check_dashes(words: Sequence[str]) -> None:
         flag, _, value = word.partition("=")
         if flag.startswith("--") and flag not in known:
             name = flag.lstrip("-")
+            near = get_close_matches(flag, known, n=1, cutoff=0.8)
+            meant = f"; did you mean {near[0]}?" if near else ""
             raise UsageError(
                 f"{word} is unknown; settings are written without dashes, as "
-                f"{OF_AUDIT.get(name, name)}={value or '...'}; {did_you_mean(flag, known)}"
+                f"{OF_AUDIT.get(name, name)}={value or '...'}{meant}"
             )
 
 

@@ -107,6 +107,11 @@ class Dataset(Configurable, ABC):
             UsageError: with the nearest known name.
         """
         if captioner not in self.captioners():
+            if Path(captioner).is_file():
+                raise UsageError(
+                    f"captioner={captioner} is a file, and dataset={self.name} has captioners "
+                    "alone; name the labels of its images: dataset=coco dataset.attributes=FILE"
+                )
             raise UsageError(
                 f"captioner {captioner!r} is unknown to dataset {self.name!r}; "
                 f"{did_you_mean(captioner, self.captioners())}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import fcntl
 import io
 import math
@@ -70,7 +71,7 @@ os.umask(UMASK)
 
 
 def check_places(*paths: Path | None) -> None:
-    """Check before any work that the folders of files exist, and that no file is a folder.
+    """Check before any work that files can be written, and that none is a folder.
 
     Raises:
         ResourceError: naming the file.
@@ -80,6 +81,8 @@ def check_places(*paths: Path | None) -> None:
             raise ResourceError(f"{path} is a folder; name a file in it")
         if not path.parent.is_dir():
             raise ResourceError(f"{path}: the folder {path.parent} does not exist; create it first")
+        if not os.access(path.parent, os.W_OK):
+            raise cannot_write(path, OSError(errno.EACCES, f"{path.parent} is read-only"))
 
 
 def write_file(path: Path, content: bytes, *, sync: bool = False) -> None:

@@ -128,16 +128,19 @@ def read_results(folder: Path) -> tuple[list[Result], list[str]]:
 
 
 def require_runs_folder(folder: Path) -> None:
-    """Refuse what is no folder, and the folder of a single run.
+    """Refuse what is no folder, the folder of a single run, and one above that of runs.
 
     Raises:
         ResourceError: if it is no folder.
-        DataError: if it is the folder of a run.
+        DataError: with the folder that is needed.
     """
     if not folder.is_dir():
         raise ResourceError(f"{folder} is not a folder; name the folder that runs were written to")
     if (folder / RESULT).is_file():
         raise DataError(f"{folder} is the folder of one run; name the folder that it is in")
+    below = next(folder.glob(f"*/*/{RESULT}"), None)
+    if below is not None and not any(folder.glob(f"*/{RESULT}")):
+        raise DataError(f"{folder} contains no run, but {below.parents[1]} does; name that folder")
 
 
 def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws]]]:

@@ -199,7 +199,7 @@ def _check_labelled(
     if not labelled and len(unlabelled) == len(refused):
         path, columns = unlabelled[0].path, unlabelled[0].columns
         raise UsageError(
-            f"{path}: found no column with labels of {' or '.join(refused)}; it has "
+            f"{path}: found no column with labels of an attribute ({', '.join(refused)}); it has "
             f"{columns}. Name yours with --label-column COLUMN (dataset.label_column=COLUMN)"
         )
     if not labelled:

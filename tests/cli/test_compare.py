@@ -60,6 +60,20 @@ def test_what_cannot_be_compared_is_refused_before_any_work(ends, tmp_path, word
     assert results(tmp_path) == []
 
 
+def test_a_file_needs_the_data_set_of_its_images(ends, tmp_path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("image_id,caption\n1,a man\n")
+    printed = ends(2, "compare", "a.csv", "b.csv", "metric=gender_error")
+    assert "name the labels of its images: dataset=coco dataset.attributes=FILE" in printed
+
+
+def test_runs_are_not_compared_with_captioners(ok, ends, tmp_path):
+    ok(*COUNTING, "captioner=faithful")
+    (path,) = results(tmp_path)
+    printed = ends(2, "compare", str(path.parent), "amplifier", *COUNTING)
+    assert "is the folder of a run and amplifier is not" in printed
+
+
 def test_without_a_score_it_says_what_is_needed(ends):
     words = ("faithful", "amplifier", "metric.sides=[model]", *SMALL)
     assert "dataset.captions" in ends(3, "compare", *words)

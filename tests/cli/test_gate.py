@@ -106,6 +106,13 @@ def test_captions_of_both_need_no_baseline():
 
 
 @pytest.mark.parametrize("option", ["--json", "--junit"])
+def test_a_file_in_a_read_only_folder_costs_no_work(monkeypatch, option):
+    monkeypatch.setattr("bias_pipeline.io.files.os.access", lambda *_: False)
+    code, text = run(*PAIR, option, "x")
+    assert (code, text.startswith("error: cannot write x: . is read-only")) == (5, True), text
+
+
+@pytest.mark.parametrize("option", ["--json", "--junit"])
 def test_a_file_that_cannot_be_written_costs_no_work(option):
     code, text = run(*PAIR, option, "nowhere/x")
     assert (code, "error: nowhere/x: the folder nowhere does not exist" in text) == (5, True), text

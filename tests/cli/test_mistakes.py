@@ -23,8 +23,9 @@ DIAL = "metric=gender_error captioner=mine +dataset.captioners.mine"
     ("words", "message"),
     [
         ("--metric=lic", "settings are written without dashes, as metric=lic"),
-        ("--metric lic", "settings are written without dashes, as metric=..."),
-        ("data validate --attributes=y.csv", "without dashes, as dataset.attributes=y.csv; "),
+        ("--metric lic", "settings are written without dashes, as metric=...\n"),
+        ("--multirum metric=lic", "as multirum=...; did you mean --multirun?"),
+        ("data validate --attributes=y.csv", "without dashes, as dataset.attributes=y.csv\n"),
         ("compare a b dataset.captions=x", "is unknown for dataset=scenes; did you mean"),
         ("compare a b dataset.captions=x", "world. dataset=coco has it."),
         ("data validate my/captions.json", "file, write captioner=my/captions.json"),

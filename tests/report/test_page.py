@@ -270,6 +270,12 @@ def test_the_page_of_a_folder_is_written_and_may_be_read_by_others(tmp_path):
     assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
+def test_a_folder_above_that_of_runs_is_refused_with_the_fix(tmp_path):
+    ResultStore(tmp_path / "outputs").save(result("c0"))
+    with pytest.raises(DataError, match=r"but .*outputs does; name that"):
+        write_page(tmp_path, tmp_path / "report.html")
+
+
 def test_the_folder_of_one_run_is_refused_with_the_fix(tmp_path):
     ResultStore(tmp_path).save(cell := result("c0"))
     with pytest.raises(DataError, match="name the folder that it is in"):
