@@ -355,10 +355,10 @@ def _check_dashes(words: Sequence[str]) -> None:
         if flag.startswith("--") and flag not in known:
             name = flag.lstrip("-")
             near = get_close_matches(flag, known, n=1, cutoff=0.8)
-            meant = f"; did you mean {near[0]}?" if near else ""
+            suggestion = f"; did you mean {near[0]}?" if near else ""
             raise UsageError(
                 f"{word} is unknown; settings are written without dashes, as "
-                f"{OF_AUDIT.get(name, name)}={value or '...'}{meant}"
+                f"{OF_AUDIT.get(name, name)}={value or '...'}{suggestion}"
             )
 
 
