@@ -69,6 +69,7 @@ def compare_command(words: Sequence[str]) -> int:
     options, rest = compare_parser().parse_known_args(arguments.expand_flags(words))
     names = [word for word in rest if _names_captioner(word)]
     rest = [*(word for word in rest if word not in names), *arguments.column_overrides(options)]
+    rest += [f"--config-dir={options.config_dir}"] if options.config_dir else []
     if len(set(names)) < (1 if options.baseline else 2):
         raise UsageError(
             "compare needs two captioners or more, or one and --baseline; you gave "
@@ -141,6 +142,9 @@ def compare_parser() -> Parser:
         metavar="DIFFERENCE",
         help=f"with {FLAG}: pass only if A is surely not worse by more than this, in the metric's "
         "unit (0.01 is one point): the whole interval of the difference must be below it",
+    )
+    parser.add_argument(
+        "--config-dir", metavar="DIR", help="your own YAML files: DIR/attribute/..."
     )
     arguments.add_least_coverage(parser)
     parser.add_argument(

@@ -51,6 +51,11 @@ class CaptionerFolder:
         place = Path(captioner)
         if place.suffix.lower() in SUFFIXES or "/" in captioner or is_saved(place):
             return check_file(place, "captioner")
+        if place.is_file():
+            raise UsageError(
+                f"{captioner}: the name of a file of captions ends in {', '.join(SUFFIXES)}; "
+                "rename it, and unpack it first if it is packed"
+            )
         absent = "" if self.path.is_dir() else f"the folder {self.path} is absent (dataset.root)."
         raise UsageError(
             f"captioner {captioner!r} is unknown to dataset {self.dataset!r}; "

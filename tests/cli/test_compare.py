@@ -67,6 +67,22 @@ def test_a_file_needs_the_data_set_of_its_images(ends, tmp_path):
     assert "name the labels of its images: dataset=coco dataset.attributes=FILE" in printed
 
 
+def test_a_file_of_captions_needs_an_ending(ends, tmp_path):
+    (tmp_path / "mine").write_text("image_id,caption\n1,a man\n")
+    (tmp_path / "labels.csv").write_text("id,bb_gender\n1,Male\n")
+    words = ("dataset=coco", "dataset.attributes=labels.csv", "captioner=mine")
+    printed = ends(2, *words, "metric=gender_error")
+    assert "mine: the name of a file of captions ends in .json, .jsonl" in printed
+
+
+def test_a_folder_of_configuration_is_no_captioner(ends, tmp_path):
+    (folder := tmp_path / "mine").mkdir()
+    words = ("compare", "faithful", "--config-dir", str(folder), *SMALL)
+    assert "compare needs two captioners or more, or one and --baseline; you gave 1" in ends(
+        2, *words
+    )
+
+
 def test_runs_are_not_compared_with_captioners(ok, ends, tmp_path):
     ok(*COUNTING, "captioner=faithful")
     (path,) = results(tmp_path)
