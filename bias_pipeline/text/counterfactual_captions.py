@@ -39,8 +39,33 @@ def captions_naming(
     """
     matches = listed_words(captions, _naming(attribute))
     other = matches.names & (matches.groups != list(attribute.groups).index(group))
-    term = terms.get(group, attribute.words[group][0])
+    term = term_of(group, attribute, terms)
     return _replaced(matches, other, counterparts(attribute, group), term)
+
+
+def term_of(group: str, attribute: Attribute, terms: Mapping[str, str]) -> str:
+    """The word for a group.
+
+    Args:
+        group: of the attribute.
+        attribute: whose first word for the group is taken if ``terms`` has none.
+        terms: group to word.
+
+    Raises:
+        NotApplicableError: if there is no word, as for those whose group nobody could tell.
+
+    Example:
+        >>> gender = Attribute("gender", ("male", "unsure"), {"male": ["man", "he"]}, {})
+        >>> term_of("male", gender, {}), term_of("unsure", gender, {"unsure": "person"})
+        ('man', 'person')
+    """
+    words = [terms[group]] if group in terms else attribute.words.get(group, ())
+    if not words:
+        raise NotApplicableError(
+            f"attribute {attribute.name!r} lists no word for group {group!r}; give one with "
+            f"metric.terms={{{group}: WORD}}"
+        )
+    return words[0]
 
 
 def captions_naming_nobody(

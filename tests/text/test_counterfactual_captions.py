@@ -62,3 +62,11 @@ def test_an_intersection_is_refused():
     crossed = attribute("[gender,race]")
     with pytest.raises(NotApplicableError, match="is an intersection"):
         captions_naming(Captions.from_texts(["a man"]), crossed, crossed.groups[0], {})
+
+
+def test_a_group_that_no_word_names_needs_a_term():
+    race = Attribute("race", ("light", "unsure"), {"light": ["white"]}, {})
+    captions = Captions.from_texts(["a white crowd"])
+    assert captions_naming(captions, race, "unsure", {"unsure": "some"}).text(0) == "a some crowd"
+    with pytest.raises(NotApplicableError, match="no word for group 'unsure'"):
+        captions_naming(captions, race, "unsure", {})

@@ -49,6 +49,7 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
+from bias_pipeline.text.counterfactual_captions import term_of
 from bias_pipeline.text.vectors import GLOVE_NAME, digests, files_of, word_vectors
 
 OBJECTS = "objects"  # the table's name
@@ -234,7 +235,7 @@ class GenderDistance(TaskMetric):
     def _terms(self, view: CorpusView) -> list[str]:
         """The word of each group, and the neutral one."""
         return [
-            *((self.terms or {}).get(g, self.attribute.words[g][0]) for g in view.groups),
+            *(term_of(group, self.attribute, self.terms or {}) for group in view.groups),
             self.neutral,
         ]
 

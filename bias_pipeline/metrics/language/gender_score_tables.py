@@ -32,7 +32,7 @@ from bias_pipeline.metrics.language.caption_scoring import (
     unit_vectors,
 )
 from bias_pipeline.metrics.value_names import PartName
-from bias_pipeline.text.counterfactual_captions import captions_naming_nobody
+from bias_pipeline.text.counterfactual_captions import captions_naming_nobody, term_of
 from bias_pipeline.text.mentions import NO_GROUP
 
 NeutralCaptions = Literal["retold", "nobody"]
@@ -229,7 +229,7 @@ def example_lines(
     if not len(chosen):
         return []
     masked = captions_naming_nobody(captions, view.attribute, MASK, {})
-    terms = [how.terms.get(g, view.attribute.words[g][0]) for g in view.groups]
+    terms = [term_of(group, view.attribute, how.terms) for group in view.groups]
     vectors = unit_vectors(how.sentence_encoder, [*terms, *contexts.names])
     distances = vectors[len(terms) :] @ vectors[: len(terms)].T  # (U, K)
     fills = [estimated(scores)[0] for scores in (judged.score, judged.similarity)]
