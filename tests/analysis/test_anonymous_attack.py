@@ -42,7 +42,9 @@ def test_people_are_masked_where_attackers_learn_and_nowhere_else(photos):
     masked = metric.image_masking(reference)
     grouping = masked.groupings["gender"]
     table = LabelledCaptions("model", masked.model, grouping.codes, 2, grouping.names)
-    both = joined(metric.shown(table, masked), captioned(photos, "a person"), len(masked)).pictures
+    both = joined(
+        metric.with_inputs(table, masked), captioned(photos, "a person"), len(masked)
+    ).pictures
     assert both is not None
     assert reference.pictures is not None
     plain = [read_pixels(reference.pictures, row, 32) for row in range(N_LABELLED)]
