@@ -24,7 +24,7 @@ from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.report.report_tables import images_of
 from bias_pipeline.report.sensitivity import noise_sentences
 from bias_pipeline.report.tables import percent
-from bias_pipeline.report.verdict_sentences import sentences
+from bias_pipeline.report.verdict_sentences import join_sentences, sentences
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.text.caption_statistics import FOREIGN_WORDS
@@ -267,7 +267,7 @@ def audit_summary(
     metrics = dict.fromkeys(result.rows[0].metric for result in results)
     looked = (
         f"{sum(len(sample.model) for sample in first.each_sample)} captions of {first.captioner} "
-        f"were audited for {' and '.join(corpora)} by {counted(len(metrics), 'metrics')}."
+        f"were audited for {join_sentences(corpora)} by {counted(len(metrics), 'metrics')}."
     )
     declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
     notes = dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes)
