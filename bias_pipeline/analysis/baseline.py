@@ -184,11 +184,11 @@ def _metric_and_attribute(result: Result) -> tuple[str, str]:
 
 def _differing(one: Result, two: Result) -> str:
     """What prevents pairing two results, empty if nothing does."""
-    first, second = _made(one), _made(two)
+    first, second = _comparable_facts(one), _comparable_facts(two)
     return ", ".join(name for name in first if first[name] != second[name] or first[name] is None)
 
 
-def _made(result: Result) -> dict[str, object]:
+def _comparable_facts(result: Result) -> dict[str, object]:
     """The facts that must agree before resamplings can be subtracted; None is unknown."""
     row = result.rows[0]
     settings = deciding(mapping_in(result.manifest, "config"))

@@ -27,7 +27,7 @@ from bias_pipeline.attackers.recipe import (
     TrainerFlags,
     free_gpu_memory,
     is_shortage,
-    smaller,
+    with_less_memory,
 )
 from bias_pipeline.attackers.training import (
     Prepared,
@@ -280,7 +280,7 @@ def _train_within_memory(
         return [
             one for group in groups for one in _train_within_memory(recipe, data, group, shortages)
         ]
-    less = smaller(recipe)
+    less = with_less_memory(recipe)
     if less is None:
         raise ResourceError(
             f"{data.name}, seed {jobs[0].seed}: out of memory with one caption at a time "

@@ -157,7 +157,9 @@ class Probe(Configurable, ABC):
             trained = [fresh[key] for key in of_set if key in fresh]
             curves = [_curve(data.name, *pair) for pair in zip(jobs, whole, strict=True)]
             account = replace(
-                _account(trained), cached=len(jobs) - len(trained), curves=list(chain(*curves))
+                _training_record(trained),
+                cached=len(jobs) - len(trained),
+                curves=list(chain(*curves)),
             )
             answers.append((whole, account if answers else _with_embedding(account, took)))
         return answers
@@ -183,7 +185,7 @@ class Probe(Configurable, ABC):
         return sha.hexdigest()
 
 
-def _account(trained: Sequence[ProbeResult]) -> Training:
+def _training_record(trained: Sequence[ProbeResult]) -> Training:
     """The manifest's account of attackers that were trained."""
     return Training.total(
         Training(
@@ -255,14 +257,14 @@ class ZeroShotProbe(Probe):
         """Ask about all captions, once."""
         if not jobs:
             return
-        probs = self._probabilities(self.encoder.likely(data))
+        probs = self._probabilities(self.encoder.answer_log_probs(data))
         yield from (ProbeResult(probs[job.test], attempts=0) for job in jobs)
 
-    def _probabilities(self, likely: Float64Array) -> Float64Array:
+    def _probabilities(self, log_probs: Float64Array) -> Float64Array:
         """(N, K), or (N, K + 1) with the probability of all other answers."""
         if self.renormalise:
-            return np.asarray(special.softmax(likely, axis=1), np.float64)
-        named = np.exp(likely)
+            return np.asarray(special.softmax(log_probs, axis=1), np.float64)
+        named = np.exp(log_probs)
         rest = 1 - named.sum(axis=1, keepdims=True)
         return np.concatenate([named, rest.clip(0)], axis=1)
 

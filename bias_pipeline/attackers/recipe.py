@@ -224,7 +224,7 @@ def free_gpu_memory() -> None:
     cuda.empty_cache()
 
 
-def smaller(recipe: Recipe) -> Recipe | None:
+def with_less_memory(recipe: Recipe) -> Recipe | None:
     """The next way to train the same attacker with less memory, None if there is none."""
     if recipe.parts < recipe.batch_size:
         return replace(recipe, parts=min(2 * recipe.parts, recipe.batch_size))

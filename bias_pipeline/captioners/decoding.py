@@ -38,7 +38,7 @@ class Writer(Protocol[State]):
 
 
 @torch.inference_mode()
-def written(
+def beam_search(
     net: Writer[State],
     picture: Mapping[str, Tensor],
     *,
@@ -70,13 +70,13 @@ def written(
     ended = torch.zeros_like(words, dtype=torch.bool)
     base = torch.arange(n_pictures, device=device)[:, None] * beams
     while tokens.shape[1] < longest and not ended.all():
-        state, likely = net.step(state, words)
-        likely[:, _NEVER_WRITTEN] = -torch.inf
-        likely = likely if noise is None else noise(tokens, likely)
-        likely[ended] = -torch.inf
-        likely[ended, END] = 0.0  # finished captions stay as they are
-        n_words = likely.shape[1]
-        scores = (total[..., None] + likely.view(n_pictures, beams, n_words)).flatten(1)
+        state, log_probs = net.step(state, words)
+        log_probs[:, _NEVER_WRITTEN] = -torch.inf
+        log_probs = log_probs if noise is None else noise(tokens, log_probs)
+        log_probs[ended] = -torch.inf
+        log_probs[ended, END] = 0.0  # finished captions stay as they are
+        n_words = log_probs.shape[1]
+        scores = (total[..., None] + log_probs.view(n_pictures, beams, n_words)).flatten(1)
         total, places = scores.topk(beams, dim=1)
         rows, words = (base + places // n_words).flatten(), (places % n_words).flatten()
         state, tokens = state.take(rows), torch.cat([tokens[rows], words[:, None]], dim=1)

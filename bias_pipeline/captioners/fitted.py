@@ -365,10 +365,10 @@ class FittedCaptioner:
     def _texts(
         self, picture: Mapping[str, torch.Tensor], noise: Noise | None, best: int
     ) -> list[str]:
-        from bias_pipeline.captioners.decoding import written
+        from bias_pipeline.captioners.decoding import beam_search
 
         decoding = self._decoding
-        captions = written(
+        captions = beam_search(
             self._net.network,
             picture,
             beams=decoding.beams,
@@ -436,7 +436,7 @@ class FittedJudge:
             follows[row, len(before) - 1 : len(line) - 1] = True
         picture = self._net.picture([pixels for pixels, _, texts in requests for _ in texts])
         with torch.inference_mode():
-            likely = self._net.network.next_word_log_probs(tokens[:, :-1], **picture)
-            own_words = likely.gather(2, tokens[:, 1:, None]).squeeze(2)
+            log_probs = self._net.network.next_word_log_probs(tokens[:, :-1], **picture)
+            own_words = log_probs.gather(2, tokens[:, 1:, None]).squeeze(2)
         totals = (own_words * follows).sum(dim=1).view(-1, n_texts)
         return list(totals.cpu().numpy())

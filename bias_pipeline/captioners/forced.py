@@ -33,9 +33,9 @@ class FittedForced(FittedNet):
 
     def write(self, pictures: Sequence[Pixels]) -> list[WrittenCaption]:
         """See the protocol."""
-        from bias_pipeline.captioners.decoding import written
+        from bias_pipeline.captioners.decoding import beam_search
 
-        rows = written(self.network, self.picture(pictures), beams=1, longest=self.longest)
+        rows = beam_search(self.network, self.picture(pictures), beams=1, longest=self.longest)
         return [self._caption(row) for row in rows]
 
     def _caption(self, row: Sequence[int]) -> WrittenCaption:

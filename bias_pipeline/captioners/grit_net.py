@@ -145,5 +145,5 @@ class GritNet(nn.Module):
         states = self.cap_generator(longer, visual)
         before = (places - 1)[..., None].expand(-1, -1, states.shape[2])
         words = self.cap_generator.next_word_log_probs(states.gather(1, before))  # (B, F, V)
-        likely = words.gather(2, follows[..., None]).squeeze(2)
-        return (likely * (step < n_follow[:, None])).sum(dim=1)
+        log_probs = words.gather(2, follows[..., None]).squeeze(2)
+        return (log_probs * (step < n_follow[:, None])).sum(dim=1)

@@ -159,7 +159,7 @@ class Judge(PublishedJudge, AnsweringEncoder):
             "files": dict(model.files),
         }
 
-    def likely(self, data: LabelledCaptions) -> Float64Array:
+    def answer_log_probs(self, data: LabelledCaptions) -> Float64Array:
         """(N, K) log-probabilities of each group's answer with the words after it."""
         from bias_pipeline.inference.blocks import store_in
         from bias_pipeline.inference.pictures import answers_to

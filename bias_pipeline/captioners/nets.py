@@ -117,11 +117,11 @@ class AnswersNet(nn.Module):
         super().__init__()
         self.renormalise = renormalise
 
-    def forward(self, likely: Tensor) -> Tensor:
+    def forward(self, log_probs: Tensor) -> Tensor:
         """(B, K) logarithms of probabilities to (B, K), or (B, K + 1) with all other words."""
         if self.renormalise:
-            return likely
-        named = likely.float()
+            return log_probs
+        named = log_probs.float()
         rest = -torch.expm1(torch.logsumexp(named, dim=1, keepdim=True).clamp(max=-1e-6))
         return torch.cat([named, rest.log()], dim=1)
 
@@ -168,7 +168,7 @@ class TunedNet(nn.Module):
             rows: (B,) which questions.
         """
         requests = [self._model.read(self._questions[row]) for row in rows.tolist()]
-        return self._model.likely(requests)
+        return self._model.answer_log_probs(requests)
 
 
 def init_he(network: nn.Module) -> None:

@@ -18,7 +18,7 @@ class Design:
     """One version of the network."""
 
     tanh: bool  # whether attention scores pass a tanh first, else a ReLU
-    bent_start: bool  # whether the first state is a tanh of the mean region, else linear in it
+    tanh_start: bool  # whether the first state is a tanh of the mean region, else linear in it
     # Whether the next word depends on state, regions and last word (the paper's equation 7), else
     # only on the state
     deep_output: bool
@@ -29,9 +29,9 @@ class Design:
 
 # ImageCaptioner2 does not say which it uses.
 DESIGNS: Mapping[str, Design] = {
-    "paper": Design(tanh=True, bent_start=True, deep_output=True),
-    "tutorial": Design(tanh=False, bent_start=False, deep_output=False),
-    "artemis": Design(tanh=False, bent_start=False, deep_output=False, frequent_first=True),
+    "paper": Design(tanh=True, tanh_start=True, deep_output=True),
+    "tutorial": Design(tanh=False, tanh_start=False, deep_output=False),
+    "artemis": Design(tanh=False, tanh_start=False, deep_output=False, frequent_first=True),
 }
 
 
@@ -181,7 +181,7 @@ class SatNet(nn.Module):
             else:
                 live = place < lengths
                 step, total = _where_live(live, after, step), total + after.weights * live[:, None]
-        self.penalty = self._unevenness(total, encoded.present)
+        self.penalty = self._uneven_attention_penalty(total, encoded.present)
         last = tokens.gather(1, lengths[:, None] - 1).squeeze(1)
         words = self._words(step, last)
         if tail is None and all(len(answer) == 1 for answer in self.answers):
@@ -210,7 +210,7 @@ class SatNet(nn.Module):
             step = self._step(read[:, place], step.state, encoded)
             total = total + step.weights * (tokens[:, place] != PAD)[:, None]
             scores.append(self._words(step, tokens[:, place]))
-        self.penalty = self._unevenness(total, encoded.present)
+        self.penalty = self._uneven_attention_penalty(total, encoded.present)
         return torch.stack(scores, dim=1)
 
     def initial_state(self, group: Tensor | None = None, **picture: Tensor) -> SatDecodingState:
@@ -248,7 +248,7 @@ class SatNet(nn.Module):
         """The state before any word, from the mean region."""
         mean = _mean(encoded.regions, encoded.present)
         hidden, cell = self.first_hidden(mean), self.first_cell(mean)
-        if self.design.bent_start:
+        if self.design.tanh_start:
             hidden, cell = torch.tanh(hidden), torch.tanh(cell)
         return Step(State(hidden, cell), mean, encoded.present.to(encoded.regions.dtype))
 
@@ -302,18 +302,18 @@ class SatNet(nn.Module):
         lengths = torch.full((n_rows,), len(answer), device=words.device)
         if tail_lengths is not None:
             lengths = lengths + tail_lengths
-        likely = torch.zeros(n_rows, device=words.device)
+        log_probs = torch.zeros(n_rows, device=words.device)
         for place in range(follows.shape[1]):
             word = follows[:, place]
             live = place < lengths
             own_likely = words.gather(1, word[:, None]).squeeze(1)
-            likely = likely + torch.where(live, own_likely, torch.zeros_like(own_likely))
+            log_probs = log_probs + torch.where(live, own_likely, torch.zeros_like(own_likely))
             if place + 1 < follows.shape[1]:
                 step = self._step(self._word_gates(word), step.state, encoded)
                 words = self._words(step, word)
-        return likely
+        return log_probs
 
-    def _unevenness(self, total: Tensor, present: Tensor) -> Tensor | float:
+    def _uneven_attention_penalty(self, total: Tensor, present: Tensor) -> Tensor | float:
         """How far from 1 the attention to each region adds up (the paper's equation 14)."""
         if not self.attention_penalty:
             return 0.0

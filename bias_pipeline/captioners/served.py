@@ -195,7 +195,7 @@ class ServedCaptioner:
             if fault.names_length and length == "max_tokens":
                 self._length = "max_completion_tokens"
                 continue
-            await self._bear(fault, attempt)
+            await self._wait_after(fault, attempt)
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(fault.wait_s, wait_before(attempt))):
                     await self._ended.wait()
@@ -224,7 +224,7 @@ class ServedCaptioner:
             self._pace.slow_down(started, fault.wait_s)
         return fault
 
-    async def _bear(self, fault: Fault, attempt: int) -> None:
+    async def _wait_after(self, fault: Fault, attempt: int) -> None:
         """Return if the request is to be sent again.
 
         Raises:

@@ -52,7 +52,7 @@ def preset(
     values = {key: value for key, value in settings.items() if key not in choices}
     merged, chosen = _merged({**choices, **fixed})
     config: DictConfig = pickle.loads(merged)  # noqa: S301 - from below
-    config.merge_with(_placed(values, config))
+    config.merge_with(_nested(values, config))
     return cell_of(config, chosen)
 
 
@@ -99,7 +99,7 @@ def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
     for key, value in settings.items():
         known = group_choices(key)
         if key == "attribute" and isinstance(value, list | tuple):
-            chosen |= _both(value)
+            chosen |= _intersection_choices(value)
         elif known and isinstance(value, list | tuple):
             raise UsageError(f"{key}={list(value)}: name one {key}, and call once for each")
         elif known and isinstance(value, str):
@@ -109,7 +109,7 @@ def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
     return chosen
 
 
-def _both(names: Sequence[str]) -> dict[str, str]:
+def _intersection_choices(names: Sequence[str]) -> dict[str, str]:
     """The choices for an intersection of two attributes."""
     if len(names) != 2:
         raise UsageError(f"attribute={list(names)}: name one attribute or two")
@@ -117,7 +117,7 @@ def _both(names: Sequence[str]) -> dict[str, str]:
     return {"attribute": CHOICE, **{f"attribute@attribute.parts.{k}": v for k, v in parts}}
 
 
-def _placed(values: Mapping[str, object], config: DictConfig) -> dict[str, object]:
+def _nested(values: Mapping[str, object], config: DictConfig) -> dict[str, object]:
     """The values nested under their keys."""
     tree: dict[str, Any] = {}
     for key, value in values.items():

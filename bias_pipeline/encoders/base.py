@@ -169,7 +169,7 @@ class AnsweringEncoder(Encoder):
     """A model that names groups without any training."""
 
     @abstractmethod
-    def likely(self, data: LabelledCaptions) -> Float64Array:
+    def answer_log_probs(self, data: LabelledCaptions) -> Float64Array:
         """(N, K) log-probabilities of each group's answer."""
 
     def read(self, data: LabelledCaptions) -> Items:

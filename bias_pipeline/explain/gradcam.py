@@ -91,8 +91,8 @@ def _steps(target: Target, logits: Tensor, n_tokens: int, words: Sequence[int]) 
     """The steps that a target is about."""
     if target.tokens:
         return list(target.tokens)
-    likely = logits[: n_tokens + 1].softmax(dim=-1)[:, list(words)].sum(dim=1)
-    return [int(likely.argmax())]
+    probs = logits[: n_tokens + 1].softmax(dim=-1)[:, list(words)].sum(dim=1)
+    return [int(probs.argmax())]
 
 
 def _value(

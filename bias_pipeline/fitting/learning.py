@@ -62,11 +62,11 @@ class CaptionLearner(Learner):
         return optimization(self, self.optimizer, self.schedule)
 
 
-def words_loss(likely: Tensor, wanted: Tensor) -> Tensor:
+def words_loss(log_probs: Tensor, wanted: Tensor) -> Tensor:
     """The mean cross-entropy of captions (B, L), given log-probabilities (B, L, V)."""
     present = wanted != PAD
-    log_probs = likely.gather(2, wanted[..., None]).squeeze(2) * present
-    return -(log_probs.sum(dim=1) / present.sum(dim=1)).mean()
+    answer_log_probs = log_probs.gather(2, wanted[..., None]).squeeze(2) * present
+    return -(answer_log_probs.sum(dim=1) / present.sum(dim=1)).mean()
 
 
 class EqualizedLearner(CaptionLearner):
@@ -105,11 +105,11 @@ class EqualizedLearner(CaptionLearner):
         named = self.members[tokens[:, 1:]]  # (B, L, 2)
         confusion = self._confusion(tokens, named, can_hide, hidden)
         # After the other, so that the network's penalty is that of the whole picture.
-        likely = self.network.next_word_log_probs(tokens[:, :-1], **picture)
-        by_group = self._by_group(likely)
+        log_probs = self.network.next_word_log_probs(tokens[:, :-1], **picture)
+        by_group = self._by_group(log_probs)
         unsure = named * by_group.flip(2) / (by_group + _EPSILON)
         return (
-            words_loss(likely, tokens[:, 1:])
+            words_loss(log_probs, tokens[:, 1:])
             + self.weights.confusion * confusion
             + self.weights.confident * unsure.sum() / len(tokens)
         )
@@ -126,9 +126,9 @@ class EqualizedLearner(CaptionLearner):
         apart = (by_group[..., 0] - by_group[..., 1]).abs() * named[rows].sum(dim=2)
         return apart.sum() / len(tokens)
 
-    def _by_group(self, likely: Tensor) -> Tensor:
+    def _by_group(self, log_probs: Tensor) -> Tensor:
         """(B, L, 2) the probability of each group's words."""
-        return likely.float().exp() @ self.members
+        return log_probs.float().exp() @ self.members
 
 
 class EachEpoch(pl.Callback):

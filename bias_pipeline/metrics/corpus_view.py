@@ -158,7 +158,7 @@ class CorpusView:
         """(C, K) groups that each caption names."""
         return attribute_mentions(self.corpus.side(side), self.attribute, self.groups, self.words)
 
-    def unsaid(self, side: str) -> str:
+    def too_few_named(self, side: str) -> str:
         """Why too few captions of a side name a group to measure this; empty if enough do.
 
         At least 1 % of the captions of labelled images must name one group, and at least ten (a

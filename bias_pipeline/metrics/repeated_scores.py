@@ -70,7 +70,7 @@ def with_label_noise(
     level = getattr(metric, "stats", Bootstrap()).level
     wrong = noise.wrong(corpus.groupings[noise.attribute].names)
     moves: dict[str, Part] = {
-        PartName(NOISE, direction="" if name == SCORE else name): _moved(
+        PartName(NOISE, direction="" if name == SCORE else name): _movement(
             part, np.array([line.get(name, math.nan) for line in drawn]), level
         )
         for name, part in score.parts.items()
@@ -111,7 +111,7 @@ def _amount(part: Part) -> str:
     return f"{mean} [{low}, {high}]"
 
 
-def _moved(part: Part, values: Float64Array, level: float) -> Part:
+def _movement(part: Part, values: Float64Array, level: float) -> Part:
     """How far a headline moves, from its values in all draws, NaN where there is none."""
     moves = values[~np.isnan(values)] - part.estimate.value
     moves[np.abs(moves) < _ROUNDING] = 0.0

@@ -237,11 +237,11 @@ class Captioner:
         import torch
 
         return {
-            name: self._placed(torch.cat([photo.inputs[name] for photo in photos]))
+            name: self._on_device(torch.cat([photo.inputs[name] for photo in photos]))
             for name in photos[0].inputs
         }
 
-    def _placed(self, tensor: torch.Tensor) -> torch.Tensor:
+    def _on_device(self, tensor: torch.Tensor) -> torch.Tensor:
         """A batch's input where and as the network computes."""
         kind = self._network.dtype if tensor.is_floating_point() else None
         return tensor.to(self._device, kind)

@@ -137,7 +137,7 @@ class Likelihoods:
         return sum(place < same for place in self._scored(row))
 
     def _causal(self, rows: Sequence[Tokens], words: Sequence[int]) -> Float32Array:
-        known = Beginnings(rows)
+        known = PrefixTree(rows)
         hidden = self._hidden(known)
         normalisers = self._normalisers(hidden)
         end = self._tokenizer.eos_token_id
@@ -150,7 +150,7 @@ class Likelihoods:
             [_numbers(line[:-1], line[-1], word) for line, word in zip(each, words, strict=True)]
         )
 
-    def _hidden(self, known: Beginnings) -> torch.Tensor:
+    def _hidden(self, known: PrefixTree) -> torch.Tensor:
         """(U, D) the last vector of each distinct prefix."""
         import torch
 
@@ -161,7 +161,7 @@ class Likelihoods:
                 states[torch.from_numpy(nodes).to(self._device)] = self._vectors(known, nodes)
         return states
 
-    def _vectors(self, known: Beginnings, nodes: IntArray) -> torch.Tensor:
+    def _vectors(self, known: PrefixTree, nodes: IntArray) -> torch.Tensor:
         """(V, D) the last vectors of prefixes, shorter before longer.
 
         Each attends only to its own prefixes, so one pass computes all.
@@ -202,7 +202,7 @@ class Likelihoods:
         tokens = [
             token % self._network.get_output_embeddings().weight.shape[0] for token in range(9)
         ]
-        known = Beginnings([tuple(tokens[:4]), (*tokens[:2], *tokens[5:9])])
+        known = PrefixTree([tuple(tokens[:4]), (*tokens[:2], *tokens[5:9])])
         whole = np.arange(len(known.tokens))
         try:
             with torch.inference_mode():
@@ -262,7 +262,7 @@ class Likelihoods:
         return np.stack(results)
 
 
-class Beginnings:
+class PrefixTree:
     """The distinct prefixes of rows of tokens.
 
     Args:
@@ -275,7 +275,7 @@ class Beginnings:
         depths: (U,) how many tokens come before that token.
 
     Example:
-        >>> known = Beginnings([(7, 8, 9), (7, 8, 5)])
+        >>> known = PrefixTree([(7, 8, 9), (7, 8, 5)])
         >>> known.which.tolist(), known.parents.tolist()
         ([0, 1, 2, 0, 1, 3], [-1, 0, 1, 1])
     """

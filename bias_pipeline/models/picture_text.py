@@ -274,9 +274,9 @@ class PictureText:
         import torch
 
         with torch.inference_mode():
-            return list(self.likely(requests).cpu().numpy())
+            return list(self.answer_log_probs(requests).cpu().numpy())
 
-    def likely(self, requests: Sequence[Request]) -> torch.Tensor:
+    def answer_log_probs(self, requests: Sequence[Request]) -> torch.Tensor:
         """(B, K) float32 log-probabilities of each continuation, with gradients.
 
         Args:
@@ -287,11 +287,14 @@ class PictureText:
         forms: dict[tuple[object, ...], list[int]] = {}
         for place, request in enumerate(requests):
             forms.setdefault(request.form, []).append(place)
-        parts = [self._likely([requests[place] for place in places]) for places in forms.values()]
+        parts = [
+            self._answer_log_probs([requests[place] for place in places])
+            for places in forms.values()
+        ]
         order = np.argsort([place for places in forms.values() for place in places])
         return torch.cat(parts)[torch.from_numpy(order)]
 
-    def _likely(self, requests: Sequence[Request]) -> torch.Tensor:
+    def _answer_log_probs(self, requests: Sequence[Request]) -> torch.Tensor:
         """(B, K) of questions of one form."""
         import torch
 
@@ -314,8 +317,8 @@ class PictureText:
             name: tensor.to(self.network.dtype) if tensor.is_floating_point() else tensor
             for name, tensor in inputs.items()
         }
-        likely: torch.Tensor = self.network(**arguments).logits.float().log_softmax(dim=-1)
-        return likely
+        log_probs: torch.Tensor = self.network(**arguments).logits.float().log_softmax(dim=-1)
+        return log_probs
 
     def _answer_log_prob(
         self, inputs: dict[str, torch.Tensor], tokens: torch.Tensor

@@ -207,7 +207,9 @@ class SwinBlock(nn.Module):
         filled = _filled(grid, window)
         if not shift:
             return self.attn(filled, window, None)[:, :height, :width]
-        apart = torch.from_numpy(_apart(*filled.shape[1:3], window, shift)).to(grid.device)
+        apart = torch.from_numpy(_separate_regions(*filled.shape[1:3], window, shift)).to(
+            grid.device
+        )
         rolled = self.attn(filled.roll((-shift, -shift), (1, 2)), window, apart)
         return rolled.roll((shift, shift), (1, 2))[:, :height, :width]
 
@@ -303,7 +305,7 @@ def _relative_places(window: int, largest: int) -> IntArray:
 
 
 @lru_cache(maxsize=64)
-def _apart(height: int, width: int, window: int, shift: int) -> BoolArray:
+def _separate_regions(height: int, width: int, window: int, shift: int) -> BoolArray:
     """(windows, N, N) patches that are neighbours only because the grid was rolled (figure 4)."""
     rows, columns = (_strips(length, window, shift) for length in (height, width))
     strip = rows[:, None] * 3 + columns

@@ -70,7 +70,7 @@ from bias_pipeline.sweeps.job import (
     sweep_bar,
 )
 from bias_pipeline.sweeps.outcomes import SweepOutcome, conclude
-from bias_pipeline.sweeps.worker_processes import check_devices, helped
+from bias_pipeline.sweeps.worker_processes import check_devices, worker_pool
 
 if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
@@ -114,7 +114,7 @@ def run(words: Sequence[str], *, skips: Collection[int] = ()) -> SweepOutcome:
     progress = showing(sweep_bar(folder, overrides, config.seeds)) if multirun else nullcontext()
     more = multirun and launcher == slurm.HERE and sweep.processes != 1
     swept = ComposedCells(jobs_of(overrides), sweep.options) if more else None
-    helpers = helped(swept, sweep.processes, folder, sweep.devices) if swept else nullcontext()
+    helpers = worker_pool(swept, sweep.processes, folder, sweep.devices) if swept else nullcontext()
     results: Sequence[Result | None] = ()
     with progress, helpers, slurm.waiting(launcher, folder):
         results = _run_jobs(sweep, multirun)
@@ -149,7 +149,7 @@ def run_cells(cells: Sequence[CellConfig], *, tables_by: str = "") -> SweepOutco
     folders = [folder / str(number) for number in range(len(cells))]
     where = {"launcher": slurm.HERE, "id": slurm.own_job()}
     results = []
-    with showing(SweepBar(folder, expected)), helped(cells, processes, folder):
+    with showing(SweepBar(folder, expected)), worker_pool(cells, processes, folder):
         for number, cell in enumerate(cells):
             make_folder(folders[number])
             get = partial(cells.__getitem__, number)

@@ -43,7 +43,7 @@ LAST_WORD_S = 5.0  # time for a helper to end once all cells are done
 
 
 @contextmanager
-def helped(
+def worker_pool(
     cells: Sequence[CellConfig],
     processes: int | str,
     folder: Path,
@@ -73,7 +73,7 @@ def helped(
 
 
 class _Helpers:
-    """The helpers of a sweep; see :func:`helped`."""
+    """The helpers of a sweep; see :func:`worker_pool`."""
 
     def __init__(
         self,

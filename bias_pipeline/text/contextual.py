@@ -24,19 +24,19 @@ from bias_pipeline.text.transform import TextTransform, is_special
 from bias_pipeline.text.vectors import GLOVE_NAME, WordVectors, digests, word_vectors
 
 
-class Near(NamedTuple):
+class Neighbour(NamedTuple):
     """A word and how far it is."""
 
     word: str  # the nearest word
     distance: float  # cosine distance, in [0, 2]
 
 
-NOWHERE = Near("", float("nan"))
+NOWHERE = Neighbour("", float("nan"))
 
 
 def nearest_words(
     source: str, words: Sequence[str], known: Sequence[str], cache: ArrayCache | None = None
-) -> Mapping[str, Near]:
+) -> Mapping[str, Neighbour]:
     """The nearest known word of each given word, if both have vectors.
 
     Args:
@@ -52,7 +52,7 @@ def nearest_words(
         table = _table(word_vectors(source, {*words, *known}), words, known)
         if cache is not None:
             cache.put(key, table)
-    return {words[int(a)]: Near(known[int(k)], float(distance)) for a, k, distance in table}
+    return {words[int(a)]: Neighbour(known[int(k)], float(distance)) for a, k, distance in table}
 
 
 def _key(source: str, words: Sequence[str], known: Sequence[str]) -> str:
@@ -248,13 +248,13 @@ class ContextualAlignment(ConstantAlignment):
         return float(np.nextafter(far, math.inf))
 
     def _substitution(
-        self, side: str, word: str, near: Near, count: int, delta: float
+        self, side: str, word: str, near: Neighbour, count: int, delta: float
     ) -> Substitution:
         close = near.distance < delta  # NaN is not
         replacement = near.word if close else " ".join(self.replacement)
         return Substitution(side, word, replacement, near.distance, count, close)
 
-    def _nearest(self, corpus: Corpus, unknown: Sequence[str]) -> Mapping[str, Near]:
+    def _nearest(self, corpus: Corpus, unknown: Sequence[str]) -> Mapping[str, Neighbour]:
         """Unknown word to the nearest known one, where both have vectors."""
         known = [*filter(is_word, self.known_words(corpus))]
         try:

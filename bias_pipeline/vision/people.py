@@ -154,8 +154,8 @@ def box_mask(region: Region, height: int, width: int) -> BoolArray:
     rows, columns = region.size
     left, top, wide, high = region.box
     mask = np.zeros((height, width), bool, order="F")
-    first_row, last_row = _ends(top, high, height / rows)
-    first_column, last_column = _ends(left, wide, width / columns)
+    first_row, last_row = _pixel_range(top, high, height / rows)
+    first_column, last_column = _pixel_range(left, wide, width / columns)
     mask[first_row:last_row, first_column:last_column] = True
     return mask
 
@@ -193,7 +193,7 @@ def grown(mask: BoolArray, pixels: int) -> BoolArray:
     return wider
 
 
-def _ends(start: float, length: float, scale: float) -> tuple[int, int]:
+def _pixel_range(start: float, length: float, scale: float) -> tuple[int, int]:
     """First pixel and the one after the last; slicing cuts what is outside."""
     first = int(np.floor(start * scale))
     return max(first, 0), max(int(np.ceil((start + length) * scale)), 0)

@@ -34,7 +34,7 @@ class Given(AnsweringEncoder):
 
     scale: float = 1.0
 
-    def likely(self, data: LabelledCaptions) -> Float64Array:
+    def answer_log_probs(self, data: LabelledCaptions) -> Float64Array:
         return LIKELY + np.log(self.scale)
 
 

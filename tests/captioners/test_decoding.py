@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bias_pipeline.captioners.decoding import END, written
+from bias_pipeline.captioners.decoding import END, beam_search
 from tests.captioners import test_grit, test_sat
 from tests.captioners.test_sat import LENGTHS, TOKENS, Plain, regions
 
@@ -64,16 +64,16 @@ def test_it_writes_as_it_learns(name):
 @pytest.mark.parametrize("beams", [1, 3])
 def test_who_stands_beside_a_picture_plays_no_part(name, beams):
     item, picture = writer(name)
-    both = written(item, picture, beams=beams, longest=6)
+    both = beam_search(item, picture, beams=beams, longest=6)
     for row, wanted in enumerate(both):
         alone = {key: value[row : row + 1] for key, value in picture.items()}
-        assert written(item, alone, beams=beams, longest=6) == [wanted]
+        assert beam_search(item, alone, beams=beams, longest=6) == [wanted]
 
 
 @pytest.mark.parametrize("name", ["paper", "grit"])
 def test_with_every_beam_it_finds_the_likeliest_caption_of_all(name):
     item, picture = writer(name)
-    captions = written(item, picture, beams=8**3, longest=3)
+    captions = beam_search(item, picture, beams=8**3, longest=3)
     for row in range(2):
         alone = {key: value[row : row + 1] for key, value in picture.items()}
         assert captions[row] == likeliest(item, alone, longest=3)
@@ -128,21 +128,21 @@ GARDEN = table((2, {4: 0.6, 5: 0.4}), (4, {6: 0.5, 5: 0.5}), (5, {END: 0.9}), (6
 
 
 def test_one_beam_takes_the_likeliest_word_each_time():
-    assert written(GARDEN, ONE, beams=1, longest=9)[0][0] == 4
+    assert beam_search(GARDEN, ONE, beams=1, longest=9)[0][0] == 4
 
 
 def test_more_beams_find_a_caption_that_begins_less_likely():
-    assert written(GARDEN, ONE, beams=2, longest=9) == [[5]]
+    assert beam_search(GARDEN, ONE, beams=2, longest=9) == [[5]]
 
 
 def test_a_caption_without_an_end_is_cut_off():
-    assert written(table((2, {4: 0.9}), (4, {4: 0.9})), ONE, beams=1, longest=3) == [[4, 4, 4]]
+    assert beam_search(table((2, {4: 0.9}), (4, {4: 0.9})), ONE, beams=1, longest=3) == [[4, 4, 4]]
 
 
 def test_neither_padding_nor_what_is_unknown_is_written():
     built_table = table((2, {0: 0.9, 1: 0.08, 4: 0.01}), (4, {END: 0.9}))
-    assert written(built_table, ONE, beams=2, longest=3) == [[4]]
+    assert beam_search(built_table, ONE, beams=2, longest=3) == [[4]]
 
 
 def test_an_empty_caption_may_be_the_likeliest():
-    assert written(table((2, {END: 0.9})), ONE, beams=2, longest=3) == [[]]
+    assert beam_search(table((2, {END: 0.9})), ONE, beams=2, longest=3) == [[]]

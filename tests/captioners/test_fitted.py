@@ -140,7 +140,7 @@ def test_it_judges_as_its_network_answers(template, folder, photos):
         ("male", "female"),
         pictures=pictures,
     )
-    likely = Judge(prompt, str(folder), batch_size=2).likely(data)
+    likely = Judge(prompt, str(folder), batch_size=2).answer_log_probs(data)
     content = Fitted.read(located(folder))
     net = content.encoder.network(None, content.vocabulary, [[4, 5], [6]])
     judge = FittedJudge(located(folder), CPU)

@@ -54,7 +54,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def test_it_is_asked_by_the_prompt(model, data, read):
-    assert Judge(PROMPT, model, side=32).likely(data).shape == (3, 2)
+    assert Judge(PROMPT, model, side=32).answer_log_probs(data).shape == (3, 2)
     assert sorted(read) == [
         ("a dog on the beach therefore the gender is", ("young male", "female")),
         ("a person rides a horse therefore the gender is", ("young male", "female")),
@@ -64,24 +64,24 @@ def test_it_is_asked_by_the_prompt(model, data, read):
 
 def test_what_stands_behind_the_answer_counts(model, data, read):
     cloze = Prompt("gender", template="the gender is {answer} with {caption}")
-    Judge(cloze, model, side=32).likely(data)
+    Judge(cloze, model, side=32).answer_log_probs(data)
     follows = ("male with a dog on the beach", "female with a dog on the beach")
     assert ("the gender is", follows) in read
 
 
 def test_a_question_is_asked_once(model, data, read, tmp_path):
     judge = Judge(PROMPT, model, side=32, cache=str(tmp_path))
-    first = judge.likely(data)
-    assert np.array_equal(replace(judge, batch_size=1).likely(data), first)
+    first = judge.answer_log_probs(data)
+    assert np.array_equal(replace(judge, batch_size=1).answer_log_probs(data), first)
     assert len(read) == 3
 
 
 def test_another_picture_is_another_question(model, data, read, tmp_path):
     judge = Judge(PROMPT, model, side=32, cache=str(tmp_path))
-    judge.likely(data)
+    judge.answer_log_probs(data)
     assert data.pictures is not None
     masked = replace(data, pictures=data.pictures.edited(Blank()))
-    judge.likely(masked)
+    judge.answer_log_probs(masked)
     assert len(read) == 6
     assert judge.digest(masked) != judge.digest(data)
 
@@ -95,7 +95,7 @@ def test_a_model_is_its_files(model, tmp_path):
 
 def test_without_pictures_nothing_is_asked(model, data):
     with pytest.raises(NotApplicableError, match="needs pictures"):
-        Judge(PROMPT, model).likely(replace(data, pictures=None))
+        Judge(PROMPT, model).answer_log_probs(replace(data, pictures=None))
 
 
 def test_absent_weights_are_told_before_any_work():

@@ -69,7 +69,7 @@ class Plain:
         self.net, self.visual = net, regions  # seen: (R, D)
         mean = regions.mean(dim=0)
         self.h, self.c = net.first_hidden(mean), net.first_cell(mean)
-        if net.design.bent_start:
+        if net.design.tanh_start:
             self.h, self.c = torch.tanh(self.h), torch.tanh(self.c)
         self.total = torch.zeros(len(regions))
         self.z = mean

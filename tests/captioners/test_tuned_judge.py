@@ -51,7 +51,7 @@ def test_it_begins_as_the_model_is(kind, data, tmp_path):
     folder = write(tmp_path, kind)
     with torch.no_grad():
         result = built(folder, data).eval()(rows=torch.from_numpy(ALL))
-    as_it_is = Judge(PROMPT, str(folder), side=32).likely(data)
+    as_it_is = Judge(PROMPT, str(folder), side=32).answer_log_probs(data)
     np.testing.assert_allclose(result.numpy(), as_it_is, atol=1e-5)
 
 

@@ -124,9 +124,9 @@ def test_ten_captions_are_enough(retained, absent):
     assert math.isnan(value) is absent
 
 
-def unsaid(texts: list[str]) -> str:
+def too_few_named(texts: list[str]) -> str:
     records = [Record(str(i), text, (), {"gender": "mf"[i % 2]}) for i, text in enumerate(texts)]
-    return CorpusView(make_corpus(records), GENDER, None).unsaid("model")
+    return CorpusView(make_corpus(records), GENDER, None).too_few_named("model")
 
 
 @pytest.mark.parametrize(
@@ -134,11 +134,11 @@ def unsaid(texts: list[str]) -> str:
     [(29, 3000, False), (30, 3000, True), (0, 15, False), (1, 15, True), (2, 15, True)],
 )
 def test_it_takes_one_in_a_hundred_of_many_captions_and_a_tenth_of_few(n_named, n, named):
-    assert (unsaid(["a man"] * n_named + ["a person"] * (n - n_named)) == "") is named
+    assert (too_few_named(["a man"] * n_named + ["a person"] * (n - n_named)) == "") is named
 
 
 def test_captions_that_name_everybody_name_nobody_alone():
-    assert "in 0 of 200 captions" in unsaid(["a man and a woman"] * 200)
+    assert "in 0 of 200 captions" in too_few_named(["a man and a woman"] * 200)
 
 
 def test_the_ratio_of_the_labels_is_there_however_silent_the_captions_are():

@@ -12,7 +12,7 @@ import torch
 import transformers
 
 from bias_pipeline.errors import DataError
-from bias_pipeline.models.likelihoods import COLUMNS, Beginnings, Kind, Likelihoods, pooled
+from bias_pipeline.models.likelihoods import COLUMNS, Kind, Likelihoods, PrefixTree, pooled
 from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.models.sentences import KINDS
 from tests.tiny_models import SPECIAL, WORDS, write_causal, write_masked, write_words
@@ -236,7 +236,7 @@ def test_the_last_word_may_have_several_tokens(tmp_path):
 
 
 def test_all_beginnings_are_in_some_part_after_their_own():
-    known = Beginnings([(1, 2, 3), (1, 2, 4), (5,), (1, 6)])
+    known = PrefixTree([(1, 2, 3), (1, 2, 4), (5,), (1, 6)])
     for most in (0, 2, 4, 100):
         parts = list(known.parts(most))
         assert set(np.concatenate(parts).tolist()) == set(range(len(known.tokens)))
@@ -249,7 +249,7 @@ def test_all_beginnings_are_in_some_part_after_their_own():
 
 
 def test_a_beginning_sees_what_it_begins_with_and_nothing_else():
-    known = Beginnings([(1, 2, 3), (1, 9)])
+    known = PrefixTree([(1, 2, 3), (1, 9)])
     ancestry = known.ancestry(np.arange(4))
     assert [np.flatnonzero(row).tolist() for row in ancestry] == [[0], [0, 1], [0, 1, 2], [0, 3]]
 

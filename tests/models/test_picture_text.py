@@ -46,7 +46,7 @@ def model(folder: Path, kind: str) -> PictureText:
     return PictureText(pretrained, torch.device("cpu"), SIDE)
 
 
-def likely(model: PictureText, *questions: Question) -> np.ndarray[Any, Any]:
+def answer_log_probs(model: PictureText, *questions: Question) -> np.ndarray[Any, Any]:
     return np.array(model.describe([model.read(one) for one in questions]))
 
 
@@ -55,17 +55,19 @@ def test_answers_are_as_likely_alone_as_among_others(kind, folder, pictures):
     built_model = model(folder, kind)
     texts = (BEFORE, "the gender is", "a small red dog on the beach therefore the gender is")
     questions = [Question(pictures, row, text, GROUPS) for row in range(3) for text in texts]
-    alone = np.concatenate([likely(built_model, one) for one in questions])
-    assert likely(built_model, *questions) == pytest.approx(alone, abs=1e-4)
+    alone = np.concatenate([answer_log_probs(built_model, one) for one in questions])
+    assert answer_log_probs(built_model, *questions) == pytest.approx(alone, abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", GOING_ON)
 def test_two_words_are_as_likely_as_one_after_the_other(kind, folder, pictures):
     built_model = model(folder, kind)
-    both = likely(built_model, Question(pictures, 0, BEFORE, ("young male", "old female")))
-    first = likely(built_model, Question(pictures, 0, BEFORE, ("young", "old")))
+    both = answer_log_probs(
+        built_model, Question(pictures, 0, BEFORE, ("young male", "old female"))
+    )
+    first = answer_log_probs(built_model, Question(pictures, 0, BEFORE, ("young", "old")))
     then = [
-        likely(built_model, Question(pictures, 0, f"{BEFORE} {word}", (next_word,)))[0, 0]
+        answer_log_probs(built_model, Question(pictures, 0, f"{BEFORE} {word}", (next_word,)))[0, 0]
         for word, next_word in (("young", "male"), ("old", "female"))
     ]
     assert both[0] == pytest.approx(first[0] + then, abs=1e-4)
@@ -91,7 +93,7 @@ def test_an_answer_is_as_likely_as_the_model_is_to_write_it(kind, folder, pictur
     )
     words = written.logits[-1][0].float().log_softmax(0)
     expected = [float(words[tokenizer.convert_tokens_to_ids(group)]) for group in GROUPS]
-    result = likely(built_model, Question(pictures, 0, BEFORE, GROUPS))[0]
+    result = answer_log_probs(built_model, Question(pictures, 0, BEFORE, GROUPS))[0]
     assert result == pytest.approx(expected, abs=1e-4)
 
 
@@ -99,7 +101,8 @@ def test_an_answer_is_as_likely_as_the_model_is_to_write_it(kind, folder, pictur
 def test_the_picture_is_looked_at(kind, folder, pictures):
     blank = pictures.edited(Blank())
     recorded, unseen = (
-        likely(model(folder, kind), Question(item, 0, BEFORE, GROUPS)) for item in (pictures, blank)
+        answer_log_probs(model(folder, kind), Question(item, 0, BEFORE, GROUPS))
+        for item in (pictures, blank)
     )
     assert np.abs(recorded - unseen).max() > 1e-4
 
@@ -168,7 +171,7 @@ def test_it_computes_in_the_precision_that_is_asked_for(folder, pictures):
     pretrained = find_pretrained(str(folder / "llava"), KINDS)
     half = PictureText(pretrained, torch.device("cpu"), SIDE, "bfloat16")
     assert half.network.dtype == torch.bfloat16
-    assert np.isfinite(likely(half, Question(pictures, 0, BEFORE, GROUPS))).all()
+    assert np.isfinite(answer_log_probs(half, Question(pictures, 0, BEFORE, GROUPS))).all()
 
 
 def test_a_question_has_a_form(folder, pictures):

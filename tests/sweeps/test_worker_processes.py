@@ -41,9 +41,9 @@ def test_a_helper_leaves_the_word_that_the_sweep_would_which_leaves_it_as_it_is(
     sweep = prepared(tmp_path / "alone")
     launch._run_jobs(sweep, multirun=True)
     (folder,) = (tmp_path / "alone" / ".hydra_jobs").iterdir()
-    helped = prepared(tmp_path / "helped")
-    jobs = Path(helped.config.hydra.sweep.dir)
-    take(helped, jobs)
+    pooled = prepared(tmp_path / "helped")
+    jobs = Path(pooled.config.hydra.sweep.dir)
+    take(pooled, jobs)
     words = [
         {n: [one[key] for key in ("run_id", "status", "exit_code")] for n, one in left.items()}
         for left in (outcomes(folder), outcomes(jobs))
@@ -51,18 +51,18 @@ def test_a_helper_leaves_the_word_that_the_sweep_would_which_leaves_it_as_it_is(
     assert len(words[0]) == 3
     assert words[0] == words[1]
     before = {path: path.stat().st_mtime_ns for path in jobs.glob(f"*/{OUTCOME}")}
-    launch._run_jobs(helped, multirun=True)
+    launch._run_jobs(pooled, multirun=True)
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
 def test_a_helper_writes_values_as_the_sweep_does(tmp_path):
     """Else a table of both would have a column in which False and false differ."""
     words = ("text.keep_unknown=false", "stats.level=0.950")
-    alone, helped = (prepared(tmp_path / name, *words) for name in ("alone", "helped"))
+    alone, pooled = (prepared(tmp_path / name, *words) for name in ("alone", "helped"))
     launch._run_jobs(alone, multirun=True)
     (folder,) = (tmp_path / "alone" / ".hydra_jobs").iterdir()
-    jobs = Path(helped.config.hydra.sweep.dir)
-    take(helped, jobs)
+    jobs = Path(pooled.config.hydra.sweep.dir)
+    take(pooled, jobs)
     mine, theirs = (outcomes(one)["0"]["overrides"] for one in (jobs, folder))
     assert mine[-2:] == theirs[-2:] == ["text.keep_unknown=False", "stats.level=0.95"]
 
@@ -103,7 +103,7 @@ def begun(tmp_path, monkeypatch) -> Path:
 
 def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(tmp_path, begun):
     sweep = prepared(tmp_path, "processes=2")
-    with worker_processes.helped(cells_of(sweep), 2, begun):
+    with worker_processes.worker_pool(cells_of(sweep), 2, begun):
         wait_for_outcomes(begun, 3)
     assert sorted(outcomes(begun)) == ["0", "1", "2"]
 
@@ -116,7 +116,7 @@ def devices_of(outputs: Path) -> set[str]:
 
 def test_a_helper_sees_its_own_device_alone(tmp_path):
     sweep, jobs = prepared(tmp_path, "devices=[a,b]"), tmp_path / "jobs"
-    with worker_processes.helped(cells_of(sweep), 2, jobs, sweep.devices):
+    with worker_processes.worker_pool(cells_of(sweep), 2, jobs, sweep.devices):
         wait_for_outcomes(jobs, 3)
     assert devices_of(tmp_path) == {"b"}
 
@@ -135,7 +135,7 @@ def test_a_helper_has_processes_of_its_own(tmp_path):
     words = ["captioner=terse,faithful", "metric=lic", *SWEEP[2:], *attackers]
     sweep = launch.parse_sweep([*words, f"paths.outputs={tmp_path}", "devices=[a,b]"])
     jobs = tmp_path / "jobs"
-    with worker_processes.helped(cells_of(sweep), 2, jobs, sweep.devices):
+    with worker_processes.worker_pool(cells_of(sweep), 2, jobs, sweep.devices):
         wait_for_outcomes(jobs, 2, 100)
     assert devices_of(tmp_path) == {"b"}
 
@@ -152,7 +152,7 @@ def test_no_helper_outlives_a_sweep_that_is_stopped(tmp_path, begun, monkeypatch
     sweep = prepared(tmp_path, "processes=2")
 
     def stopped() -> None:
-        with worker_processes.helped(cells_of(sweep), 2, begun):
+        with worker_processes.worker_pool(cells_of(sweep), 2, begun):
             while not started:
                 worker_processes.time.sleep(0.05)
             raise KeyboardInterrupt

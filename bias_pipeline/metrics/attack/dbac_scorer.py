@@ -65,7 +65,11 @@ class DirectionScorer:
         )
         estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
         estimates |= self._descriptive()
-        notes = [*self._driver(estimates), *self._compare_groups(estimates), *self._noisy_pairs()]
+        notes = [
+            *self._main_cause(estimates),
+            *self._compare_groups(estimates),
+            *self._noisy_pairs(),
+        ]
         parts: dict[str, Part] = {n: self._part(n, estimate) for n, estimate in estimates.items()}
         return Score(
             parts=parts,
@@ -228,7 +232,7 @@ class DirectionScorer:
             for name, value in values.items()
         }
 
-    def _driver(self, estimates: Mapping[PartName, Estimate]) -> list[str]:
+    def _main_cause(self, estimates: Mapping[PartName, Estimate]) -> list[str]:
         of = self.direction.part
         attackers, priors = (estimates[of(part)].value for part in ("none", "priors"))
         if attackers == priors == 0:  # for example if people are scored as the captioner
@@ -248,7 +252,7 @@ class DirectionScorer:
         ]
         return sorted((p for p in pairs if p[2].ci_low > 0), key=lambda p: -p[2].value)
 
-    def _holders(self, g: int, o: int) -> IntArray:
+    def _images_of_pair(self, g: int, o: int) -> IntArray:
         """Corpus rows of images of a pair: labelled with the group, captioned with the task."""
         group, task = (g, o) if self.to_task else (o, g)
         has_task = self._source[:, task] > 0
@@ -262,7 +266,7 @@ class DirectionScorer:
     def _examples(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:
         """Up to three captions for each of the ten most amplified pairs."""
         for g, o, estimate in self._amplified(estimates)[:10]:
-            for row in self._holders(g, o)[:3]:
+            for row in self._images_of_pair(g, o)[:3]:
                 record = self.corpus[int(row)]
                 yield {
                     **self._pair_columns(g, o, estimate),
@@ -278,7 +282,7 @@ class DirectionScorer:
         below 1 the image should be drawn less often when the captioner is trained again.
         """
         for g, o, estimate in self._amplified(estimates):
-            holders = self._holders(g, o)
+            holders = self._images_of_pair(g, o)
             if not len(holders):
                 continue  # no image contains the pair, so there is none to draw
             group, task = (g, o) if self.to_task else (o, g)

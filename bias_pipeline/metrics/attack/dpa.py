@@ -262,7 +262,7 @@ class DPA(Metric):
         place = np.full(len(view.groups), -1)
         place[groups] = np.arange(len(groups))
         rows = rows[(place[view.codes[rows]] >= 0) & (place[named[rows]] >= 0)]
-        lacking = view.unsaid("model")
+        lacking = view.too_few_named("model")
         if not lacking and len(groups) < 2:
             lacking = (
                 f"two groups need {SMALLEST_GROUP} images or more whose captions name them alone"

@@ -178,13 +178,13 @@ class CountingMetric(Metric):
         tally = self.tally(view)
         estimates = _estimates(tally, corpus.keys, self.stats)
 
-        rests_on = _Resting(view)
+        rests_on = _ImagesBehind(view)
         scope = self.scope(corpus)
         about = {name: tally.parts.get(name, tally.about) for name in estimates}
         absent = {
             name: why
             for name, about_part in about.items()
-            if self.rests_on_names(name) and (why := rests_on.unsaid(about_part.side))
+            if self.rests_on_names(name) and (why := rests_on.too_few_named(about_part.side))
         }
         parts: dict[str, Part] = {}
         for name, about_part in about.items():
@@ -278,7 +278,7 @@ def least_share(min_support: float, n_images: int) -> float:
     return min_support if min_support < 1 else min_support / max(n_images, 1)
 
 
-class _Resting:
+class _ImagesBehind:
     """Size and neutral rate of the images of numbers, computed once for each set of images.
 
     Hundreds of numbers share a few sets, which are recognised by identity: to compare a million
@@ -291,7 +291,7 @@ class _Resting:
             int, tuple[BoolArray, int]
         ] = {}  # with the mask, so that its id is not reused
         self._rates: dict[tuple[int, str], float] = {}
-        self.unsaid = cache(view.unsaid)
+        self.too_few_named = cache(view.too_few_named)
 
     def n_images(self, images: BoolArray) -> int:
         """How many of (N,) flags are set."""

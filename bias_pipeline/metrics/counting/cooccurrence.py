@@ -253,9 +253,9 @@ class Cooccurrence(TaskMetric):
         least = least_share(self.min_support, n_images)
         supported = np.flatnonzero(np.sum(named, axis=0) / (len(named) * n_images) >= least)
         if not len(supported):
-            unsaid = view.unsaid("model") if self.rests_on_names(SCORE) else ""
+            too_few_named = view.too_few_named("model") if self.rests_on_names(SCORE) else ""
             raise NotApplicableError(
-                unsaid
+                too_few_named
                 or f"no object is named with one group in {100 * least:.2g} % of {part.side} "
                 "captions; lower metric.min_support"
             )

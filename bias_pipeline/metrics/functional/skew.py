@@ -192,7 +192,7 @@ def fair_ranker(sizes: IntArray, k: int, level: float = 0.95) -> FairRanker:
     if not 1 <= k <= total:
         raise ValueError(f"k {k} is not from 1 to {total}")
     expected = expected_entropy(sizes, k)
-    low, high = tail_ends(*_law(tuple(sizes.tolist()), k), level)
+    low, high = tail_ends(*_entropy_distribution(tuple(sizes.tolist()), k), level)
     return FairRanker(expected, min(low, expected), max(high, expected))
 
 
@@ -211,12 +211,12 @@ def expected_entropy(sizes: IntArray, k: int) -> float:
 
     counts = np.arange(k + 1)
     terms = -plogp(counts / k) / math.log(len(sizes))
-    laws = [stats.hypergeom(int(sizes.sum()), int(size), k).pmf(counts) for size in sizes]
-    return min(float(sum(law @ terms for law in laws)), 1.0)
+    distributions = [stats.hypergeom(int(sizes.sum()), int(size), k).pmf(counts) for size in sizes]
+    return min(float(sum(distribution @ terms for distribution in distributions)), 1.0)
 
 
 @lru_cache(maxsize=64)
-def _law(sizes: tuple[int, ...], k: int) -> tuple[Float64Array, Float64Array]:
+def _entropy_distribution(sizes: tuple[int, ...], k: int) -> tuple[Float64Array, Float64Array]:
     """(W,) entropies of ways to fill the top, and their probabilities."""
     counts, chances = ways_of(np.array(sizes), k)
     values = normalised_entropy(counts.astype(np.float64))
@@ -275,18 +275,20 @@ def fair_extreme(
         1.0
     """
     present = np.flatnonzero(target > 0).tolist()
-    laws = _binomials(sizes[present], k)
+    distributions = _binomials(sizes[present], k)
     values = [
         skews(_alone(k, len(target), group), target, k, floor, log)[:, group] for group in present
     ]
     sign = 1.0 if largest else -1.0
-    support = [law > 0 for law in laws]
+    support = [distribution > 0 for distribution in distributions]
     steps = np.unique(sign * np.concatenate([v[s] for v, s in zip(values, support, strict=True)]))
-    whole = _meeting(laws, k)
-    pairs = list(zip(values, laws, strict=True))
+    whole = _p_of_sum(distributions, k)
+    pairs = list(zip(values, distributions, strict=True))
 
     def at_most(limit: float) -> float:
-        return _meeting([np.where(sign * skew <= limit, law, 0.0) for skew, law in pairs], k)
+        return _p_of_sum(
+            [np.where(sign * skew <= limit, distribution, 0.0) for skew, distribution in pairs], k
+        )
 
     reached = np.array([at_most(limit) for limit in steps.tolist()])
     chances = np.diff(reached / whole, prepend=0.0)
@@ -309,8 +311,8 @@ def fair_bias(sizes: IntArray, k: int, level: float) -> FairRanker:
 
     counts = np.arange(k + 1)
     chances = stats.hypergeom(int(sizes.sum()), int(sizes[0]), k).pmf(counts)
-    law = _summary(2 * counts / k - 1, chances, level)
-    return FairRanker(round(law.expected, 12) + 0.0, law.low, law.high)
+    distribution = _summary(2 * counts / k - 1, chances, level)
+    return FairRanker(round(distribution.expected, 12) + 0.0, distribution.low, distribution.high)
 
 
 def fair_divergence(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
@@ -365,13 +367,13 @@ def _binomials(sizes: IntArray, k: int) -> list[Float64Array]:
     from scipy import stats
 
     share = k / sizes.sum()
-    laws = [stats.binom(int(size), share).pmf(np.arange(k + 1)) for size in sizes]
-    return [np.where(law > _NEVER, law, 0.0) for law in laws]
+    distributions = [stats.binom(int(size), share).pmf(np.arange(k + 1)) for size in sizes]
+    return [np.where(distribution > _NEVER, distribution, 0.0) for distribution in distributions]
 
 
-def _meeting(laws: Sequence[Float64Array], k: int) -> float:
+def _p_of_sum(distributions: Sequence[Float64Array], k: int) -> float:
     """The probability that independent counts sum to k."""
-    starts, cut = zip(*(_trimmed(law) for law in laws), strict=True)
+    starts, cut = zip(*(_trimmed(distribution) for distribution in distributions), strict=True)
     if any(not len(trimmed) for trimmed in cut):
         return 0.0
     place = k - sum(starts)
@@ -379,9 +381,11 @@ def _meeting(laws: Sequence[Float64Array], k: int) -> float:
     return float(joint[place]) if 0 <= place < len(joint) else 0.0
 
 
-def _trimmed(law: Float64Array) -> tuple[int, Float64Array]:
-    some = np.flatnonzero(law)
-    return (int(some[0]), law[some[0] : some[-1] + 1]) if len(some) else (0, law[:0])
+def _trimmed(distribution: Float64Array) -> tuple[int, Float64Array]:
+    some = np.flatnonzero(distribution)
+    return (
+        (int(some[0]), distribution[some[0] : some[-1] + 1]) if len(some) else (0, distribution[:0])
+    )
 
 
 def _summary(values: Float64Array, chances: Float64Array, level: float) -> FairRanker:

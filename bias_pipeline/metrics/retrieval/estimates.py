@@ -310,10 +310,15 @@ class Skews:
         if any(ranking.cut for ranking in ranked):
             absent = FairRanker(math.nan, math.nan, math.nan)
             return dict.fromkeys((MAX, MIN, BIAS, NDKL, KL), absent)
-        laws = [_laws(self, tuple(ranking.sizes.tolist()), ranking.k, level) for ranking in ranked]
+        distributions = [
+            _fair_rankers(self, tuple(ranking.sizes.tolist()), ranking.k, level)
+            for ranking in ranked
+        ]
         return {
-            name: FairRanker(*np.mean([law[name] for law in laws], axis=0).tolist())
-            for name in laws[0]
+            name: FairRanker(
+                *np.mean([distribution[name] for distribution in distributions], axis=0).tolist()
+            )
+            for name in distributions[0]
         }
 
 
@@ -326,7 +331,9 @@ _RANGES = {
 
 
 @lru_cache(maxsize=64)
-def _laws(how: Skews, sizes: tuple[int, ...], k: int, level: float) -> dict[PartName, FairRanker]:
+def _fair_rankers(
+    how: Skews, sizes: tuple[int, ...], k: int, level: float
+) -> dict[PartName, FairRanker]:
     of, nan = np.array(sizes), math.nan
     wanted = target_shares(of, how.target)
     ends = {
