@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from bias_pipeline.attackers.attacker import Attacker
-from bias_pipeline.attackers.recipe import Recipe, smaller
+from bias_pipeline.attackers.recipe import Recipe, with_less_memory
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import ResourceError
 from tests.attackers.test_ddp import probe
@@ -81,17 +81,17 @@ def recipe(**changed: Any) -> Recipe:
 
 def test_the_processor_comes_after_the_smallest_batches_of_a_gpu_where_it_may_be_left():
     gpu = flags(accelerator="gpu", devices=[0, 3], precision="16-mixed")
-    last = smaller(recipe(trainer=gpu, parts=32))
+    last = with_less_memory(recipe(trainer=gpu, parts=32))
     assert last is not None
     assert last.parts == 1
     chosen = {key: last.trainer[key] for key in ("accelerator", "devices", "precision")}
     assert chosen == {"accelerator": "cpu", "devices": 2, "precision": None}
-    assert smaller(recipe(trainer=gpu, parts=32, may_leave_gpu=False)) is None
+    assert with_less_memory(recipe(trainer=gpu, parts=32, may_leave_gpu=False)) is None
 
 
 def test_parts_double_up_to_single_captions():
     parts = [1]
-    while less := smaller(recipe(batch_size=6, parts=parts[-1])):
+    while less := with_less_memory(recipe(batch_size=6, parts=parts[-1])):
         parts.append(less.parts)
     assert parts == [1, 2, 4, 6]
 

@@ -211,8 +211,8 @@ def expected_entropy(sizes: IntArray, k: int) -> float:
 
     counts = np.arange(k + 1)
     terms = -plogp(counts / k) / math.log(len(sizes))
-    distributions = [stats.hypergeom(int(sizes.sum()), int(size), k).pmf(counts) for size in sizes]
-    return min(float(sum(distribution @ terms for distribution in distributions)), 1.0)
+    pmfs = [stats.hypergeom(int(sizes.sum()), int(size), k).pmf(counts) for size in sizes]
+    return min(float(sum(pmf @ terms for pmf in pmfs)), 1.0)
 
 
 @lru_cache(maxsize=64)
@@ -275,20 +275,18 @@ def fair_extreme(
         1.0
     """
     present = np.flatnonzero(target > 0).tolist()
-    distributions = _binomials(sizes[present], k)
+    pmfs = _binomials(sizes[present], k)
     values = [
         skews(_alone(k, len(target), group), target, k, floor, log)[:, group] for group in present
     ]
     sign = 1.0 if largest else -1.0
-    support = [distribution > 0 for distribution in distributions]
+    support = [pmf > 0 for pmf in pmfs]
     steps = np.unique(sign * np.concatenate([v[s] for v, s in zip(values, support, strict=True)]))
-    whole = _p_of_sum(distributions, k)
-    pairs = list(zip(values, distributions, strict=True))
+    whole = _p_of_sum(pmfs, k)
+    pairs = list(zip(values, pmfs, strict=True))
 
     def at_most(limit: float) -> float:
-        return _p_of_sum(
-            [np.where(sign * skew <= limit, distribution, 0.0) for skew, distribution in pairs], k
-        )
+        return _p_of_sum([np.where(sign * skew <= limit, pmf, 0.0) for skew, pmf in pairs], k)
 
     reached = np.array([at_most(limit) for limit in steps.tolist()])
     chances = np.diff(reached / whole, prepend=0.0)
@@ -311,8 +309,8 @@ def fair_bias(sizes: IntArray, k: int, level: float) -> FairRanker:
 
     counts = np.arange(k + 1)
     chances = stats.hypergeom(int(sizes.sum()), int(sizes[0]), k).pmf(counts)
-    distribution = _summary(2 * counts / k - 1, chances, level)
-    return FairRanker(round(distribution.expected, 12) + 0.0, distribution.low, distribution.high)
+    fair = _summary(2 * counts / k - 1, chances, level)
+    return FairRanker(round(fair.expected, 12) + 0.0, fair.low, fair.high)
 
 
 def fair_divergence(sizes: IntArray, target: Float64Array, k: int, log: Log) -> float:
@@ -367,13 +365,13 @@ def _binomials(sizes: IntArray, k: int) -> list[Float64Array]:
     from scipy import stats
 
     share = k / sizes.sum()
-    distributions = [stats.binom(int(size), share).pmf(np.arange(k + 1)) for size in sizes]
-    return [np.where(distribution > _NEVER, distribution, 0.0) for distribution in distributions]
+    pmfs = [stats.binom(int(size), share).pmf(np.arange(k + 1)) for size in sizes]
+    return [np.where(pmf > _NEVER, pmf, 0.0) for pmf in pmfs]
 
 
-def _p_of_sum(distributions: Sequence[Float64Array], k: int) -> float:
+def _p_of_sum(pmfs: Sequence[Float64Array], k: int) -> float:
     """The probability that independent counts sum to k."""
-    starts, cut = zip(*(_trimmed(distribution) for distribution in distributions), strict=True)
+    starts, cut = zip(*(_trimmed(pmf) for pmf in pmfs), strict=True)
     if any(not len(trimmed) for trimmed in cut):
         return 0.0
     place = k - sum(starts)
@@ -381,11 +379,9 @@ def _p_of_sum(distributions: Sequence[Float64Array], k: int) -> float:
     return float(joint[place]) if 0 <= place < len(joint) else 0.0
 
 
-def _trimmed(distribution: Float64Array) -> tuple[int, Float64Array]:
-    some = np.flatnonzero(distribution)
-    return (
-        (int(some[0]), distribution[some[0] : some[-1] + 1]) if len(some) else (0, distribution[:0])
-    )
+def _trimmed(pmf: Float64Array) -> tuple[int, Float64Array]:
+    some = np.flatnonzero(pmf)
+    return (int(some[0]), pmf[some[0] : some[-1] + 1]) if len(some) else (0, pmf[:0])
 
 
 def _summary(values: Float64Array, chances: Float64Array, level: float) -> FairRanker:

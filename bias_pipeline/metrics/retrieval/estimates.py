@@ -310,15 +310,13 @@ class Skews:
         if any(ranking.cut for ranking in ranked):
             absent = FairRanker(math.nan, math.nan, math.nan)
             return dict.fromkeys((MAX, MIN, BIAS, NDKL, KL), absent)
-        distributions = [
+        rankers = [
             _fair_rankers(self, tuple(ranking.sizes.tolist()), ranking.k, level)
             for ranking in ranked
         ]
         return {
-            name: FairRanker(
-                *np.mean([distribution[name] for distribution in distributions], axis=0).tolist()
-            )
-            for name in distributions[0]
+            name: FairRanker(*np.mean([ranker[name] for ranker in rankers], axis=0).tolist())
+            for name in rankers[0]
         }
 
 

@@ -12,9 +12,9 @@ from bias_pipeline.metrics.functional.skew import fair_ranker
 
 
 @pytest.fixture(autouse=True)
-def no_law_is_kept() -> None:
-    """A law that one test had drawn is not another's."""
-    fair._law.cache_clear()
+def no_distribution_is_cached() -> None:
+    """A distribution that one test had drawn is not another's."""
+    fair._entropy_distribution.cache_clear()
 
 
 def every_draw(sizes: tuple[int, ...], k: int) -> list[float]:
@@ -45,7 +45,7 @@ def test_an_interval_of_drawn_sets_is_that_of_listed_ones(monkeypatch):
     sizes = np.array([30, 40, 50])
     listed = fair_ranker(sizes, 20)
     monkeypatch.setattr(retrieval, "_ENUMERATED", 0)
-    fair._law.cache_clear()
+    fair._entropy_distribution.cache_clear()
     assert fair_ranker(sizes, 20) == pytest.approx(listed, abs=5e-3)
 
 
