@@ -23,8 +23,7 @@ from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.gate import Comparison, check_margin, compared
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.config.compose import CellConfig, read_corpus
-from bias_pipeline.config.presets import preset
-from bias_pipeline.config.python_words import in_python
+from bias_pipeline.config.presets import in_python, preset
 from bias_pipeline.config.targets import check_value
 from bias_pipeline.datasets.memory import caption_file, check_aligned, label_file, object_file
 from bias_pipeline.datasets.rating_tables import read_label_errors

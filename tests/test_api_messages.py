@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 import bias_pipeline as bp
-from bias_pipeline.config.python_words import in_python
+from bias_pipeline.config.presets import in_python
 from bias_pipeline.errors import BiasPipelineError
 from bias_pipeline.integrations.epochs import CaptionBias
 
