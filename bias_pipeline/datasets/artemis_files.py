@@ -120,7 +120,7 @@ def repaired(text: str) -> str:
     """Text whose UTF-8 was once read in another encoding, as it was meant.
 
     Example:
-        >>> mended("the cafÃ© isnâ€™t open"), mended("eug├¿ne"), mended("café")
+        >>> repaired("the cafÃ© isnâ€™t open"), repaired("eug├¿ne"), repaired("café")
         ('the café isn’t open', 'eugène', 'café')
     """
     return _NOT_ASCII.sub(lambda run: _decoded(run.group()), text)

@@ -83,7 +83,7 @@ class Extra:
         """Whether all of it is installed.
 
         Example:
-            >>> Extra("x", "drawing", ("json", "no_such_pens.pen")).there
+            >>> Extra("x", "drawing", ("json", "no_such_pens.pen")).is_installed
             False
         """
         return all(map(_installed, self.modules))

@@ -124,7 +124,7 @@ def odd(photos: Path, content: dict[str, Any]) -> None:
 
 def test_odd_pictures_are_used_and_those_without_a_person_are_not(ok, tmp_path):
     words = written(tmp_path, odd)
-    assert "2 pictures have no box of a person and cannot be masked" in ok(
+    assert "2 pictures have no box of a person, cannot be masked and are not scored" in ok(
         *CELL, *words, "image_masking=person_box", "dataset.strict=false"
     )
     (path,) = results(tmp_path)
@@ -134,7 +134,7 @@ def test_odd_pictures_are_used_and_those_without_a_person_are_not(ok, tmp_path):
 def test_broken_pictures_count_as_absent_where_files_need_not_fit(ok, tmp_path):
     words = written(tmp_path, truncated)
     output = ok(*CELL, *words, "image_masking=person_box", "dataset.strict=false")
-    assert re.search("1 of .* labelled images have a broken picture, such as 100", output)
+    assert re.search("1 of .* labelled images has a broken picture, such as 100", output)
 
 
 class Code:

@@ -194,8 +194,8 @@ def test_pictures_that_cannot_be_read_are_told(photos, tmp_path):
     (folder / "2.png").write_bytes(BROKEN["902.jpg"])
     model = str(write_resnet(tmp_path / "model"))
     (message, bare) = contexts_of(model, of=corpus(3, folder), min_confidence=0.0).notes
-    assert "1 pictures cannot be read: 2 (not a picture in a known format" in message
-    assert bare == "visual context: 1 of 3 images have no object left"
+    assert "1 picture cannot be read: 2 (not a picture in a known format" in message
+    assert bare == "visual context: 1 of 3 images has no object left"
 
 
 # --- refusals
@@ -237,13 +237,13 @@ def test_what_is_absent_or_of_no_use_is_told_before_any_work(source, error, mess
 def test_images_that_the_data_set_lacks_are_told(tmp_path):
     path = file_of(tmp_path, "a", {1: {"dog": 0.5}, 77: {"dog": 0.5}})
     (message, _) = contexts_of(path).notes
-    assert message == f"{path}: 1 of 2 images are not in dataset 'toy', such as 77"
+    assert message == f"{path}: 1 of 2 images is not in dataset 'toy', such as 77"
 
 
 def test_a_file_of_other_images_is_refused(tmp_path):
     path = file_of(tmp_path, "a", {77: {"dog": 0.5}})
     with pytest.raises(
-        DataError, match=r"1 of 1 images are not in .* such as 1, 2, 3: use the same"
+        DataError, match=r"1 of 1 images is not in .* such as 1, 2, 3: use the same"
     ):
         contexts_by_image(path)
 
