@@ -103,7 +103,7 @@ def test_finished_cells_are_skipped(sweep, slurm):
 def test_failed_jobs_are_listed_and_seeds_spread_over_the_others(run, tmp_path):
     done = run(*SMALL, *SLURM, "dataset.n_images=20,300", "seeds=[0,12],[456,789]")
     assert done.returncode == 4
-    assert "error: dataset.n_images=20 seeds=[0,12]: " in done.stderr
+    assert "error: dataset.n_images=20 seeds=[0,12],[456,789]: " in done.stderr
     assert "2 of 4 jobs failed; the results of the others are saved" in done.stderr
     ordered = sorted(part(path, "score")["seeds"] for path in results(tmp_path))
     assert ordered == [[0, 12], [456, 789]]
