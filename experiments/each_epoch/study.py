@@ -20,7 +20,7 @@ import pandas as pd
 import torch
 from torch.utils.data import DataLoader
 
-from bias_pipeline.captioners.decoding import written
+from bias_pipeline.captioners.decoding import beam_search
 from bias_pipeline.captioners.fitted import Fitted
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
@@ -68,7 +68,7 @@ class Scribe:
         rows = batch.numpy()
         arrays = self.pixels.batch(rows)
         picture = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        numbers = written(captioner.network, picture, beams=1, longest=LONGEST)
+        numbers = beam_search(captioner.network, picture, beams=1, longest=LONGEST)
         texts = [" ".join(self.words[n] for n in line) for line in numbers]
         return [self.ids[row] for row in rows], texts
 
