@@ -120,7 +120,8 @@ NO_MEMORY = (
 _MEMORY_SIGNS = (
     "allocate memory", "not enough memory", "bad_alloc", "failed to map segment",
     "can't start new thread", "out of memory",
-    "error return without exception set",  # of CPython, while it imports
+    # Of CPython, while it imports
+    "error return without exception set", "returned null without setting an exception",
     # of oneDNN
     "could not create a primitive", "could not execute a primitive", "could not create a memory",
 )  # fmt: skip
