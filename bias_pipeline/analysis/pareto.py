@@ -98,9 +98,8 @@ def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front
     biased = [group for group in groups if not higher_is_better(group[0])]
     all_fronts = []
     for quality in good:
-        for bias in (
-            group for group in biased if _captioner_key(group[0]) == _captioner_key(quality[0])
-        ):
+        same_data = _data_key(quality[0])
+        for bias in (group for group in biased if _data_key(group[0]) == same_data):
             for part in HEADLINES:
                 pairs = _pairs(quality, bias, part)
                 if len(pairs) > 1:
@@ -127,7 +126,7 @@ class _Measured:
         return ranked(self.result, self.row.part, means)
 
 
-def _captioner_key(result: Result) -> tuple[str, str]:
+def _data_key(result: Result) -> tuple[str, str]:
     return result.rows[0].attribute, result.rows[0].dataset
 
 

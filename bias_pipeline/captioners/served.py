@@ -249,8 +249,8 @@ class ServedCaptioner:
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             raise ResourceError(
-                f"{counted(self._failures, 'requests')} in a row have no answer: {words}; see what "
-                "the server logs, then run the same command again"
+                f"{self._failures} requests in a row have no answer: {words}; see what the server "
+                "logs, then run the same command again"
             )
 
     def _broken(self, fault: str) -> _RequestFailedError:

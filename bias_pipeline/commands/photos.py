@@ -251,12 +251,12 @@ def embed_options(words: Sequence[str]) -> Namespace:
 
 def _embed_photos(options: Namespace) -> None:
     photos = find_photos(options.folder)
-    halves = towers_of(options.model, options.revision, options.device)
+    towers = towers_of(options.model, options.revision, options.device)
 
     def load() -> Model:
-        return PhotoFiles(halves.photos(normalize=not options.no_normalize))
+        return PhotoFiles(towers.photos(normalize=not options.no_normalize))
 
-    store = BlockStore(options.out, _vector_settings(options, "photos", halves.spec), halves.name)
+    store = BlockStore(options.out, _vector_settings(options, "photos", towers.spec), towers.name)
     report_progress(
         describe_share(photos, photo_stamps, store, load, options), "images", EMBED_JOB, store
     )
@@ -289,10 +289,10 @@ def _of_texts(options: Namespace) -> Vectors:
 
 
 def _of_dual(options: Namespace) -> Vectors:
-    halves = towers_of(options.model, options.revision, options.device)
+    towers = towers_of(options.model, options.revision, options.device)
     if options.no_normalize:
-        raise UsageError(f"--no-normalize: {halves.name} gives texts of length 1; leave it out")
-    return _vector_settings(options, "texts", halves.spec), lambda: PlainTexts(halves.texts())
+        raise UsageError(f"--no-normalize: {towers.name} gives texts of length 1; leave it out")
+    return _vector_settings(options, "texts", towers.spec), lambda: PlainTexts(towers.texts())
 
 
 def _of_clip(options: Namespace, model: Pretrained) -> Vectors:

@@ -306,9 +306,8 @@ def _disagreement(
     ties = sum(label == TIE for label in chosen.values())
     used = "the majority's label is used" if annotator == MAJORITY else f"{annotator}'s are used"
     return (
-        f"{counted(n_annotators, 'annotators')}: Fleiss' kappa {agreement(ballots):.2f}, {split} "
-        f"of {len(ballots)} images judged differently, {ties} without a majority (not scored); "
-        f"{used}"
+        f"{n_annotators} annotators: Fleiss' kappa {agreement(ballots):.2f}, {split} of "
+        f"{len(ballots)} images judged differently, {ties} without a majority (not scored); {used}"
     )
 
 

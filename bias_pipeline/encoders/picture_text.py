@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class PictureTextEncoder(NetEncoder, FeatureEncoder):
-    """A frozen model of pictures and texts; retrieval uses both halves, attackers the texts."""
+    """A frozen model of pictures and texts; retrieval uses both towers, attackers the texts."""
 
     frozen: ClassVar[bool] = True
 
@@ -61,7 +61,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
     @abstractmethod
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        """Both halves.
+        """Both towers.
 
         Args:
             crop: the part of pictures that is used.
@@ -74,7 +74,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
         return []
 
     def prompts(self) -> ClipTexts:
-        """The text half alone, as generators of pictures use it.
+        """The text tower alone, as generators of pictures use it.
 
         Raises:
             BiasPipelineError: if generators do not use its kind, or it is missing.
@@ -185,9 +185,9 @@ class Clip(PictureTextEncoder):
         from bias_pipeline.inference.dual_encoders import PairMatcher, PublishedTowers
         from bias_pipeline.inference.embedders import dual_of
 
-        halves = published_towers(self.pretrained, self.device)
-        matcher = PairMatcher(halves, crop) if isinstance(halves, PublishedTowers) else None
-        return dual_of(halves, crop, self.cache_folder, normalise, matcher)
+        towers = published_towers(self.pretrained, self.device)
+        matcher = PairMatcher(towers, crop) if isinstance(towers, PublishedTowers) else None
+        return dual_of(towers, crop, self.cache_folder, normalise, matcher)
 
     def notes_of(self, pictures: Pictures) -> list[str]:
         """A note if the small CLIP of scenes was fitted to the pictures that are scored."""
@@ -273,8 +273,8 @@ class OpenClip(PictureTextEncoder):
         from bias_pipeline.inference.embedders import dual_of
 
         model = self.pretrained
-        halves = OpenClipTowers(model, self.device, quick_gelu(model.folder, self.quick_gelu))
-        return dual_of(halves, crop, self.cache_folder, normalise)
+        towers = OpenClipTowers(model, self.device, quick_gelu(model.folder, self.quick_gelu))
+        return dual_of(towers, crop, self.cache_folder, normalise)
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -338,8 +338,8 @@ class Fiber(PictureTextEncoder):
         from bias_pipeline.inference.dual_encoders import FiberTowers, PairMatcher
         from bias_pipeline.inference.embedders import dual_of
 
-        halves = FiberTowers(self.pretrained, self.device, self.side, self.longest, self.head)
-        return dual_of(halves, crop, self.cache_folder, normalise, PairMatcher(halves, crop))
+        towers = FiberTowers(self.pretrained, self.device, self.side, self.longest, self.head)
+        return dual_of(towers, crop, self.cache_folder, normalise, PairMatcher(towers, crop))
 
     @property
     def spec(self) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""The image and text encoders ("halves") of a model, found by its files.
+"""The image and text encoders ("towers") of a model, found by its files.
 
 Networks of two modes give separate vectors, and matching scores of pairs; a picture is encoded
 once for all of its texts.
@@ -131,10 +131,8 @@ class PairMatcher:
     ) -> None:
         cross_encoder = self.model.cross_encoder
         texts = sorted(set().union(*(needed for _, needed in missing.values())))
-        encoded, numbers = (
-            cross_encoder.encode_texts(texts),
-            {text: k for k, text in enumerate(texts)},
-        )
+        encoded = cross_encoder.encode_texts(texts)
+        numbers = {text: k for k, text in enumerate(texts)}
         names = list(missing)
         starts = range(0, len(names), _SHOWN)
         with bar("pictures judged with texts"):
@@ -253,7 +251,7 @@ KINDS = (*clip.KINDS, *JUDGING)
 
 
 def towers_of(name: str, revision: str, device: str) -> LazyDualModel:
-    """The halves of a model in any supported format, with its own settings.
+    """The towers of a model in any supported format, with its own settings.
 
     Args:
         name: a folder of transformers', of open_clip's or with FIBER's files; or a name on the hub.
@@ -269,7 +267,7 @@ def towers_of(name: str, revision: str, device: str) -> LazyDualModel:
 
 
 def published_towers(model: Pretrained, device: str) -> ClipTowers | PublishedTowers:
-    """The halves of a transformers model."""
+    """The towers of a transformers model."""
     if model.kind in JUDGING:
         return PublishedTowers(model, device)
 
@@ -280,7 +278,7 @@ def published_towers(model: Pretrained, device: str) -> ClipTowers | PublishedTo
 class PhotoFiles:
     """An image encoder that reads files."""
 
-    photos: Photos  # the half
+    photos: Photos  # the tower
 
     def read(self, path: Path) -> Float32Array:
         """(3, H, W) a photo as the network takes it."""
@@ -295,7 +293,7 @@ class PhotoFiles:
 class PlainTexts:
     """A text encoder that reads texts as they are."""
 
-    texts: Texts  # the half
+    texts: Texts  # the tower
 
     def read(self, text: str) -> str:
         """A text as it is."""

@@ -1,6 +1,6 @@
 """Pictures and texts as vectors of one space; each is embedded once and cached.
 
-Networks that are loaded as a whole have two halves, which are two views of one network.
+Networks that are loaded as a whole have two towers, which are two views of one network.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class DualEncoder:
 
 
 class Photos(Protocol):
-    """The picture half of a model."""
+    """The picture tower of a model."""
 
     def prepare(self, photo: Image, /) -> Float32Array:
         """(3, H, W) a photo as the network takes it."""
@@ -79,14 +79,14 @@ class Photos(Protocol):
 
 
 class Texts(Protocol):
-    """The text half of a model."""
+    """The text tower of a model."""
 
     def describe(self, texts: Sequence[str], /) -> Float32Array:
         """(N, D) a vector of length 1 for each text."""
 
 
 class LazyDualModel(Protocol):
-    """A model on disk; its halves are loaded when needed."""
+    """A model on disk; its towers are loaded when needed."""
 
     @property
     def name(self) -> str:
@@ -117,7 +117,7 @@ class ModelOnDevice:
 
 
 def dual_of(
-    halves: LazyDualModel,
+    towers: LazyDualModel,
     crop: Crop,
     cache: str | None,
     normalise: Normalise = "both",
@@ -126,14 +126,14 @@ def dual_of(
     """A model as a pair of embedders.
 
     Args:
-        halves: of the model.
+        towers: of the model.
         crop: the part of pictures to use, see :func:`~bias_pipeline.vision.people.crop_person`.
         cache: folder that caches vectors, None for memory only.
         normalise: which vectors have length 1.
         matcher: its matching mode, if it has one.
     """
-    images = ImageEmbedder(halves, cache, crop=crop, normalise=normalise == "both")
-    return DualEncoder(images, QueryEmbedder(halves, cache), matcher)
+    images = ImageEmbedder(towers, cache, crop=crop, normalise=normalise == "both")
+    return DualEncoder(images, QueryEmbedder(towers, cache), matcher)
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class _CachedEmbedder:
 
 @dataclass(frozen=True)
 class ImageEmbedder(_CachedEmbedder):
-    """The picture half of a model."""
+    """The picture tower of a model."""
 
     crop: Crop = "none"  # the part of pictures to use, see `crop_person`
     normalise: bool = True  # whether vectors are of length 1
@@ -205,7 +205,7 @@ class _Shown:
 
 @dataclass(frozen=True)
 class QueryEmbedder(_CachedEmbedder):
-    """The text half of a model."""
+    """The text tower of a model."""
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -219,7 +219,7 @@ class QueryEmbedder(_CachedEmbedder):
 
 @dataclass(frozen=True)
 class _Read:
-    """Adapts the text half to the interface for texts."""
+    """Adapts the text tower to the interface for texts."""
 
     net: Texts
     cut: tuple[int, ...] = ()
@@ -246,7 +246,7 @@ class DualEncoderModel(Protocol):
 class PhotoTower:
     """Pictures by themselves."""
 
-    net: DualEncoderModel  # of both halves
+    net: DualEncoderModel  # of both towers
     normalize: bool  # whether vectors are of length 1
 
     def prepare(self, photo: Image) -> Float32Array:
@@ -262,7 +262,7 @@ class PhotoTower:
 class TextTower:
     """Texts by themselves."""
 
-    net: DualEncoderModel  # of both halves
+    net: DualEncoderModel  # of both towers
 
     def describe(self, texts: Sequence[str]) -> Float32Array:
         """(N, D) a vector of length 1 for each text."""

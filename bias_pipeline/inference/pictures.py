@@ -91,9 +91,8 @@ def regions_of(
 
     def make() -> Filling:
         extractor = load()
-        shape = extractor.extract(np.zeros((1, extractor.side, extractor.side, 3), np.uint8)).shape[
-            1:
-        ]
+        blank = np.zeros((1, extractor.side, extractor.side, 3), np.uint8)
+        shape = extractor.extract(blank).shape[1:]
         rows = _rows(pictures, cache, spec, model, extractor)
         shaped = ((row, flat.reshape(shape)) for row, flat in rows)
         return Filling((len(pictures), *shape), np.float16, shaped)

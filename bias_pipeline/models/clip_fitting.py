@@ -132,9 +132,9 @@ class ClipRecipe:
 
     side: int = 64  # pixels a side of the network's input
     patch: int = 16  # of each of its patches
-    width: int = 64  # of both halves and of their vectors
-    picture_layers: int = 2  # of the picture half
-    text_layers: int = 1  # of the text half
+    width: int = 64  # of both towers and of their vectors
+    picture_layers: int = 2  # of the picture tower
+    text_layers: int = 1  # of the text tower
     heads: int = 4  # of attention
     longest: int = 24  # tokens of a text that are read
     epochs: int = 15  # passes over the pictures, each time with one random caption per picture

@@ -40,7 +40,7 @@ _SIZES = (
 
 
 class OpenClipModel:
-    """Both halves.
+    """Both towers.
 
     Args:
         model: that :func:`~bias_pipeline.models.open_clip_folder.find_open_clip` found.

@@ -85,10 +85,10 @@ def test_one_without_contrastive_heads_is_refused(tmp_path):
 
 def test_one_without_a_judging_head_retrieves_and_does_not_judge(tmp_path):
     model = find_pretrained(str(write_bridgetower(tmp_path, heads="contrast")), KINDS)
-    halves = PublishedTowers(model, "cpu")
-    assert halves.texts().describe(TEXTS).shape == (3, 16)
+    towers = PublishedTowers(model, "cpu")
+    assert towers.texts().describe(TEXTS).shape == (3, 16)
     with pytest.raises(UsageError, match=r"no matching head.*bridgetower-large-itm-mlm-itc"):
-        assert halves.cross_encoder
+        assert towers.cross_encoder
 
 
 def test_preprocessing_of_another_size_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""Halves of CLIP and SigLIP against what the library's whole models say."""
+"""Towers of CLIP and SigLIP against what the library's whole models say."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -91,9 +91,9 @@ def _events(handle: int) -> Iterator[tuple[int, str]]:
 
 
 def load_halves(model: Pretrained) -> None:
-    halves = towers_of(str(model.folder), "", "cpu")
-    halves.photos(normalize=True)
-    halves.texts()
+    towers = towers_of(str(model.folder), "", "cpu")
+    towers.photos(normalize=True)
+    towers.texts()
 
 
 def load_sentences(model: Pretrained) -> None:
