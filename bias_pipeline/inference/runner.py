@@ -33,6 +33,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 UNSETTLED = -1  # a stamp that no source has, for temporary failures
+KEEP_S = 10.0  # between two times that open blocks are stored, since nobody can catch SIGKILL
 _SHOWN = 5  # unreadable images named in a message
 _POOL = 8  # batches from which sources of one form are put together
 
@@ -228,10 +229,7 @@ def describe_share(
         open_blocks = deque(left.blocks)
         try:
             with contextlib.closing(work.described(left.images, options)) as described:
-                for image in described:
-                    if image == open_blocks[0][1][-1]:
-                        _put_first(open_blocks, left, work.values, store)
-                        signals.stop_if_requested()
+                _store_as_described(described, open_blocks, left, work.values, store)
         finally:
             while open_blocks:
                 _put_first(open_blocks, left, work.values, store)
@@ -241,21 +239,51 @@ def describe_share(
     return left.tally
 
 
+def _store_as_described(
+    described: Iterable[str],
+    open_blocks: deque[tuple[Sequence[str], Sequence[str]]],
+    left: Remaining,
+    values: dict[str, Any],
+    store: BlockStore,
+) -> None:
+    """Store every block that is finished, and from time to time those that are open."""
+    kept_at = time.monotonic()
+    for image in described:
+        if image == open_blocks[0][1][-1]:
+            _put_first(open_blocks, left, values, store)
+            signals.stop_if_requested()
+        elif time.monotonic() - kept_at > KEEP_S:
+            for block in open_blocks:
+                _put(block, left, values, store)
+            kept_at = time.monotonic()
+
+
 def _put_first(
     open_blocks: deque[tuple[Sequence[str], Sequence[str]]],
     left: Remaining,
     values: dict[str, Any],
     store: BlockStore,
 ) -> None:
-    """Store what was described of the first open block, if anything, and close it."""
-    ids, wanted = open_blocks[0]
-    described = {image: values[image] for image in wanted if image in values}
-    if described:
-        store.put(_block(ids, left.stamps, described, store.read(ids)))
-        left.tally.add(described)
+    """Store what was described of the first open block, and close it."""
+    described = _put(open_blocks[0], left, values, store)
+    left.tally.add(described)
     for image in described:
         del values[image]
     open_blocks.popleft()
+
+
+def _put(
+    block: tuple[Sequence[str], Sequence[str]],
+    left: Remaining,
+    values: Mapping[str, Any],
+    store: BlockStore,
+) -> dict[str, Any]:
+    """Store what was described of a block, if anything, and return it."""
+    ids, wanted = block
+    described = {image: values[image] for image in wanted if image in values}
+    if described:
+        store.put(_block(ids, left.stamps, described, store.read(ids)))
+    return described
 
 
 class _Work:

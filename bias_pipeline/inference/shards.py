@@ -20,7 +20,7 @@ from bias_pipeline.io.digests import digests_of
 from bias_pipeline.io.hashing import hash_ids
 from bias_pipeline.io.progress import bar, track
 
-LARGEST_BLOCK = 128  # on average; at most as many images are lost by SIGKILL
+LARGEST_BLOCK = 128  # on average
 FEWEST_BLOCKS = 64  # so that small jobs can be divided too
 
 

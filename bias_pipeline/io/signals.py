@@ -1,8 +1,9 @@
-"""Requests to stop (Ctrl-C, SIGTERM, Slurm's signal), recorded so that no library can lose them.
+"""Requests to stop, recorded so that no library can lose them.
 
-A signal raises an exception wherever Python happens to be. A library may swallow it (in a
-comparison by a C function, in a finaliser) or turn it into another error (a parser that cleans up a
-half-built state); the record of the request remains, and decides the exit code.
+They are Ctrl-C, SIGTERM, SIGHUP (the terminal was closed) and, under Slurm, USR2. A signal raises
+an exception wherever Python happens to be. A library may swallow it (in a comparison by a C
+function, in a finaliser) or turn it into another error (a parser that cleans up a half-built
+state); the record of the request remains, and decides the exit code.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ def listen() -> None:
     signal.signal(signal.SIGTERM, _stop)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may ignore it
         signal.signal(signal.SIGINT, _stop)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it ignored
+        signal.signal(signal.SIGHUP, _stop)
     if _under_slurm():  # Slurm announces the end of a job's time with USR2
         signal.signal(signal.SIGUSR2, _stop)
 
 
 def ignore_signals() -> None:
     """Ignore signals from now on: the work is done and the exit code known."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
 
 
@@ -86,4 +89,6 @@ def _under_slurm() -> bool:
 def _stop(number: int, _: object) -> None:
     global _requested
     _requested = number
+    if number == signal.SIGHUP:  # the shell and the system both send it; the first is enough
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     raise KeyboardInterrupt if number == signal.SIGINT else Stopped

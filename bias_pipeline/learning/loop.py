@@ -189,10 +189,11 @@ def kill_workers() -> None:
 
 
 def prepare_worker() -> None:
-    """Make a worker ignore interrupts and end with its parent."""
+    """Make a worker ignore what the whole terminal receives, and end with its parent."""
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the parent decides
     # Lightning replaces the default handler by one that continues training, but not this one.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
     signals.end_with_parent()

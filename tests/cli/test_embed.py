@@ -157,7 +157,9 @@ def test_a_second_run_does_not_even_load_the_model(embed, monkeypatch):
     assert "blocks existed already" in embed()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 143), (signal.SIGINT, 130)]
+)
 def test_a_stopped_task_keeps_what_is_finished(number, code, embed, gathered, alone, monkeypatch):
     describe, calls = ClipPhotos.describe, iter(range(1000))
 
@@ -167,12 +169,16 @@ def test_a_stopped_task_keeps_what_is_finished(number, code, embed, gathered, al
         return describe(self, batch)
 
     monkeypatch.setattr(ClipPhotos, "describe", stopped_at_the_third)
-    # A test run in the background ignores SIGINT, and the command would go on doing so.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A test run in the background ignores these, and the command would go on doing so.
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+        signal.SIGHUP: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    }
     try:
         embed("--batch", "20", code=code)
     finally:
-        signal.signal(signal.SIGINT, before)
+        for name, handler in before.items():
+            signal.signal(name, handler)
     before = blocks()
     assert before
     embed("--batch", "20")

@@ -2,10 +2,11 @@
 
 import threading
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
+from bias_pipeline.inference import runner, shards
 from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.inference.runner import describe_share
 from bias_pipeline.inference.shards import by_name
@@ -84,6 +85,23 @@ def test_the_next_start_asks_only_for_what_is_missing(tmp_path, first, error):
     second = Answers(len(TEXTS))
     describe_share(TEXTS, by_name, store, lambda: second, AT_ONCE)
     assert sorted(second.answered) == sorted(set(TEXTS.values()) - set(first.answered))
+
+
+@pytest.mark.parametrize("model", [Answers(len(TEXTS)), Network(len(TEXTS))])
+def test_what_is_open_is_stored_every_few_seconds(tmp_path, model, monkeypatch):
+    """So SIGKILL, which cannot be caught, loses what was described in some seconds."""
+    monkeypatch.setattr(shards, "FEWEST_BLOCKS", 1)  # blocks of a hundred
+    monkeypatch.setattr(runner, "KEEP_S", 0.0)
+    store, missed = BlockStore(tmp_path, {}, "upper"), []
+
+    def look(steps: Iterable[object], _: int) -> Iterator[object]:
+        for step in steps:
+            missed.append(len(model.answered) - len(store.stamped(0)))
+            yield step
+
+    monkeypatch.setattr(runner, "track", look)
+    describe_share(TEXTS, by_name, store, lambda: model, AT_ONCE)
+    assert max(missed) < 30  # up to 13 are asked ahead
 
 
 def test_a_run_that_was_interrupted_ends_as_one_that_was_not(tmp_path):

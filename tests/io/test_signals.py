@@ -18,9 +18,10 @@ from tests.cli.commands import REPOSITORY
 @pytest.fixture(autouse=True)
 def own_handlers() -> Iterator[None]:
     """The handlers of the test run come back."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2)
     before = {number: signal.getsignal(number) for number in numbers}
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -65,12 +66,29 @@ LIBRARIES = [swallow_and_continue, disguise, break_down, leave]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 143), (signal.SIGINT, 130)]
+)
 def test_the_exit_code_follows_the_request(monkeypatch, library, number, code):
     monkeypatch.setattr(main, "_command", library)
     raise_signal = signal.raise_signal
     monkeypatch.setattr(signal, "raise_signal", lambda _: raise_signal(number))
     assert main.main([]) == code
+
+
+def test_a_closed_terminal_stops_once():
+    """The shell and the system both send the signal; the second must not end the storing."""
+    signals.listen()
+    with pytest.raises(signals.Stopped):
+        signal.raise_signal(signal.SIGHUP)
+    signal.raise_signal(signal.SIGHUP)
+
+
+def test_nohup_is_respected():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signals.listen()
+    signal.raise_signal(signal.SIGHUP)
+    assert not signals.requested()
 
 
 def interrupt(_: list[str]) -> int:

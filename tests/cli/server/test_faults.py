@@ -176,6 +176,7 @@ def test_a_server_that_is_started_again_goes_on_answering(ask, by_image, monkeyp
     [
         (signal.SIGINT, 130, {}),
         (signal.SIGTERM, 143, {}),
+        (signal.SIGHUP, 143, {}),
         (signal.SIGUSR2, 75, {"SLURM_JOB_ID": "1"}),
     ],
 )
