@@ -267,7 +267,7 @@ _MODERATED, _TOO_LARGE = 403, 413
 _NO_SUCH_PLACE = (404, 405)
 _LONGEST_WAIT_S = 600
 TOO_MANY = 429
-ATTEMPTS, ATTEMPTS_IN_SILENCE = 7, 3  # two minutes of waiting; three times --timeout
+ATTEMPTS, ATTEMPTS_IN_SILENCE = 7, 3  # a minute of waiting; three times --timeout
 
 
 @dataclass(frozen=True)

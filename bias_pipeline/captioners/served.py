@@ -31,7 +31,7 @@ from bias_pipeline.captioners.chat_server import (
 from bias_pipeline.datasets.chat_answers import FAILED, REFUSED, Answer, answer_of_body
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError, counted
 from bias_pipeline.inference.blocks import NOT_YET
-from bias_pipeline.io.progress import Bar
+from bias_pipeline.io.progress import Bar, duration
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.vision.photos import UnreadableError, image_id
@@ -75,6 +75,7 @@ class ServedCaptioner:
         self._length = "max_tokens"
         self._works = False  # has answered once
         self._failures = 0  # requests in a row
+        self._retry = ("", 0.0)  # why a request is sent again, and when; until the next answer
         self._end: BiasPipelineError | None = None
         self._ended = asyncio.Event()
         self._client: AsyncOpenAI | None = None
@@ -196,10 +197,14 @@ class ServedCaptioner:
                 self._length = "max_completion_tokens"
                 continue
             await self._wait_after(fault, attempt)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(max(fault.wait_s, wait_before(attempt))):
-                    await self._ended.wait()
             attempt += 1
+            wait_s = max(fault.wait_s, wait_before(attempt - 1))
+            answers = f"answers {fault.status}" if fault.status else "does not answer"
+            words = f"{self._server.host} {answers}, attempt {attempt} of {fault.attempts}"
+            self._retry = words, time.monotonic() + wait_s
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._ended.wait()
 
     async def _sent(self, body: dict[str, Any]) -> str | Fault:
         import openai
@@ -288,7 +293,7 @@ class ServedCaptioner:
             return Answer(image, absent=WRONG_SHAPE)
         if answer.absent == FAILED:
             raise self._broken("broke an answer off")
-        self._works, self._failures = True, 0
+        self._works, self._failures, self._retry = True, 0, ("", 0.0)
         self.n_captions += 1
         usage = body.get("usage")
         if isinstance(usage, dict):
@@ -300,6 +305,13 @@ class ServedCaptioner:
     def rate(self) -> float:
         """Captions per second, 0 before the first."""
         return self.n_captions / (time.monotonic() - self._started) if self.n_captions else 0.0
+
+    @property
+    def retry(self) -> str:
+        """What a request waits for if the server answered none since; else empty."""
+        words, then = self._retry
+        left = then - time.monotonic()
+        return f"{words} in {duration(left)}" if left > 0 else words
 
     def sentences(self) -> list[str]:
         """The lines of a report: tokens, and captions that are empty or cut."""
@@ -319,13 +331,11 @@ class ServedBar(Bar):
         self._captioner = captioner
 
     def place(self) -> str:
-        """The captions until now."""
-        written = self._captioner.n_captions
+        """The captions until now, or what the server is waited for."""
+        written = counted(self._captioner.n_captions, "captions")
         tokens = self._captioner.tokens_in + self._captioner.tokens_out
-        return (
-            f"{counted(written, 'captions')}, {self._captioner.rate:.1f} captions/s, {tokens:,} "
-            "tokens"
-        )
+        working = f"{self._captioner.rate:.1f} captions/s, {tokens:,} tokens"
+        return f"{written}, {self._captioner.retry or working}"
 
 
 def _count(number: object) -> int:

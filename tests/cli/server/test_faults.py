@@ -1,5 +1,6 @@
 """``caption --server``: a server refuses, breaks, hangs; nothing is lost and no key is shown."""
 
+import re
 import shutil
 import signal
 import socket
@@ -7,14 +8,17 @@ import ssl
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from PIL import Image
 
 from bias_pipeline.captioners import chat_server
 from bias_pipeline.captioners.chat_server import ChatServer
+from bias_pipeline.captioners.served import ServedBar, ServedCaptioner
 from bias_pipeline.commands import caption
 from bias_pipeline.errors import UsageError
+from bias_pipeline.models.sampling import Decoding
 from tests.chat_stub import Body, Reply, color_of, completion, error, serving
 from tests.cli.commands import start, wait_for
 from tests.cli.server.dogs import DOGS, N_PHOTOS, SECRET, URL, a_dog
@@ -149,6 +153,24 @@ def test_a_server_that_dies_half_way_loses_nothing(ask, by_image):
     with serving(a_dog, port=port) as again:
         ask(again.url)
     assert (len(again.requests), by_image()) == (N_PHOTOS - 6, DOGS)
+
+
+def test_the_bar_says_what_it_waits_for(photos, monkeypatch):
+    """And no longer when the server has answered."""
+    monkeypatch.setattr(chat_server, "FIRST_WAIT_S", 2.0)
+    replies = iter([error(503, "busy"), completion("a dog")])
+    with (
+        serving(lambda _: next(replies)) as stub,
+        ServedCaptioner(ChatServer(stub.url, "qwen"), Decoding(), 1, 5.0) as captioner,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        bar = ServedBar(captioner.start())
+        captions = pool.submit(captioner.read, photos / "1.png")
+        wait_for(lambda: captioner.retry)
+        waiting = bar.place()
+        captions.result()
+    assert re.fullmatch(r"0 captions, 127\.0\.0\.1 answers 503, attempt 2 of 7 in [12] s", waiting)
+    assert "503" not in bar.place()
 
 
 def test_a_server_that_is_started_again_goes_on_answering(ask, by_image, monkeypatch):
