@@ -169,16 +169,17 @@ class Bootstrap(Configurable):
         keys: UIntArray,
         evaluate: Callable[[Float64Array], Mapping[Name, Float64Array]],
         *,
-        trained: bool = True,
+        trained: Callable[[Name], bool] = lambda _: True,
         cross_fitted: bool = False,
     ) -> dict[Name, Estimate]:
         """Estimate anything that can be computed on weighted images.
 
         Args:
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
-            evaluate: (B, I) how often each image counts to named numbers (B, S).
-            trained: see :class:`Draws`.
-            cross_fitted: see :class:`Draws`.
+            evaluate: (B, I) how often each image counts to named numbers, (B, S) of attackers and
+                (B, 1) of counts.
+            trained: whether attackers decide a number, or it is a count.
+            cross_fitted: of the attackers, see :class:`Draws`.
 
         Returns:
             Name to estimate.
@@ -189,19 +190,12 @@ class Bootstrap(Configurable):
             name: Draws(
                 values[0],
                 np.concatenate([batch[name] for batch in drawn]),
-                trained,
-                cross_fitted=cross_fitted,
+                trained(name),
+                cross_fitted=cross_fitted and trained(name),
             )
             for name, values in point.items()
         }
-        most = MOST_VOID if trained else 0.0
-        undefined = {
-            name: np.isnan(number_draws.resampled).mean() for name, number_draws in draws.items()
-        }
-        usable = {
-            n: _filled(number_draws) if undefined[n] <= most else number_draws
-            for n, number_draws in draws.items()
-        }
+        usable = {name: _if_rarely_void(number_draws) for name, number_draws in draws.items()}
         return {name: summary(number_draws, self.level) for name, number_draws in usable.items()}
 
     def weights(self, keys: UIntArray) -> Iterator[Float64Array]:
@@ -353,6 +347,12 @@ def steady(estimate: Estimate, level: float) -> Estimate:
     if draws is None or not np.isnan(draws.resampled).any():
         return estimate
     return summary(_filled(draws), level)
+
+
+def _if_rarely_void(draws: Draws) -> Draws:
+    """The draws of attackers, filled if few resamplings contain none of their test images."""
+    void = np.isnan(draws.resampled).mean()
+    return _filled(draws) if draws.trained and void <= MOST_VOID else draws
 
 
 def _filled(draws: Draws) -> Draws:

@@ -294,22 +294,24 @@ class DirectionAttackers:
         return {side: list(self._blocks(side)) for side in self.predictions}
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """All numbers of the direction under weights of the images, (B, S) each."""
+        """All numbers of the direction under weights of the images, (B, S); counts (B, 1)."""
         one = self.direction
         model, human = (self._side(side, weights) for side in SIDES)
         given = one.given(weights)
         alike = dbac.Side(
-            np.ones_like(human.quality), np.ones_like(human.overall), human.other, human.mentions
+            np.ones_like(human.mentions),
+            np.ones_like(human.overall[:, :1]),
+            human.other,
+            human.mentions,
         )
         model_priors = dbac.Side(alike.quality, alike.overall, model.other, model.mentions)
-        seeds = np.ones((1, self.n_seeds))
         values = {one.part(): self._score(model, human, given, one.prior)}
         priors = ("shared", "none") if one.by_labels else dbac.PRIORS
         values |= {one.part(prior): self._score(model, human, given, prior) for prior in priors}
-        values[one.part("priors")] = self._score(model_priors, alike, given, "counts") * seeds
+        values[one.part("priors")] = self._score(model_priors, alike, given, "counts")
         for name, side in (("model", model), ("human", human)):
             values[one.part("quality", side=name)] = side.overall
-            values[one.part("prior", side=name)] = side.other.mean(axis=-1) * seeds
+            values[one.part("prior", side=name)] = side.other.mean(axis=-1)
         pairs = dbac.pair_scores(model, human, given, one.prior)
         values |= {
             one.pair(g, o): pairs[..., g, o]

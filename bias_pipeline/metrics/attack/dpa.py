@@ -98,6 +98,7 @@ def written(vectors: Sequence[Sequence[str]], rows: IntArray) -> Captions:
 
 Labels = Literal["objects", "union", "first"]
 _UNITS = {"quality": "quality", "mentions": "per image"}
+_COUNTED = ("accuracy", "mentions")  # numbers without attackers
 
 
 @dataclass(eq=False)
@@ -349,7 +350,7 @@ class _Direction:
         return np.stack(qualities, axis=1)
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
-        """All numbers of the direction under weights of the images, (B, S) each."""
+        """All numbers of the direction under weights of the images, (B, S); counts (B, 1)."""
         question, of = self.question, self.question.part
         model, human = (self._quality(side, weights) for side in ("model", "human"))
         values = {of(): normalised(model.mean(axis=-1), human.mean(axis=-1))}
@@ -368,15 +369,19 @@ class _Direction:
         return values
 
     def _mean(self, values: BoolArray | IntArray, weights: Float64Array) -> Float64Array:
-        """(B, S) weighted mean over images and tasks of values that no seed changes."""
+        """(B, 1) weighted mean over images and tasks."""
         each = values.reshape(len(values), -1).mean(axis=1)
-        return (weights @ each / weights.sum(axis=1))[:, None] * np.ones((1, len(self.seeds)))
+        mean: Float64Array = (weights @ each / weights.sum(axis=1))[:, None]
+        return mean
 
     def score(self) -> Score:
         """Estimates of all numbers."""
         keys, of = self.view.corpus.keys[self.question.images], self.question.part()
         estimates = self.metric.stats.estimate_weighted(
-            keys, self.evaluate, cross_fitted=every_image_tested(self.splits)
+            keys,
+            self.evaluate,
+            trained=lambda name: name.what not in _COUNTED,
+            cross_fitted=every_image_tested(self.splits),
         )
         estimates |= {of: spanned(estimates[of])}
         parts: dict[str, Part] = {

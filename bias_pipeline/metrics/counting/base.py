@@ -329,7 +329,7 @@ def _estimates(tally: CountSpec, keys: UIntArray, stats: Bootstrap) -> dict[Part
         return {name: np.asarray(values)[:, None] for name, values in numbers.items()}
 
     estimates = stats.estimate_weighted(
-        np.concatenate([bundles.keys, *noise]), evaluate, trained=False
+        np.concatenate([bundles.keys, *noise]), evaluate, trained=lambda _: False
     )
     wider = {
         name: summary(widened(estimates[name].draws, factor), stats.level)
