@@ -61,7 +61,10 @@ class CaptionBias:
                 raise UsageError(
                     f"metric={name!r} is unknown; {did_you_mean(name, metric_names())}"
                 )
-        self.settings = {**settings, "dataset": {"strict": False, **settings.get("dataset", {})}}
+        dataset = settings.get("dataset", {})
+        if isinstance(dataset, Mapping):  # score refuses what is none
+            dataset = {"strict": False, **dataset}
+        self.settings = {**settings, "dataset": dataset}
         self._captions: dict[Any, str] = {}
 
     def update(self, ids: Iterable[Any], captions: Iterable[str]) -> None:
@@ -89,19 +92,38 @@ class CaptionBias:
         Raises:
             BiasPipelineError: in one sentence, if there are no captions, or too few to score.
         """
+        return self.compute_with_reasons()[0]
+
+    def compute_with_reasons(self) -> tuple[dict[str, float], list[str]]:
+        """The numbers of :meth:`compute`, and a sentence for each metric with an undefined one.
+
+        Raises:
+            BiasPipelineError: as of :meth:`compute`.
+
+        Example:
+            >>> bias = CaptionBias({1: "male", 2: "female"}, "gender_error")
+            >>> bias.update([1, 2], ["a dog", "a cat"])
+            >>> numbers, (reason,) = bias.compute_with_reasons()
+            >>> numbers, reason[:37]
+            ({'gender_error': nan}, 'gender_error is undefined: captioner ')
+        """
         import bias_pipeline as bp
 
         if not self._captions:
             raise UsageError("CaptionBias: no captions were added; call update before compute")
         values: dict[str, float] = {}
+        reasons = []
         for name in self.metrics:
             result = bp.score(
                 name, self._captions, self.labels, self.human, self.objects, **self.settings
             )
             rows = {row.part: row.value for row in result.rows}
             parts = [part for part in HEADLINES if part in rows] or [MODEL]
-            values |= {_named(name, part): rows[part] for part in parts if part in rows}
-        return values
+            headlines = {_named(name, part): rows[part] for part in parts if part in rows}
+            values |= headlines
+            if any(math.isnan(value) for value in headlines.values()):
+                reasons.append(f"{name} is undefined: {'; '.join(result.manifest['notes'])}")
+        return values, reasons
 
     def undefined(self) -> dict[str, float]:
         """The names of :meth:`compute`, each NaN.
@@ -166,19 +188,19 @@ def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bia
             bias.update(*captions_of(pl_module, batch))
 
         def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-            numbers, problem = _numbers_or_nan(bias)
+            numbers, problems = _numbers_or_nan(bias)
             if trainer.sanity_checking:  # of two batches: they only show whether settings are right
                 return
-            if problem:
+            for problem in problems:
                 log.warning("bias_callback: %s", problem)
             pl_module.log_dict({f"{prefix}{name}": value for name, value in numbers.items()})
 
     return LogBias()
 
 
-def _numbers_or_nan(bias: CaptionBias) -> tuple[dict[str, float], str]:
-    """The numbers, or NaN and the reason if the captions cannot be scored."""
+def _numbers_or_nan(bias: CaptionBias) -> tuple[dict[str, float], list[str]]:
+    """The numbers, NaN where the captions cannot be scored, and the reasons for NaN."""
     try:
-        return bias.compute(), ""
+        return bias.compute_with_reasons()
     except DataError as error:
-        return bias.undefined(), str(error)
+        return bias.undefined(), [str(error)]

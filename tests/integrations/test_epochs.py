@@ -100,6 +100,21 @@ def test_captions_that_cannot_be_scored_give_nan_and_training_goes_on(text):
     assert math.isnan(one.logged["bias/gender_error"]) == (not text)
 
 
+def test_a_number_that_is_undefined_is_logged_with_the_reason(caplog):
+    class Trainer:
+        sanity_checking = False
+
+    class Module:
+        def log_dict(self, numbers: dict[str, float]) -> None:
+            assert math.isnan(numbers["bias/gender_error"])
+
+    bias = CaptionBias(LABELS, ["gender_error"])
+    callback: Any = bias_callback(bias, lambda captioner, batch: (LABELS, ["a dog"] * len(LABELS)))
+    callback.on_validation_batch_end(Trainer(), Module(), None, None, 0)
+    callback.on_validation_epoch_end(Trainer(), Module())
+    assert "gender_error is undefined: captioner 'captions' names one group" in caplog.text
+
+
 class SanityCheck:
     """A trainer before its first epoch."""
 
@@ -116,6 +131,11 @@ def sanity_checked(text: str, **settings: Any) -> None:
 def test_a_wrong_setting_ends_training_before_its_first_epoch():
     with pytest.raises(UsageError, match="did you mean 'seeds'"):
         sanity_checked("a man", seed=3)
+
+
+def test_a_data_set_that_is_no_settings_is_refused_in_a_sentence():
+    with pytest.raises(UsageError, match="dataset='coco': captions and labels are the data set"):
+        sanity_checked("a man", dataset="coco")
 
 
 def test_blank_captions_of_the_sanity_check_are_not_warned_of(caplog):

@@ -60,6 +60,12 @@ def test_too_few_pictures_have_no_score(caplog):
     assert "bias_lic: " in caplog.text
 
 
+def test_captions_without_a_gender_are_warned_of(caplog):
+    unnamed = [{**entry, "pred": "a dog"} for entry in entries("gender_error")]
+    assert math.isnan(task.gender_error(unnamed))
+    assert "bias_gender_error: gender_error is undefined: " in caplog.text
+
+
 def test_every_metric_of_the_task_has_its_entry():
     text = TASK.read_text().replace("!function ", "")
     names = {line["metric"] for line in yaml.safe_load(text)["metric_list"]}

@@ -62,7 +62,9 @@ def _score(metric: str, entries: Sequence[Mapping[str, Any]]) -> float:
     bias = CaptionBias(labels, [metric], {e["image_id"]: e["answer"] for e in entries})
     bias.update([e["image_id"] for e in entries], [e["pred"] for e in entries])
     try:
-        return bias.compute()[metric]
+        numbers, reasons = bias.compute_with_reasons()
     except BiasPipelineError as error:
-        log.warning("bias_%s: %s", metric, error)
-        return math.nan
+        numbers, reasons = {metric: math.nan}, [str(error)]
+    for reason in reasons:
+        log.warning("bias_%s: %s", metric, reason)
+    return numbers[metric]
