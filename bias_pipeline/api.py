@@ -214,6 +214,8 @@ def compare(
         raise UsageError(
             "compare: captions need labels and two names that differ, compare(a, b, labels)"
         )
+    if isinstance(a, str | Path) and isinstance(b, str | Path) and Path(a) == Path(b):
+        raise UsageError(f"compare: both captioners are {a}; name two files")
     metrics = [metric] if isinstance(metric, str) else metric
     both = dict(zip(names, (a, b), strict=True))
     with _runner_of(both, labels, human, objects, out, settings) as runner:

@@ -150,6 +150,13 @@ def test_options_of_a_comparison_are_those_of_the_command(options, message):
         bp.compare(CAPTIONS, CAPTIONS, LABELS, metric="gender_error", **options)
 
 
+def test_one_file_is_not_compared_with_itself(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("image_id,caption\n1,a man\n")
+    with pytest.raises(UsageError, match=r"both captioners are .*mine.csv; name two files"):
+        bp.compare(path, str(path), LABELS, metric="gender_error")
+
+
 TABLE = pd.DataFrame({"image_id": IDS, "caption": HUMAN})
 
 

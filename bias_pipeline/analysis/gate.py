@@ -386,13 +386,24 @@ def compared(
         reasons = "; ".join(": ".join(filter(None, one)) for one in skipped.items())
         raise NotApplicableError(f"no metric can be compared ({reasons}); choose another metric")
     if not tables:
-        raise DataError(
-            "no two of these results have a score and differ only in the captioner"
-            f"{_differences(apart)}; compare cells of one metric, attribute and configuration, and "
-            f"{NAME_PEOPLES_CAPTIONS} where the score needs them"
-        )
+        raise DataError(_nothing_to_compare(apart))
     made = decisions(apart, draws, margin=margin, limits=limits)
     return Comparison(tables, made, namesakes, skipped)
+
+
+def _nothing_to_compare(results: Sequence[Result]) -> str:
+    """Why no two results can be compared: they have no score, or differ in more."""
+    without = [group[0].rows[0].metric for group in alike(results) if len(group) > 1]
+    if without:
+        return (
+            f"no two captioners have a score of {', '.join(dict.fromkeys(without))}; "
+            f"{NAME_PEOPLES_CAPTIONS} where the score needs them"
+        )
+    return (
+        "no two of these results have a score and differ only in the captioner"
+        f"{_differences(results)}; compare cells of one metric, attribute and configuration, and "
+        f"{NAME_PEOPLES_CAPTIONS} where the score needs them"
+    )
 
 
 def _differences(results: Sequence[Result]) -> str:

@@ -55,10 +55,13 @@ def _gate(
     from bias_pipeline.errors import BiasPipelineError
 
     named = {"names": ("new", "old"), **settings}
+    mistake = ""
     try:
         comparison = bp.compare(new, old, labels, human, objects, **named)
     except BiasPipelineError as error:
-        pytest.fail(f"{FIXTURE}: {error}", pytrace=False)
+        mistake = f"{FIXTURE}: {error}"
+    if mistake:  # outside of the handler, so that pytest shows the sentence once
+        pytest.fail(mistake, pytrace=False)
     if comparison.lost:
         pytest.fail("\n".join(decision.sentence() for decision in comparison.lost), pytrace=False)
     if comparison.undecided or not comparison.decided:

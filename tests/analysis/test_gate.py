@@ -221,3 +221,8 @@ def test_only_the_first_is_held_against_everybody():
 def test_what_cannot_be_compared_names_what_differs(more, message):
     with pytest.raises(DataError, match=message):
         compared([cell("a", 0.1), cell(**{"captioner": "b", "value": 0.2, **more})])
+
+
+def test_a_metric_without_scores_is_named():
+    with pytest.raises(DataError, match=r"^no two captioners have a score of lic; name a file"):
+        compared([cell("a", 0.1), cell("b", 0.1)])  # without draws

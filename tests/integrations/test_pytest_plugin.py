@@ -81,6 +81,7 @@ def test_a_mistake_fails_with_its_sentence_alone(outcome_of):
     assert text.startswith("failure:")
     assert "bias_gate: new: the file 'new.json' is absent" in text
     assert "api.py" not in text
+    assert text.count("is absent") == 2  # the message and its line, no second exception
     assert outcome_of["test_mistaken test_other"] == ""
 
 
