@@ -122,7 +122,7 @@ class CaptionBias:
             headlines = {_named(name, part): rows[part] for part in parts if part in rows}
             values |= headlines
             if any(math.isnan(value) for value in headlines.values()):
-                reasons.append(f"{name} is undefined: {'; '.join(result.manifest['notes'])}")
+                reasons.append(f"{name} is undefined: {'; '.join(result.notes)}")
         return values, reasons
 
     def undefined(self) -> dict[str, float]:

@@ -272,8 +272,8 @@ def attributed_notes(results: Sequence[Result]) -> list[str]:
     """
     speakers: dict[str, list[Result]] = {}
     for result in results:
-        for note in _list(result.manifest, "notes"):
-            speakers.setdefault(str(note), []).append(result)
+        for note in result.notes:
+            speakers.setdefault(note, []).append(result)
     n_cells = Counter(result.rows[0].captioner for result in results)
     further = [key for key in _varying(results) if key != "captioner"]
     notes = []
@@ -324,11 +324,6 @@ def _amplifies(result: Result) -> bool:
 def training_of(result: Result) -> bool:
     """Whether the captioner is known to be trained on captions of this data set."""
     return mapping_in(result.manifest, "corpus").get("trained_on_reference") is True
-
-
-def _list(manifest: Mapping[str, object], key: str) -> list[object]:
-    entries = manifest.get(key, [])
-    return entries if isinstance(entries, list) else []
 
 
 def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[Decision]) -> None:

@@ -83,6 +83,12 @@ class Result:
     draws: Mapping[str, Draws] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def notes(self) -> list[str]:
+        """What the run said of its data and numbers, in sentences."""
+        notes = self.manifest.get("notes", [])
+        return [str(note) for note in notes] if isinstance(notes, list) else []
+
     def frame(self) -> DataFrame:
         """The rows as a table, one line a row, with the columns of :class:`Row`."""
         from pandas import DataFrame

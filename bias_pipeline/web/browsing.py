@@ -113,7 +113,7 @@ class BrowsePages:
             result=result,
             headlines=[RunLine(result, row) for row in headline_rows(result)],
             reading=mapping_in(result.manifest, "metric"),
-            notes=[*filter(None, [version_note(result)]), *_notes(result)],
+            notes=[*filter(None, [version_note(result)]), *result.notes],
             page=page_of(view, [(row, number_of(row, result)) for row in rows]),
             view=view,
             manifest=json.dumps(_settings(result), indent=1, ensure_ascii=False),
@@ -136,11 +136,6 @@ class BrowsePages:
 
     def _page(self, name: str, status: int = 200, /, **values: Any) -> Response:
         return HTMLResponse(self._pages.get_template(f"{name}.html.j2").render(values), status)
-
-
-def _notes(result: Result) -> list[str]:
-    notes = result.manifest.get("notes", [])
-    return [str(note) for note in notes] if isinstance(notes, list) else []
 
 
 def _settings(result: Result) -> dict[str, Any]:
