@@ -44,9 +44,11 @@ def equalised(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntA
 
 
 def exchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntArray) -> IntArray:
-    """Labels exchanged between random images, about as accurate as the predictions.
+    """Labels exchanged between random images until as many are wrong as predictions are.
 
-    Unlike :func:`equalised` this does not change how frequent each class is (ours).
+    Unlike :func:`equalised` this does not change how frequent each class is (ours). One more or
+    less may be wrong, as always where predictions of two classes have an odd number of errors.
+    Labels are wrong in no more images than an exchange between all of them makes them.
 
     Args:
         labels: see :func:`equalised`.
@@ -59,17 +61,18 @@ def exchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntA
 
     Example:
         >>> truth, keys = np.array([0, 0, 1, 1]), np.array([7, 3, 9, 8], np.uint64)
-        >>> exchanged(truth, 1 - truth, 2, keys).tolist()
+        >>> exchanged(truth, np.array([0, 1, 0, 1]), 2, keys).tolist()
         [0, 1, 1, 0]
     """
-    shares = np.bincount(labels, minlength=n_classes) / len(labels)
-    wrong_by_chance = 1 - float((shares**2).sum())
+    del n_classes
+    order = np.argsort(keys, kind="stable")
+    each = labels[order]
+    changes = np.cumsum(np.append(0, each[1:] != each[:-1]))
+    wrong = changes + (each != each[0])  # if the first m images pass their labels on in a circle
+    target = (labels != predicted).sum()
+    moved = order[: 1 + np.argmin(np.abs(wrong - target))]
     classes = labels.copy()
-    if wrong_by_chance > 0:
-        n_wrong = int((labels != predicted).sum())
-        n_moved = min(len(labels), round(n_wrong / wrong_by_chance))
-        moved = np.argsort(keys, kind="stable")[:n_moved]
-        classes[moved] = labels[np.roll(moved, 1)]
+    classes[moved] = labels[np.roll(moved, 1)]
     return classes
 
 

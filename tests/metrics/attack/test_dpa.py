@@ -192,14 +192,24 @@ def test_flips_reach_every_other_class():
     assert counts[1:] == pytest.approx(1000, abs=100)
 
 
-def test_exchanged_labels_are_as_frequent_as_before_and_about_as_right_as_predictions():
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_exchanged_labels_are_as_frequent_as_before_and_as_right_as_predictions(n_classes):
     generator = np.random.default_rng(0)
-    labels = (generator.random(5000) < 0.1).astype(np.int64)
-    predicted = np.where(generator.random(5000) < 0.1, 1 - labels, labels)
-    keys = generator.integers(0, 2**63, 5000).astype(np.uint64)
-    result = exchanged(labels, predicted, 2, keys)
-    assert result.sum() == labels.sum()
-    assert (result == labels).mean() == pytest.approx((predicted == labels).mean(), abs=0.01)
+    labels = generator.integers(0, n_classes, 5000) * (generator.random(5000) < 0.3)
+    for n_wrong in (0, 2, 250, 499):
+        predicted = labels.copy()
+        predicted[:n_wrong] = (predicted[:n_wrong] + 1) % n_classes
+        keys = generator.integers(0, 2**63, 5000).astype(np.uint64)
+        result = exchanged(labels, predicted, n_classes, keys)
+        assert sorted(result) == sorted(labels)
+        assert abs((result != labels).sum() - n_wrong) <= n_wrong % 2
+
+
+def test_exchanged_labels_are_no_more_wrong_than_by_chance():
+    """A captioner that errs more often than rare labels can has an exchange of all labels."""
+    labels, keys = np.array([1] * 10 + [0] * 90), np.arange(100, dtype=np.uint64)
+    result = exchanged(labels, 1 - labels, 2, np.random.default_rng(0).permutation(keys))
+    assert (result != labels).sum() == pytest.approx(2 * 0.1 * 0.9 * 100, abs=4)
 
 
 def test_labels_of_one_class_cannot_be_exchanged():
