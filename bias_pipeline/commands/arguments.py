@@ -33,11 +33,24 @@ class Parser(ArgumentParser):
         known = [action.option_strings for action in self._actions if action.help != SUPPRESS]
         return sorted(options[-1] for options in known if options)
 
+    def parse_known_args(  # type: ignore[override] # the stubs have an overload for each namespace
+        self, args: Sequence[str], namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """As of the base class; an error names a word that may be a file."""
+        self._words = list(args)
+        return super().parse_known_args(self._words, namespace)
+
     def error(self, message: str) -> NoReturn:
         """Raise instead of ending the process."""
         usage = " ".join(self.format_usage().split())
         hint = usage if len(usage) <= _LONGEST else f"see {self.prog} --help"
-        raise UsageError(f"{message}; {hint}")
+        raise UsageError(f"{message}; {file_like_an_option(self._words) or hint}")
+
+
+def file_like_an_option(words: Sequence[str]) -> str:
+    """How to write a file's name that begins as options do; empty if no word is one."""
+    names = [word for word in words if word.startswith("-") and Path(word).exists()]
+    return f"write ./{names[0]} for the file {names[0]}" if names else ""
 
 
 def number(kind: Any) -> Callable[[str], Any]:

@@ -50,6 +50,11 @@ _LONGEST = 60  # signs of a file's name in that of its folder
 
 def command(words: Sequence[str]) -> int:
     """Audit a file of captions."""
+    if any(word.partition("=")[0] == "--config-dir" for word in words):
+        raise UsageError(
+            "audit takes attributes of your own from a package, not from --config-dir: move the "
+            "folder attribute/ to mine/conf/attribute/, and give --include mine"
+        )
     options = parser().parse_args(list(words))
     REPORT.require()
     check_places(options.json)

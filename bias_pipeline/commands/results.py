@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 FLAG = "--fail-if-worse"
 WORSE = 1
+_DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # metrics that decide most often
 
 _COMPARE_ABOUT = """\
 Is captioner A fairer than the others? Name captioners of the data set, files of captions, or
@@ -71,9 +72,10 @@ def compare_command(words: Sequence[str]) -> int:
     rest = [*(word for word in rest if word not in names), *arguments.column_overrides(options)]
     rest += [f"--config-dir={options.config_dir}"] if options.config_dir else []
     if len(set(names)) < (1 if options.baseline else 2):
+        hint = arguments.file_like_an_option(words)
         raise UsageError(
             "compare needs two captioners or more, or one and --baseline; you gave "
-            f"{len(set(names))}"
+            f"{len(set(names))}{hint and '; '}{hint}"
         )
     check_places(options.json, options.junit)
     earlier = baseline.read(options.baseline) if options.baseline else None
@@ -162,10 +164,12 @@ def compare_parser() -> Parser:
 def _gate(comparison: Comparison) -> int:
     """The exit code for CI."""
     if not comparison.decided:
+        compared_by = {decision.metric for decision in comparison.decisions}
+        others = [metric for metric in _DECISIVE if metric not in compared_by]
         raise DataError(
             f"{FLAG}: nothing could be decided, for the reasons above; compare captioners that "
-            "describe the same images in as many words and name groups as often, or choose another "
-            "metric (gender_error, ba_mals, ba_directional)"
+            "describe the same images in as many words and name groups as often"
+            + (f", or choose another metric ({', '.join(others)})" if others else "")
         )
     n_decided, first = len(comparison.decided), comparison.decided[0].first
     if comparison.lost:

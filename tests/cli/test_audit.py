@@ -463,3 +463,8 @@ def test_a_report_is_written_beside_the_runs(ok, tmp_path):
 def test_a_report_that_cannot_be_is_refused(ends, tmp_path, words, code, message):
     (tmp_path / "empty").mkdir()
     assert message in ends(code, "report", *words.split())
+
+
+def test_an_attribute_of_ones_own_comes_from_a_package(ends, few):
+    words = ("audit", few.captions, "--attributes", few.labels, "--config-dir=mine")
+    assert "give --include mine" in ends(2, *words, "attribute=mood")

@@ -1,6 +1,7 @@
 """``compare``, from the command line."""
 
 import json
+import math
 import re
 import shutil
 from pathlib import Path
@@ -8,11 +9,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bias_pipeline.analysis.gate import Comparison, Decision
+from bias_pipeline.commands import results as command_results
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
-from bias_pipeline.errors import TooFewImagesError
+from bias_pipeline.errors import DataError, TooFewImagesError
 from bias_pipeline.metrics.counting.gender_error import GroupAccuracy
+from bias_pipeline.stats.bootstrap import Estimate
 from tests.cli.commands import COUNTING, SMALL, results
 
 LIC = ("metric.positions=1", "metric.learning_curve=false", "seeds=2")
@@ -81,6 +85,25 @@ def test_a_folder_of_configuration_is_no_captioner(ends, tmp_path):
     assert "compare needs two captioners or more, or one and --baseline; you gave 1" in ends(
         2, *words
     )
+
+
+@pytest.mark.parametrize("words", ["audit -x.csv --attributes l.csv", "compare -x.csv b.csv"])
+def test_a_file_that_looks_like_an_option_is_named_as_it_can_be_written(words, ends, tmp_path):
+    (tmp_path / "-x.csv").touch()
+    assert "write ./-x.csv for the file -x.csv" in ends(2, *words.split())
+
+
+@pytest.mark.parametrize("used", ["gender_error", "lic"])
+def test_a_gate_without_a_decision_advises_other_metrics(used):
+    nan = math.nan
+    estimate = Estimate(0.1, nan, nan, nan, nan, nan, n_seeds=0)
+    undecided = Decision(
+        used, "score", "score", "gender", "a", "b", estimate, "fraction", None, 0.95, ("doubt",)
+    )
+    with pytest.raises(DataError) as refused:
+        command_results._gate(Comparison([], [undecided]))
+    advised = str(refused.value).partition("choose another metric")[2]
+    assert ("ba_mals" in advised, used in advised) == (True, False)
 
 
 def test_runs_are_not_compared_with_captioners(ok, ends, tmp_path):

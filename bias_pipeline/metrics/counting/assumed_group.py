@@ -93,9 +93,9 @@ class AssumedGroup(CountingMetric):
         """
         if not (view.unsure & view.has("model")).any():
             raise NotApplicableError(
-                f"metric=assumed_group looks at images whose annotators could not tell the group "
-                f"of {self.attribute.name!r}; captioner {view.corpus.captioner!r} describes none "
-                f"in dataset {view.corpus.dataset!r}"
+                f"dataset {view.corpus.dataset!r}: captioner {view.corpus.captioner!r} describes "
+                "no image whose annotators could not tell the group of "
+                f"{self.attribute.name!r}, and assumed_group needs such images"
             )
 
     def rests_on_names(self, part: PartName) -> bool:

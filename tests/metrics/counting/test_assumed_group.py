@@ -117,12 +117,18 @@ def test_one_who_names_nobody_assumes_nothing(records, model, score):
     [
         ([record(1, MAN, MAN, label="m")], "annotators could not tell the group of 'gender'"),
         ([record(1, MAN, MAN, label="f")], "annotators could not tell the group of 'gender'"),
-        ([record(1, None, MAN), record(2, MAN, MAN, label="m")], "'toy' describes none"),
+        ([record(1, None, MAN), record(2, MAN, MAN, label="m")], "'toy' describes no image"),
     ],
 )
 def test_where_every_group_is_known_or_nothing_is_described_it_does_not_apply(records, message):
     with pytest.raises(NotApplicableError, match=message):
         scored(records)
+
+
+def test_the_reason_does_not_begin_with_the_metric_which_tables_put_before_it():
+    with pytest.raises(NotApplicableError) as refused:
+        scored([record(1, MAN, MAN, label="m")])
+    assert "metric=" not in str(refused.value)
 
 
 def of_labels(records: list[Record], groups: tuple[str, ...], labels: LabelMap) -> Corpus:
