@@ -307,6 +307,8 @@ class _Sizes:
 
 def _child(node: Any, name: str) -> Any:
     if isinstance(node, Mapping):
+        if name in node:
+            return node[name]
         return next((item for key, item in node.items() if str(key) == name), None)
     if isinstance(node, list) and name.isdigit() and int(name) < len(node):
         return node[int(name)]

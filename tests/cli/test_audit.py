@@ -183,6 +183,7 @@ def test_a_report_of_an_audit_has_the_bound_that_is_asked_for(whole, tmp_path, o
 # --- an audit of the captioner alone
 
 
+@pytest.mark.slow
 def test_three_attributes_are_enumerated(whole):
     assert "were audited for age, gender and race by " in whole.text
 
