@@ -113,7 +113,7 @@ def in_pandas(
     attribute: Attribute,
     vocabulary: TaskVocabulary,
 ) -> pd.DataFrame:
-    """BA-> A->T, BA_MALS, gender error and co-occurrence of raw texts.
+    """BA-> A→T, BA_MALS, gender error and co-occurrence of raw texts.
 
     Straightforward code: one regular expression for each group and object, data frames of flags,
     group-bys.

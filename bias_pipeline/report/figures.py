@@ -251,7 +251,7 @@ def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
 
 
 def quadrants(pairs: Sequence[tuple[Row, Row]], title: str) -> Plot:
-    """A->T against T->A, a cross of two intervals for each captioner.
+    """A→T against T→A, a cross of two intervals for each captioner.
 
     Args:
         pairs: the two headlines of each captioner.

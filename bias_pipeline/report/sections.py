@@ -156,7 +156,7 @@ class _Matrix:
 
 
 def directions(results: Sequence[Result]) -> Iterable[Section]:
-    """A->T against T->A for every metric that has both."""
+    """A→T against T→A for every metric that has both."""
     groups: dict[tuple[str, str, str, str], list[tuple[Row, Row]]] = {}
     for result in results:
         parts = {row.part: row for row in result.rows if row.part in HEADLINES}

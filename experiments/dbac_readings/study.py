@@ -147,7 +147,7 @@ def attacker_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def assumption_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Quality of A->T attackers that see task words only, the rest only, and all."""
+    """Quality of A→T attackers that see task words only, the rest only, and all."""
     names = {
         "tasks_only": "task words only",
         "rest_only": "the rest only",

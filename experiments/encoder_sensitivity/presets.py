@@ -40,7 +40,7 @@ PRETRAINED = {"minilm": "minilm", "mpnet": "mpnet"}
 PRESETS = {"gender": "dbac_table5", "race_unsure": "dbac_table6"}
 # Of race, those whose files have images labelled Unsure.
 CAPTIONERS = {"gender": ["all"], "race_unsure": ["sat", "fc", "att2in", "transformer"]}
-# Captions hardly name skin tone, so the groups of T->A are those of the images' labels.
+# Captions hardly name skin tone, so the groups of T→A are those of the images' labels.
 PRIOR = {"gender": "counts", "race_unsure": "labels"}
 # The paper's tables of DBAC, of LIC, and of their coefficients of variation: networks from scratch,
 # then pre-trained ones.

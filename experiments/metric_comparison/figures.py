@@ -18,7 +18,7 @@ LABELS = {
 
 
 def mentions_figure(rows: pd.DataFrame, path: Path) -> None:
-    """BA-> A->T by how many of the labels' objects captions name."""
+    """BA-> A→T by how many of the labels' objects captions name."""
     plt = pyplot("metric_comparison")
     fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
     for study, (name, marker, colour) in LABELS.items():

@@ -147,7 +147,7 @@ def _beaten(name: str, good: pd.Series, bias: pd.Series) -> bool:
 
 
 def mentions(rows: pd.DataFrame) -> pd.DataFrame:
-    """BA-> A->T and how much captions mention, under each choice of labels."""
+    """BA-> A→T and how much captions mention, under each choice of labels."""
     lines = {}
     for study in ("counting", "ba union", "ba each", "people"):
         selected = rows[(rows["study"] == study) & (rows["metric"] == "ba_directional")]

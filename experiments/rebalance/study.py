@@ -2,7 +2,7 @@
 
 Usage: python -m experiments.rebalance.study [--out DIR [--equalizer]]
 
-With --out a SAT is fitted to captions with planted A->T (captioner `amplifier` of `scenes`), again
+With --out a SAT is fitted to captions with planted A→T (captioner `amplifier` of `scenes`), again
 to the same captions drawn by the weights of `analysis rebalance`, with --equalizer once more with
 its losses; all caption pictures that they have not seen, and every metric scores the captions
 (rows.csv). Always, page and figure are made from these rows. What is there already is not done
@@ -155,7 +155,7 @@ def table(rows: pd.DataFrame) -> str:
 
 
 def share_gone(rows: pd.DataFrame) -> str:
-    """How much of the planted SAT's score goes, for numbers of A->T."""
+    """How much of the planted SAT's score goes, for numbers of A→T."""
     lines = {}
     for key, title in LINES.items():
         if title in PLANTED_LINES:

@@ -3,8 +3,8 @@
 For a pair of a given value g and another one o, omega = Q P(o) / P(g) on either side, and
 DBAC = (omega_M - omega_H) / (omega_M + omega_H + 1e-8) (eq. 5-8).
 
-A->T: given is the image's group, the other an object that captions name; Q = 1 / mean cross-entropy
-of attackers that guess the group, over test captions of the pair. T->A: given is an object in the
+A→T: given is the image's group, the other an object that captions name; Q = 1 / mean cross-entropy
+of attackers that guess the group, over test captions of the pair. T→A: given is an object in the
 image, the other a group that captions name; Q = 1 / mean binary cross-entropy of that object's
 attacker, over all test captions. P(given) is a share of images, P(other) a share of the side's
 captions. People's Q is the mean over the positions of their captions.
@@ -163,7 +163,7 @@ def sides_of(
 
 
 def group_qualities(direction: Direction, n_splits: int) -> Iterator[dict[str, Scores]]:
-    """A->T: side to the quality of its attackers on each pair, split by split."""
+    """A→T: side to the quality of its attackers on each pair, split by split."""
     groups = group_of(direction.images)
     attacked = attackers(direction)
     for train, test in halves(groups, n_splits, TEST_SHARE):
@@ -179,7 +179,7 @@ def group_qualities(direction: Direction, n_splits: int) -> Iterator[dict[str, S
 
 
 def task_qualities(direction: Direction, n_splits: int) -> Iterator[dict[str, Scores]]:
-    """T->A: the same; an object's attackers serve all of its pairs."""
+    """T→A: the same; an object's attackers serve all of its pairs."""
     attacked = attackers(direction)
     tasks = sorted({task for task, _ in direction.pairs})
     labels = {task: np.array([task in values for values in direction.given], int) for task in tasks}

@@ -4,7 +4,7 @@ Attackers guess one variable from the labels of the other one: for Psi_M what ca
 Psi_D the labels, after as many of them have been made wrong at random, wherever they stand, as the
 captioner gets wrong. Psi is accuracy on test images; DPA = (Psi_M - Psi_D) / (Psi_M + Psi_D) (Tokas
 et al. 2024). Of several objects each has attackers and wrong labels of its own, and Psi is their
-mean. T->A rests on images whose caption names exactly one group.
+mean. T→A rests on images whose caption names exactly one group.
 """
 
 from collections.abc import Callable, Collection, Sequence

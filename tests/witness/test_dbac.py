@@ -56,7 +56,7 @@ def a_to_t(case: Case, outputs: Path) -> Compared:
     direction = dbac.a_to_t(case.images(outputs), A_TO_T_LEAST, RARE["a_to_t"], case.positions)
     scores = [direction.scores(one) for one in dbac.group_qualities(direction, A_TO_T_SPLITS)]
     words = settings("a_to_t", A_TO_T_LEAST, case.positions)
-    # Without objects in the images there is no T->A, which would cost most of the time.
+    # Without objects in the images there is no T→A, which would cost most of the time.
     result = case.result(outputs, A_TO_T_SPLITS, *words, with_objects=False)
     return Compared("a_to_t", result, direction, scores)
 

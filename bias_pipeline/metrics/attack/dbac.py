@@ -82,7 +82,7 @@ class DBAC(Metric):
             name: EvidenceRule(
                 PartName("shared", direction=name),
                 follows=("words", "vocabulary"),
-                matched=name == "a_to_t",  # a small vocabulary still moves T->A there
+                matched=name == "a_to_t",  # a small vocabulary still moves T→A there
             )
             for name in DIRECTIONS
         },
@@ -97,8 +97,8 @@ class DBAC(Metric):
 
     attribute: Attribute  # its groups are A
     task: TaskVocabulary  # its tasks are T
-    a_to_t: Sequence[Transform]  # transforms before the attackers of A->T
-    t_to_a: Sequence[Transform]  # transforms before the attackers of T->A
+    a_to_t: Sequence[Transform]  # transforms before the attackers of A→T
+    t_to_a: Sequence[Transform]  # transforms before the attackers of T→A
     probe: Probe  # trains the attackers
     split: SplitRule  # how splits are drawn
     scoring: Scoring  # the attackers' quality Q, above 0 and larger for better
@@ -157,7 +157,7 @@ class DBAC(Metric):
         ]
         notes = [note for one in scores for note in one.notes]
         if len(scores) < len(DIRECTIONS):
-            notes.append("the data set has no objects, so T->A cannot be scored")
+            notes.append("the data set has no objects, so T→A cannot be scored")
         return Score(
             parts={name: part for one in scores for name, part in one.parts.items()},
             predictions=[p for one in scores for p in one.predictions],

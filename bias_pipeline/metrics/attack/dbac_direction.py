@@ -94,7 +94,7 @@ class Direction:
 
     @cached_property
     def images(self) -> IntArray:
-        """(M,) corpus rows of the images that both sides describe; for T->A with objects.
+        """(M,) corpus rows of the images that both sides describe; for T→A with objects.
 
         Raises:
             NotApplicableError: if there are none.
@@ -406,7 +406,7 @@ class DirectionAttackers:
         return predictions
 
     def _blocks(self, side: str) -> Iterator[_Block]:
-        """Columns: the pairs (A->T) or the tasks (T->A), then all guesses together."""
+        """Columns: the pairs (A→T) or the tasks (T→A), then all guesses together."""
         one = self.direction
         place = np.full(len(one.corpus), -1, np.int64)
         place[one.images] = np.arange(len(one.images))

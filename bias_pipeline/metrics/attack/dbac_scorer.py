@@ -163,7 +163,7 @@ class DirectionScorer:
         if not few:
             return []
         return [
-            f"A->T under scoring=accuracy is too low: "
+            f"A→T under scoring=accuracy is too low: "
             f"{counted(few, f'of {len(per_seed)} pairs have')} "
             f"fewer than {SMALL_PAIR} test captions; raise metric.min_support, or choose "
             "scoring=inverse_ce"
@@ -173,7 +173,7 @@ class DirectionScorer:
         """A headline without a value, and the reason; no attacker was trained."""
         nan = float("nan")
         absent = Estimate(nan, nan, nan, nan, nan, nan, self.attackers.n_seeds)
-        arrow, what = ("A->T", "task") if self.to_task else ("T->A", "group")
+        arrow, what = ("A→T", "task") if self.to_task else ("T→A", "group")
         share = f"{100 * self.direction.least:.2g}"
         why = (
             f"no {what} is named both in {share} % of people's captions (metric.min_support) and "
@@ -240,7 +240,7 @@ class DirectionScorer:
         if attackers == priors == 0:  # for example if people are scored as the captioner
             return []
         driver = "the attackers" if abs(attackers) >= abs(priors) else "the priors"
-        arrow = "A->T" if self.to_task else "T->A"
+        arrow = "A→T" if self.to_task else "T→A"
         return [
             f"{arrow} is driven by {driver}: attackers alone {100 * attackers:+.1f}, "
             f"priors alone {100 * priors:+.1f}"

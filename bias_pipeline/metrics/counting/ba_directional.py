@@ -47,7 +47,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     the paper does. Under ``denominator=images``, captions that name no group lower ``t_to_a``, for
     people too, so it has no p; conclusions are drawn from ``t_to_a:named``.
 
-    A->T compares how often tasks are named with how often they are labelled, so a captioner that
+    A→T compares how often tasks are named with how often they are labelled, so a captioner that
     names few objects scores below 0 whatever its bias: read it with the mention rates.
     """
 
@@ -97,7 +97,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     undefined: Absent = "drop"  # see `ba_directional`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """T->A only: A->T uses labelled groups."""
+        """T→A only: A→T uses labelled groups."""
         return part.direction == "t_to_a"
 
     def tally(self, view: CorpusView) -> CountSpec:

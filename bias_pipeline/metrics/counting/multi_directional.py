@@ -98,7 +98,7 @@ class MultiDirectional(LabelledTaskMetric):
     denominator: Denominator = "images"  # see `directional_pairs`
 
     def rests_on_names(self, part: PartName) -> bool:
-        """T->A and Multi_MALS: A->T uses labelled groups."""
+        """T→A and Multi_MALS: A→T uses labelled groups."""
         return part.direction == "t_to_a" or part.what == "mals"
 
     def tally(self, view: CorpusView) -> CountSpec:

@@ -136,7 +136,7 @@ class LabelledTaskMetric(TaskMetric):
         return read(named)
 
     def caution(self) -> str:
-        """A note for readers of A->T."""
+        """A note for readers of A→T."""
         return (
             "A→T by counting changes with how much captions mention: read it with mentions:model "
             f"and mentions:human (labels={self.labels}); below 0 does not mean less bias"

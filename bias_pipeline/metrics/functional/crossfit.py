@@ -40,7 +40,7 @@ def _each(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
 
 
 def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images") -> Float64Array:
-    """What each pair adds to BA-> T->A, see the module.
+    """What each pair adds to BA-> T→A, see the module.
 
     Args:
         folds: counts of each fold.

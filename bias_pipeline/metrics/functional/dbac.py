@@ -2,7 +2,7 @@
 
 The paper does not say how to aggregate pairs of groups and tasks, and there is no public code;
 every choice is a named parameter. Arrays are (..., G, O): a *given* variable with
-G values (the attribute for A->T, the task for T->A) and the *other* one with O values. Leading axes
+G values (the attribute for A→T, the task for T→A) and the *other* one with O values. Leading axes
 are free (seeds, bootstrap samples).
 """
 

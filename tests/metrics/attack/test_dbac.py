@@ -1,7 +1,7 @@
 """DBAC on corpora whose bias is planted, in one direction at a time.
 
-Captions are nothing but "a <word for the person> with a <object>". What attackers of A->T see is
-then the object alone, and attackers of T->A see the word for the person alone.
+Captions are nothing but "a <word for the person> with a <object>". What attackers of A→T see is
+then the object alone, and attackers of T→A see the word for the person alone.
 """
 
 import math
@@ -148,7 +148,7 @@ PLACES: list[tuple[dict[str, object], str, str]] = [
         for aggregate in AGGREGATES
         for strength in (0.3, 0.9)
     ),
-    # Weighed by captions every scoring sees a mild A->T.
+    # Weighed by captions every scoring sees a mild A→T.
     *(
         ({**MILD, "aggregate": "per_caption", "scoring": scoring}, "a_to_t", "above 0")
         for scoring in (InverseCrossEntropy(), Confidence(), Accuracy())
@@ -235,7 +235,7 @@ def test_numbers_are_those_that_follow_from_what_was_planted(made, part, value, 
 
 @pytest.mark.parametrize(("made", "cause"), [(LOUDER, "priors"), ({"a_to_t": 0.9}, "attackers")])
 def test_a_note_says_where_a_to_t_comes_from(made, cause):
-    assert f"A->T is driven by the {cause}" in score(**made).notes[0]
+    assert f"A→T is driven by the {cause}" in score(**made).notes[0]
 
 
 # What stands beside the headlines.
@@ -496,7 +496,7 @@ def test_what_cannot_be_scored_is_absent(result, directions):
 
 
 @pytest.mark.parametrize(
-    ("result", "direction"), [(wordless, "A->T"), (lambda: knowing_objects_of(0), "T->A")]
+    ("result", "direction"), [(wordless, "A→T"), (lambda: knowing_objects_of(0), "T→A")]
 )
 def test_an_absent_headline_is_explained(result, direction):
     assert any(f"{direction} cannot be scored" in note for note in result().notes)

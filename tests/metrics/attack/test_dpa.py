@@ -110,7 +110,7 @@ def test_the_closed_form_is_that_of_the_worked_case():
         (group_to_task(AMPLIFIED, ("umbrella", "hot dog")), "a_to_t:object:hot dog"),
         (task_to_group(AMPLIFIED), "t_to_a"),
     ],
-    ids=["A->T", "A->T, two tasks", "A->T, one of two tasks", "T->A"],
+    ids=["A→T", "A→T, two tasks", "A→T, one of two tasks", "T→A"],
 )
 def test_attackers_reach_the_closed_form(corpus, name):
     """Within the tolerances of the worked case: 0.012 for five seeds, 0.02 for one."""
@@ -124,7 +124,7 @@ def test_attackers_reach_the_closed_form(corpus, name):
 @pytest.mark.parametrize(
     ("corpus", "name"),
     [(group_to_task(AMPLIFIED), "a_to_t"), (task_to_group(AMPLIFIED), "t_to_a")],
-    ids=["A->T", "T->A"],
+    ids=["A→T", "T→A"],
 )
 def test_held_out_images_give_the_same_and_labels_are_as_wrong_on_them(corpus, name):
     """The noise once went by the numbers of the split: all of it fell on tested images."""

@@ -286,7 +286,7 @@ def counted(metric: LabelledTaskMetric, corpus: Corpus) -> Counts:
 
 
 def test_a_to_t_of_objects_falls_below_0_by_the_mention_rate_and_why():
-    """One caption names fewer objects than an image holds; with equal rates A->T is neutral."""
+    """One caption names fewer objects than an image holds; with equal rates A→T is neutral."""
     intervals = estimates("ba_directional as published", "a_to_t", "drawn")
     rates = parts("ba_directional as published", "drawn", 0)
     assert rates["mentions:model"].estimate.ci_high < rates["mentions:human"].estimate.ci_low
