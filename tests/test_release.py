@@ -123,6 +123,21 @@ def test_an_older_python_is_refused_in_one_sentence():
     )
 
 
+def test_a_python_without_the_packages_is_named_in_one_sentence():
+    command = [
+        sys.executable,
+        "-S",
+        "-m",
+        "bias_pipeline",
+        "metrics",
+    ]  # as an environment not activated
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 5
+    assert re.fullmatch(
+        r"error: the module '\w+' is not installed for this Python, .*: activate .*\n", done.stderr
+    )
+
+
 def install(folder: Path, version: str, *, code: bool = True) -> Path:
     """A folder as pip leaves it: the record of a version, and its configuration and code."""
     (folder / f"bias_pipeline-{version}.dist-info").mkdir(parents=True)
