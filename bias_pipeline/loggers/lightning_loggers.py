@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.machine import MLFLOW, TENSORBOARD
 from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.loggers.loggers import ResultLogger, history_of, summary_of
 from bias_pipeline.loggers.push import unanswered
@@ -49,6 +50,7 @@ class TensorBoardLogger(ResultLogger):
 
     def log(self, result: Result) -> None:
         """Write the run."""
+        TENSORBOARD.require()
         make_importable()
         from pytorch_lightning.loggers import TensorBoardLogger as Lightnings
 
@@ -90,6 +92,7 @@ class MlflowLogger(ResultLogger):
         _tell(logger, result)
 
     def _logger(self, result: Result) -> Any:
+        MLFLOW.require()
         make_importable()
         from pytorch_lightning.loggers import MLFlowLogger
 

@@ -15,10 +15,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.io.machine import WORKSPACES
 from bias_pipeline.loggers.loggers import run_apart
 from bias_pipeline.loggers.push import reachable_server
 from bias_pipeline.metrics.base import HEADLINES
@@ -88,10 +88,7 @@ def require_server(mode: str) -> None:
     """
     if mode not in ("", "online"):
         raise UsageError(f"--mode {mode}: a workspace needs a server; leave out --workspace")
-    if find_spec("wandb_workspaces") is None:
-        raise ResourceError(
-            "--workspace needs wandb-workspaces; pip install 'bias_pipeline[track]'"
-        )
+    WORKSPACES.require()
 
 
 def save_from_stdin() -> None:

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io import machine
 from bias_pipeline.loggers.lightning_loggers import MlflowLogger, TensorBoardLogger
 from bias_pipeline.results.rows import Result
 from tests.results.test_store import row
@@ -63,3 +65,15 @@ def test_tensorboard_knows_what_it_has(board, tmp_path):
 def test_mlflow_knows_what_it_has(flow):
     assert flow.knows(result())
     assert not flow.knows(replace(result(), run_id="another"))
+
+
+@pytest.mark.parametrize(
+    ("logger", "package"), [(TensorBoardLogger, "tensorboard"), (MlflowLogger, "mlflow")]
+)
+def test_an_absent_package_is_named_with_its_extra(monkeypatch, tmp_path, logger, package):
+    monkeypatch.setattr(machine, "find_spec", lambda name: None)
+    message = (
+        rf"logger={package} needs the package {package}, .*pip install 'bias_pipeline\[track\]'"
+    )
+    with pytest.raises(ResourceError, match=message):
+        logger(str(tmp_path / "runs")).log(result())

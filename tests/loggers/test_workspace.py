@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bias_pipeline.commands.main import main
+from bias_pipeline.io import machine
 from bias_pipeline.loggers import workspace
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
@@ -154,6 +155,6 @@ def test_a_workspace_is_not_offline(folder):
 
 
 def test_the_lacking_library_is_named_before_anything_is_sent(folder, monkeypatch, capsys):
-    monkeypatch.setattr(workspace, "find_spec", lambda name: None)
+    monkeypatch.setattr(machine, "find_spec", lambda name: None)
     assert main(["report", "wandb", str(folder), "--workspace"]) == 5
     assert "bias_pipeline[track]" in capsys.readouterr().err
