@@ -330,7 +330,7 @@ class _InMemoryRunner:
         captioner = next(iter(self.files))
         for attribute, plan in plans.items():
             for metric, settings in plan.cells:
-                chosen = {**_nested(settings), "metric": metric, "seeds": plan.seeds}
+                chosen = {**_numbers(settings), "metric": metric, "seeds": plan.seeds}
                 try:
                     results.append(self.run(captioner, **self._of(attribute), **chosen))
                 except NotApplicableError as error:
@@ -410,16 +410,11 @@ def _attributes_with_errors(rates: object) -> list[str]:
     return [name for name, cell in cells.items() if {*rates} & {*cell.build("attribute").groups}]
 
 
-def _nested(settings: Mapping[str, str]) -> dict[str, object]:
-    """Overrides as nested mappings; numbers as numbers.
+def _numbers(settings: Mapping[str, str]) -> dict[str, object]:
+    """Overrides with numbers as numbers.
 
     Example:
-        >>> _nested({"alignment": "matched", "encoder.order": "1"})
-        {'alignment': 'matched', 'encoder': {'order': 1}}
+        >>> _numbers({"alignment": "matched", "encoder.order": "1"})
+        {'alignment': 'matched', 'encoder.order': 1}
     """
-    tree: dict[str, object] = {}
-    for key, text in settings.items():
-        group, _, name = key.partition(".")
-        value = int(text) if text.isdecimal() else text
-        tree[group] = {name: value} if name else value
-    return tree
+    return {key: int(text) if text.isdecimal() else text for key, text in settings.items()}

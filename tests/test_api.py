@@ -264,6 +264,20 @@ def test_a_parameter_of_a_metric_may_have_the_name_of_an_argument():
     assert mentions(**{"metric.labels": "each"}) == 1.5
 
 
+def test_an_audit_at_equal_speech_keeps_other_settings_of_the_encoder():
+    """It sets the order of n-grams; before, it set the whole encoder."""
+    people = [
+        f"a {('man', 'woman')[k % 2]} with a {('dog', 'cat', 'cup')[k % 3]}" for k in range(60)
+    ]
+    labels = ["male", "female"] * 30
+    human = [[caption, caption] for caption in people]
+    audit = bp.audit(people, labels, human, encoder={"min_count": 3}, stats={"resamples": 5})
+    configs = [result.manifest["config"] for result in audit.results]
+    encoders = [config["probe"]["encoder"] for config in configs if "probe" in config]
+    numbers = {(encoder["order"], encoder["min_count"]) for encoder in encoders}
+    assert numbers == {(1, 3), (2, 3)}
+
+
 def test_a_list_of_metrics_is_refused_with_what_to_do():
     with pytest.raises(UsageError, match="name one metric, and call once for each"):
         bp.score(["lic", "gender_error"], CAPTIONS, LABELS)

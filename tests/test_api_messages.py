@@ -96,6 +96,25 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: bp.compare(CAPTIONS, PEOPLE[::-1], LABELS, dataset={"strict": False}, seeds=1),
         "name a file of people's captions (human=...) where the score needs them",
     ),
+    "no pictures": (
+        lambda: bp.score("imagecaptioner2", CAPTIONS, LABELS, CAPTIONS, encoder="sat"),
+        "encoder='sat', **{'encoder.backbone': 'annotations'} uses its objects instead",
+    ),
+    "no objects of pictures": (
+        lambda: bp.score(
+            "imagecaptioner2",
+            CAPTIONS,
+            LABELS,
+            CAPTIONS,
+            encoder="sat",
+            **{"encoder.backbone": "annotations"},
+        ),
+        "the data have no objects of its pictures, which encoder={'backbone': 'annotations'} needs",
+    ),
+    "a key that no group has": (
+        lambda: bp.score("lic", CAPTIONS, LABELS, **{"encoders.order": 1}),
+        "setting 'encoders.order' is unknown; did you mean 'encoder'",
+    ),
     "a folder that is a file": (
         lambda: bp.score("gender_error", CAPTIONS, LABELS, out=__file__),
         "choose another folder with out=...",

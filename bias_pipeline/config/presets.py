@@ -35,6 +35,7 @@ _CHOICES = (
 )
 _ENDING = "csv|jsonl?|npy|parquet|pkl|tsv|txt|ya?ml"  # of files, which are no settings
 _KEY = rf"(?<![\w/.\\=-])({_CHOICES})\.(?!(?:{_ENDING})\b)([a-z]\w*)"
+_CHOSEN = rf"\b({_CHOICES})=([a-z]\w*) \1\.(\w+)"  # one argument cannot have both
 _VALUE = r"(\{[^}]*\}|\[[^\]]*\]|'[^']*'|[^\s,;:)]+)"
 _PHRASES = {
     r"(?:--[a-z-]+ (?:'[^']*'|\S+) )+\((dataset\.\w+=[^)]+)\)": r"\1",
@@ -62,7 +63,8 @@ def preset(
     Args:
         settings: for a group of ``conf/`` a choice by name (``encoder="lstm"``) or values that
             differ (``stats={"resamples": 100}``); ``attribute`` may be a list of two; for other
-            keys, and for parameters of the metric (``labels`` or ``metric.labels``), the value.
+            keys, also within a group (``encoder.order``), and for parameters of the metric
+            (``labels`` or ``metric.labels``), the value.
         fixed: choices that settings cannot change, None for no choice; their values they can.
 
     Example:
@@ -74,7 +76,8 @@ def preset(
     values = {key: value for key, value in settings.items() if key not in choices}
     merged, chosen = _merged({**choices, **fixed})
     config: DictConfig = pickle.loads(merged)  # noqa: S301 - from below
-    config.merge_with(_nested(values, config))
+    for key, value in values.items():
+        config.merge_with(_setting(key, value, config))
     return cell_of(config, chosen)
 
 
@@ -139,18 +142,17 @@ def _intersection_choices(names: Sequence[str]) -> dict[str, str]:
     return {"attribute": CHOICE, **{f"attribute@attribute.parts.{k}": v for k, v in parts}}
 
 
-def _nested(values: Mapping[str, object], config: DictConfig) -> dict[str, object]:
-    """The values nested under their keys."""
-    tree: dict[str, Any] = {}
-    for key, value in values.items():
-        if key in config:
-            tree[key] = _plain(value, key)
-        elif (name := key.removeprefix("metric.")) in config.metric:
-            tree.setdefault("metric", {})[name] = _plain(value, key)
-        else:
-            known = {str(name) for name in (*config, *config.metric) if str(name)[0] != "_"}
-            raise UsageError(f"setting {key!r} is unknown; {did_you_mean(key, known)}")
-    return tree
+def _setting(key: str, value: object, config: DictConfig) -> dict[str, object]:
+    """A value nested under its key; one that the top lacks is a parameter of the metric."""
+    first = key.partition(".")[0]
+    if first not in config and first not in config.metric:
+        known = {str(name) for name in (*config, *config.metric) if str(name)[0] != "_"}
+        raise UsageError(f"setting {key!r} is unknown; {did_you_mean(key, known)}")
+    tree: Any = _plain(value, key)
+    for name in reversed(key.split(".") if first in config else ["metric", *key.split(".")]):
+        tree = {name: tree}
+    nested: dict[str, object] = tree
+    return nested
 
 
 class _Composer:
@@ -265,11 +267,14 @@ def in_python(message: str) -> str:
         "complete it, or set dataset={'strict': False}; or raise split={'folds': ...}"
         >>> in_python("name it with --id-column COLUMN (dataset.id_column=COLUMN)")
         "name it with dataset={'id_column': COLUMN}"
+        >>> in_python("choose encoder=sat encoder.backbone=boxes")
+        "choose encoder='sat', **{'encoder.backbone': 'boxes'}"
         >>> in_python("dataset 'coco' has no objects; lower metric.min_support")
         'the data have no objects; lower min_support'
     """
     for pattern, words in _PHRASES.items():
         message = re.sub(pattern, words, message)
+    message = re.sub(rf"{_CHOSEN}={_VALUE}", r"\1='\2', **{'\1.\3': '\4'}", message)
     message = re.sub(rf"{_KEY}={_VALUE}", _argument, message)
     return re.sub(rf"{_KEY}(?![\w.:=/'\]}}])", r"\1={'\2': ...}", message)
 

@@ -28,7 +28,7 @@ from bias_pipeline.declared import (
     kinds_of,
 )
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.paths import included
+from bias_pipeline.io.paths import VARIABLE, included
 
 PACKAGE = "bias_pipeline"
 
@@ -144,7 +144,10 @@ def _hint(target: object) -> str:
     named = _CLASS.fullmatch(target) if isinstance(target, str) else None
     if named is None or named[1] in (PACKAGE, *included()):
         return ""
-    return f"; if you trust package {named[1]!r}, add --include {named[1]}"
+    return (
+        f"; if you trust package {named[1]!r}, add --include {named[1]} (from Python: set the "
+        f"variable {VARIABLE}={named[1]})"
+    )
 
 
 def nodes(config: object, where: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

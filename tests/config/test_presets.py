@@ -23,6 +23,8 @@ MIXED: list[dict[str, object]] = [
     {"metric": "dbac", "scoring": "accuracy", "encoder": "bilstm", "head": "linear"},
     {"logger": "csv", "text": {"lowercase": ["human"]}},
     {"seeds": [0, 12], "stats": {"resamples": 100}, "dataset": "coco", "captioner": "x.json"},
+    {"metric": "imagecaptioner2", "encoder": "sat", "encoder.backbone": "annotations"},
+    {"stats.resamples": 30, "stats": {"level": 0.9}, "metric.sides": ["model"]},
 ]
 
 

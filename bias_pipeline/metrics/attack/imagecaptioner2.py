@@ -122,15 +122,15 @@ class ImageCaptioner2(CaptionAttack):
         if self.probe.encoder.sees == "objects":
             if transformed.objects is None:
                 raise NotApplicableError(
-                    f"dataset {transformed.dataset!r} lists no objects of its pictures, which "
+                    f"dataset {transformed.dataset!r} has no objects of its pictures, which "
                     "encoder.backbone=annotations needs"
                 )
             return np.ones(len(transformed), bool)
         if transformed.pictures is None:
             raise NotApplicableError(
                 f"dataset {transformed.dataset!r} has no pictures here (dataset.images=DIR); "
-                "encoder=sat encoder.backbone=annotations uses its objects instead, "
-                "encoder.backbone=boxes objects with their boxes (dataset.regions=FILE)"
+                "encoder=sat encoder.backbone=annotations uses its objects instead, and "
+                "encoder=sat encoder.backbone=boxes objects with their boxes (dataset.regions=FILE)"
             )
         return transformed.pictures.present
 
