@@ -282,7 +282,7 @@ def finding_name(finding: Finding) -> str:
 
 
 def sentences(verdict: Verdict) -> list[str]:
-    """One line for each question that was asked, then one for the numbers that are not used."""
+    """A line for each question that was asked, then one for each reason not to use numbers."""
     judged = [finding for question in JUDGED for finding in verdict.on(question)]
     return [
         *(_answered(verdict, question) for question in JUDGED if verdict.on(question)),
@@ -351,15 +351,15 @@ def _mentioned(findings: Sequence[Finding]) -> list[str]:
 
 
 def _left_out(findings: Sequence[Finding]) -> list[str]:
-    """The numbers that are not used, by reason."""
+    """The numbers that are not used, a line for each reason."""
     doubted: dict[str, list[Finding]] = {}
     for finding in findings:
         doubted.setdefault(finding.doubt, []).append(finding)
-    parts = "; ".join(
-        f"{_by_metric(some, _plain_value)}: {doubt_about(set(map(reading_name, some)), doubt)}"
+    return [
+        f"Not used: {_by_metric(some, _plain_value)}: "
+        f"{doubt_about(set(map(reading_name, some)), doubt)}."
         for doubt, some in doubted.items()
-    )
-    return [f"Not used: {parts}."] if parts else []
+    ]
 
 
 _PLURAL = {

@@ -159,6 +159,12 @@ def test_several_numbers_that_are_not_used_are_named_in_the_plural():
     )
 
 
+def test_each_reason_not_to_use_numbers_is_a_line():
+    results = [cell({"score": 0.3}, reading=None), cell({"score": 0.3}, coverage=0.02)]
+    lines = [text for text in sentences(verdict(results)) if text.startswith("Not used")]
+    assert len(lines) == 2
+
+
 SILENT = {"attribute": "race", "question": "mentions"}  # of a question that is not judged
 
 
