@@ -19,6 +19,7 @@ from bias_pipeline.corpus.image_ids import few
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.errors import DataError, NotApplicableError, counted
 from bias_pipeline.text.mentions import (
+    NO_GROUP,
     SEVERAL_GROUPS,
     attribute_mentions,
     named_group,
@@ -140,8 +141,17 @@ class CorpusView:
         return self.corpus.side(side).image_rows
 
     def named(self, side: str) -> IntArray:
-        """(C,) the one group that each caption names, below 0 for none or several."""
-        return named_group(self.corpus.side(side), self.attribute, self.groups, self.words)
+        """(C,) the one group that each caption names, below 0 for none or several.
+
+        A group that is left out for having few images counts, too: a caption that also names it
+        names several.
+        """
+        captions, places = self.corpus.side(side), {k: g for g, k in enumerate(self.groups)}
+        left_out = self.corpus.groupings[self.attribute.name].strata
+        every = [k for k in self.attribute.groups if k in places or k in left_out]
+        named = named_group(captions, self.attribute, every, self.words)
+        place = np.array([places.get(name, NO_GROUP) for name in every])
+        return np.where(named < 0, named, place[named])
 
     def named_together(self, side: str) -> IntArray:
         """(N,) the one group that all captions of an image together name."""

@@ -9,13 +9,16 @@ import pytest
 
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
+from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.regrouping import FEWEST_OF_SEVERAL, without_small_groups
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.scoring import Accuracy
 from bias_pipeline.stats.scores import ScoreTable
+from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS
 from tests.corpora import make_corpus
 
 SEEDS = (0, 12)
@@ -104,6 +107,20 @@ def test_t_to_a_of_dpa_is_of_the_groups_that_captions_name(three):
     result = scored("dpa", 400, three, third=60)
     assert not math.isnan(headline(result, "t_to_a").value)
     assert any("T→A leaves out" in note for note in result.manifest["notes"])
+
+
+def test_words_of_a_group_that_is_left_out_still_count():
+    """A caption that names it, too, does not name one group alone."""
+    attribute = Attribute("gender", NAMES, {name: [f"{name}-word"] for name in NAMES}, {})
+    texts = ["an a-word", "an a-word and a c-word", "a c-word"] * 30
+    corpus = make_corpus([Record(str(k), t, labels={"gender": "m"}) for k, t in enumerate(texts)])
+    codes = np.array([0] * 44 + [1] * 43 + [2] * 3)
+    grouping = replace(corpus.groupings["gender"], names=NAMES, codes=codes)
+    whole = replace(corpus, groupings={"gender": grouping})
+    without = without_small_groups(whole, "gender")
+    assert without.groupings["gender"].names == ("a", "b")
+    named = CorpusView(without, attribute, None).named("model")
+    assert named[:3].tolist() == [0, SEVERAL_GROUPS, NO_GROUP]
 
 
 def of_sizes(*sizes: int) -> Corpus:
