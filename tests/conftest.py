@@ -4,9 +4,11 @@ import gc
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import omegaconf
 import pytest
+from hydra._internal import defaults_list
 from hypothesis import settings
 from omegaconf.grammar_parser import parse
 
@@ -15,17 +17,26 @@ from tests.corpora import DATA
 # How fast a machine is decides no claim; a run draws half of the usual hundred inputs anew.
 settings.register_profile("claims", deadline=None, max_examples=50)
 settings.load_profile("claims")
+EMPTY = omegaconf.DictConfig({})
 
 
 def pytest_configure() -> None:
     """Look for no garbage while modules are imported, wait for no disk, parse a reference once.
 
     The first is a fifth of the time of collecting; files of tests need not outlive a power cut;
-    hundreds of tests compose a configuration, and its references are a seventh of their time.
+    hundreds of tests compose a configuration, and its references are a seventh of their time. Hydra
+    lists all choices for every file, a third of that time; a file needs them if it refers to one.
     """
     gc.disable()
     os.fsync = lambda _: None
     omegaconf.base.parse = omegaconf._utils.parse = lru_cache(maxsize=2000)(parse)
+    list_choices = defaults_list._create_interpolation_map
+
+    def choices_for(overrides: Any, entries: list[Any], self_added: bool) -> omegaconf.DictConfig:
+        needed = any(entry.is_interpolation() for entry in entries)
+        return list_choices(overrides, entries, self_added) if needed else EMPTY
+
+    defaults_list._create_interpolation_map = choices_for
 
 
 def pytest_collection_finish() -> None:
