@@ -293,6 +293,11 @@ def report_command(words: list[str]) -> int:
     options = report_parser().parse_args(words)
     if options.error and not options.export:
         raise UsageError("--error is for the tables of --export DIR; add it, or leave --error out")
+    if options.export and options.export.resolve() == options.folder.resolve():
+        raise UsageError(
+            f"--export {options.export} is the folder of the runs, and would replace its rows.csv; "
+            "name another folder"
+        )
     REPORT.require()
     check_places(options.card)
     out = options.out or options.folder / "report.html"

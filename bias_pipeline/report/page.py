@@ -36,6 +36,7 @@ from bias_pipeline.report.sections import (
 )
 from bias_pipeline.report.sensitivity import steadiness
 from bias_pipeline.report.summary import Summary, summaries
+from bias_pipeline.report.tables import training_of
 from bias_pipeline.report.word_attribution import section, word_files
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import with_settings
@@ -87,8 +88,10 @@ CAVEATS = (
     "neutral rate.",
     "An attacker's score says how much captions give away to that attacker. Another attacker may "
     "find more; intervals cover training and the choice of images, not the choice of attacker.",
-    "† not known to be trained on captions of this data set: read a bias difference, not an "
-    "amplification.",
+)
+UNTRAINED = (
+    "† A captioner that is not known to be trained on captions of this data set: read a bias "
+    "difference, not an amplification."
 )
 
 
@@ -229,7 +232,7 @@ def report_of(
         described=f"{counted(len(names), 'captioners')}, {counted(f'{len(results):,}', 'runs')}, "
         f"{counted(f'{len(rows):,}', 'numbers')}. Written by bias_pipeline {__version__}.",
         sections=sections,
-        caveats=CAVEATS,
+        caveats=CAVEATS if all(map(training_of, results)) else (*CAVEATS, UNTRAINED),
         runs={r.run_id: r.manifest for r in results},
         settings={r.run_id: r.settings for r in results},
         rows=rows,

@@ -347,7 +347,8 @@ def _body(report: Report, rows: list[Row], sections: list[str]) -> Iterator[str]
     yield from map(_card_line, rows)
     yield "\nNumbers whose unit is a fraction are in per cent here and fractions above.\n"
     yield "### Limits\n"
-    yield from (f"* {escape_markdown(limit)}" for limit in report.caveats)
+    limits = (limit.removeprefix("† ") for limit in report.caveats)  # a card's table has no mark
+    yield from (f"* {escape_markdown(limit)}" for limit in limits)
     if report.bibtex:
         yield f"\n### Sources\n\n```bibtex\n{report.bibtex.strip()}\n```"
     yield ""

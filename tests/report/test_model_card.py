@@ -1,6 +1,7 @@
 """The bias section of a model card, as the hub's own library reads it."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from huggingface_hub import ModelCard
@@ -51,6 +52,14 @@ def test_a_number_without_an_interval_has_none():
 )
 def test_a_card_says_what_it_cannot_say(cell, words):
     assert words in model_card(report_of([cell], {}))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_card_says_only_of_unknown_training_that_it_is_unknown(known):
+    cell = result("sat", **VALUES)
+    manifest = {**cell.manifest, "corpus": {"trained_on_reference": known}}
+    card = model_card(report_of([replace(cell, manifest=manifest)], {}))
+    assert ("* A captioner that is not known to be trained" in card) == (not known)
 
 
 def test_a_card_of_several_captioners_is_refused():

@@ -83,3 +83,8 @@ def test_the_door_exports_with_it(tmp_path, capsys):
 def test_an_error_without_an_export_is_refused(capsys):
     assert main(["report", ".", "--error", "seeds"]) == 2
     assert "--error is for the tables of --export DIR" in capsys.readouterr().err
+
+
+def test_exports_do_not_replace_files_of_the_runs(tmp_path, capsys):
+    assert main(["report", str(tmp_path), "--export", str(tmp_path)]) == 2
+    assert "is the folder of the runs, and would replace its rows.csv" in capsys.readouterr().err
