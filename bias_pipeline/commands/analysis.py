@@ -315,7 +315,7 @@ def rebalance_parser() -> Parser:
     )
     parser.add_argument(
         "--out",
-        type=file_of("table", ".parquet"),
+        type=file_of("Parquet", ".parquet"),
         required=True,
         help="the table, with the columns image and weight",
     )
