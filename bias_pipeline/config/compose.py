@@ -26,7 +26,7 @@ from bias_pipeline.config.targets import (
     check_value,
     resolve,
 )
-from bias_pipeline.config.yaml_files import as_written, check_resolved
+from bias_pipeline.config.yaml_files import as_resolved, as_written, check_resolved
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.corpus.split import SplitRule, seeds_of
@@ -323,7 +323,7 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
 
     try:
         # Key by key, since copying the task without Hydra's part would cost more than all the rest.
-        tree = {name: resolved(config[name]) for name in map(str, config) if name != "hydra"}
+        tree = {name: as_resolved(config[name]) for name in map(str, config) if name != "hydra"}
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
     tree["samples"] = _taken(tree, "metric", "samples", Samples, "mean")
@@ -381,13 +381,6 @@ def _misfit(message: str) -> str:
     if "'task." in message or "'task'" in message:
         return "this masking needs a list of tasks: add +task=coco_objects"
     return "the chosen attribute, masking and encoder may not fit together"
-
-
-def resolved(node: Any) -> Any:
-    """A node of a configuration as plain data, references resolved."""
-    from omegaconf import OmegaConf
-
-    return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
 
 
 def instantiated(node: Any, key: str) -> Any:

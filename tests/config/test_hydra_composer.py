@@ -11,7 +11,7 @@ from hydra._internal.utils import create_config_search_path
 from omegaconf import DictConfig, OmegaConf
 
 from bias_pipeline.config.hydra_composer import Loader, loader_of
-from bias_pipeline.config.yaml_files import as_written
+from bias_pipeline.config.yaml_files import as_resolved, as_written
 from bias_pipeline.io.paths import conf_dir
 
 JOB = ["metric=leakage", "seeds=[0]"]
@@ -165,3 +165,12 @@ def test_it_arrives_in_a_process_that_knows_no_plugins(loader):
 def test_what_is_written_is_plain_as_omegaconf_has_it(loader):
     job = loader.job([*JOB, "+x={a: null, b: [1, {c: ???}], d: '${seeds}', e: 1.5, f: {}}"])
     assert as_written(job) == OmegaConf.to_container(job, resolve=False)
+
+
+@pytest.mark.parametrize("name", ["lic", "dbac", "imagecaptioner2"])
+def test_what_is_resolved_is_as_omegaconf_resolves_it(loader, name):
+    references = "+x={a: '${metric}', b: ['${seeds}', {c: ???}], d: 'to ${limit}', e: '\\${f}'}"
+    job = loader.job([f"metric={name}", "limit=7", references])
+    parts = {str(key): job[key] for key in job if key != "hydra"}
+    resolved = {name: as_resolved(node) for name, node in parts.items()}
+    assert resolved == OmegaConf.to_container(OmegaConf.create(parts), resolve=True)
