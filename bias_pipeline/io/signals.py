@@ -32,7 +32,7 @@ def listen() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a shell may ignore it
         signal.signal(signal.SIGINT, _stop)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it ignored
-        signal.signal(signal.SIGHUP, _stop)
+        signal.signal(signal.SIGHUP, _terminate)
     if _under_slurm():  # Slurm announces the end of a job's time with USR2
         signal.signal(signal.SIGUSR2, _stop)
 
@@ -86,9 +86,13 @@ def _under_slurm() -> bool:
     return "SLURM_JOB_ID" in os.environ
 
 
+def _terminate(number: int, _: object) -> None:
+    """Stop as by SIGTERM, for which libraries such as web servers have handlers of their own."""
+    signal.signal(number, signal.SIG_IGN)  # the shell and the system both send it
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _stop(number: int, _: object) -> None:
     global _requested
     _requested = number
-    if number == signal.SIGHUP:  # the shell and the system both send it; the first is enough
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     raise KeyboardInterrupt if number == signal.SIGINT else Stopped

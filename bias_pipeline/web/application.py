@@ -199,4 +199,6 @@ def serve(
         proxy_headers=False,
         timeout_graceful_shutdown=2,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    server = uvicorn.Server(config)
+    with server.capture_signals():  # it captures them itself only after the loop has begun
+        server.run(sockets=[listener])

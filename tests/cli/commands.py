@@ -75,9 +75,14 @@ def start(
         env=environment,
         stdout=output,
         stderr=output,
-        # A test run in the background ignores SIGINT, and its children would inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=heed_signals,
     )
+
+
+def heed_signals() -> None:
+    """In a child of a test run in the background, which ignores what a terminal sends."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @contextmanager
@@ -109,7 +114,7 @@ def fork(folder: Path, *words: str) -> BaseProcess:
 def obey(folder: Path, words: tuple[str, ...]) -> None:
     """What a forked process does."""
     os.chdir(folder)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # as in start
+    heed_signals()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)

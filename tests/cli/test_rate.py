@@ -94,6 +94,16 @@ def test_ctrl_c_ends_with_130_and_says_where_answers_are(stopped):
     assert (stopped["code"], "answers.csv: 0 answers" in stopped["printed"]) == (130, True)
 
 
+def test_a_closed_terminal_ends_it_as_sigterm_does(photos, tmp_path):
+    with serving(tmp_path, str(photos), "--question", "?", end=signal.SIGHUP) as (_, process):
+        pass
+    lines = (tmp_path / "rate.log").read_text().splitlines()[2:]
+    assert (process.returncode, lines) == (
+        143,
+        ["stopped; what was finished is kept", "out/answers.csv: 0 answers"],
+    )
+
+
 def test_the_link_for_others_holds_the_token(stopped):
     assert re.fullmatch(r"http://localhost:\d+/\?token=[\w-]{16}", stopped["address"])
     assert (stopped["refused"], "Before you begin" in stopped["page"]) == (403, True)
