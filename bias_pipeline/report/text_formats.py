@@ -293,7 +293,7 @@ def model_card(report: Report) -> str:
     if not rows:
         raise DataError("no run has a number that stands for its metric: there is nothing to write")
     name = printable(without_places(names[0]))
-    index = {"model-index": [{"name": name, "results": [_result(row) for row in rows]}]}
+    index = {"model-index": [{"name": name, "results": [_result(row, report) for row in rows]}]}
     front = yaml.safe_dump(index, sort_keys=False, allow_unicode=True)
     sections = [text for summary in report.summaries for text in _summary(summary)]
     return "\n".join([f"---\n{front}---\n", *_body(report, rows, sections)])
@@ -309,10 +309,17 @@ def _headlines(report: Report) -> Iterator[Row]:
         yield from finite or [rows[part] for part in (MODEL,) if part in rows]
 
 
-def _result(row: Row) -> dict[str, Any]:
+def _settings(row: Row, report: Report) -> dict[str, str]:
+    """How a number was made: its columns, and in what its run differs from others of the metric."""
+    columns = {name: text for name in _ARGUMENTS if (text := getattr(row, name))}
+    differing = report.settings.get(row.run_id, {})
+    return columns | {key: printable(without_places(value)) for key, value in differing.items()}
+
+
+def _result(row: Row, report: Report) -> dict[str, Any]:
     """A number as the hub's ``model-index`` has it; a fraction stays one."""
     info = info_of(row.metric)
-    arguments: dict[str, Any] = {name: text for name in _ARGUMENTS if (text := getattr(row, name))}
+    arguments: dict[str, Any] = _settings(row, report)
     ends = {"ci_low": row.ci_low, "ci_high": row.ci_high, "p_value": row.p_value}
     arguments |= {name: round(value, 6) for name, value in ends.items() if math.isfinite(value)}
     arguments |= {
@@ -344,7 +351,7 @@ def _body(report: Report, rows: list[Row], sections: list[str]) -> Iterator[str]
     yield "### Numbers\n"
     yield "| metric | attribute | data set | value | reads | settings | images |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
-    yield from map(_card_line, rows)
+    yield from (_card_line(row, report) for row in rows)
     yield "\nNumbers whose unit is a fraction are in per cent here and fractions above.\n"
     yield "### Limits\n"
     limits = (limit.removeprefix("† ") for limit in report.caveats)  # a card's table has no mark
@@ -372,9 +379,10 @@ def _summary(summary: Summary) -> Iterator[str]:
     yield ""
 
 
-def _card_line(row: Row) -> str:
+def _card_line(row: Row, report: Report) -> str:
     info = info_of(row.metric)
-    settings = [f"{name} {text}" for name in _ARGUMENTS[2:] if (text := getattr(row, name))]
+    named = {"attribute", "part"}  # in columns of their own
+    settings = [f"{key} {text}" for key, text in _settings(row, report).items() if key not in named]
     number = SheetNumber.of(row)
     cells = [
         f"{row.metric} {row.part}",

@@ -10,10 +10,11 @@ from bias_pipeline.commands.main import main
 from bias_pipeline.errors import DataError
 from bias_pipeline.report.page import report_of
 from bias_pipeline.report.text_formats import model_card
+from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
-from tests.report.test_page import directional, result
+from tests.report.test_page import LOWER, directional, result
 from tests.report.test_summary import at_equal_speech
-from tests.report.test_tables import HOSTILE
+from tests.report.test_tables import HOSTILE, row
 
 VALUES = {"value": 0.123, "ci_low": 0.1, "ci_high": 0.15, "p_value": 0.01}
 
@@ -60,6 +61,22 @@ def test_a_card_says_only_of_unknown_training_that_it_is_unknown(known):
     manifest = {**cell.manifest, "corpus": {"trained_on_reference": known}}
     card = model_card(report_of([replace(cell, manifest=manifest)], {}))
     assert ("* A captioner that is not known to be trained" in card) == (not known)
+
+
+def test_runs_that_differ_in_a_setting_are_told_apart():
+    cells = [
+        Result(
+            f"run-{order}",
+            [row(captioner="sat", metric="lic", run_id=f"run-{order}", **VALUES)],
+            {"metric": LOWER, "config": {"probe": {"encoder": {"order": order}}}},
+            settings={"encoder.order": str(order)},
+        )
+        for order in (1, 2)
+    ]
+    text = model_card(report_of(cells, {}))
+    numbers = ModelCard(text).data.eval_results or []
+    assert [one.metric_args["encoder.order"] for one in numbers] == ["1", "2"]
+    assert "encoder.order 2 |" in text
 
 
 def test_a_card_of_several_captioners_is_refused():
