@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
-from multiprocessing import (
-    active_children,
-    get_context,
-)
+from multiprocessing import active_children, get_context, resource_tracker
 from multiprocessing.context import SpawnContext
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -155,6 +153,10 @@ def context() -> SpawnContext:
     """A context that starts fresh interpreters, as a fork with threads or a GPU may hang."""
     # Without this a helper of a sweep would wait, at its end, for processes that wait for work.
     Finalize(None, kill_workers, exitpriority=1)
+    # Python's tracker of semaphores ignores Ctrl-C and SIGTERM; a closed terminal would end it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
     return get_context("spawn")
 
 
@@ -190,8 +192,6 @@ def kill_workers() -> None:
 
 def prepare_worker() -> None:
     """Make a worker ignore what the whole terminal receives, and end with its parent."""
-    import signal
-
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the parent decides
     # Lightning replaces the default handler by one that continues training, but not this one.

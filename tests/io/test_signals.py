@@ -127,3 +127,20 @@ def test_an_interrupt_within_exec_exits_with_its_code(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
     assert done.returncode == signals.INTERRUPTED
+
+
+def test_a_closed_terminal_does_not_end_the_tracker_of_semaphores(tmp_path):
+    """Its end would print tracebacks of a stopped training into a log."""
+    (tmp_path / "tracked.py").write_text(
+        "import os, signal, sys, time\n"
+        "from multiprocessing.resource_tracker import _resource_tracker as tracker\n"
+        "from bias_pipeline.learning.loop import context\n"
+        "context()\n"
+        "os.kill(tracker._pid, signal.SIGHUP)\n"
+        "time.sleep(0.2)\n"
+        "sys.exit(not tracker._check_alive())\n"
+    )
+    command, path = [sys.executable, "tracked.py"], str(REPOSITORY)
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == 0

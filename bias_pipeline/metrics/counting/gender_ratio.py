@@ -96,8 +96,8 @@ class GenderRatio(CountingMetric):
         """See the class."""
         if len(view.groups) != 2:
             raise NotApplicableError(
-                f"metric=gender_ratio compares two groups; attribute {self.attribute.name!r} has "
-                f"{len(view.groups)}: choose group_accuracy or cooccurrence"
+                f"attribute {self.attribute.name!r} has {len(view.groups)} groups, and "
+                "gender_ratio compares two; choose group_accuracy or cooccurrence"
             )
         first = row_of(self.numerator, view)
         images = view.labelled & view.has("model")
