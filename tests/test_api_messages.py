@@ -127,6 +127,14 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: bp.score("lic", CAPTIONS, LABELS, sides=["people"]),
         "sides.0='people' must be one of model, human",
     ),
+    "labels of no image": (
+        lambda: bp.score("gender_error", CAPTIONS, {}),
+        "labels: there is nothing in it; give data of the images",
+    ),
+    "people's captions of no image": (
+        lambda: bp.score("gender_error", CAPTIONS, LABELS, {}),
+        "human: there is nothing in it; give data of the images, or None if there are none",
+    ),
     "lists of two lengths": (
         lambda: bp.score("gender_error", PEOPLE, GROUPS[:15]),
         "the lists differ in length (captions 20, labels 15)",

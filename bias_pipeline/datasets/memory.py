@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.paths import group_choices, safe_name
 
 if TYPE_CHECKING:
@@ -145,7 +145,11 @@ def _file(
     rows = (
         row for identifier, item in _pairs(data, stem.name) for row in rows_of(identifier, item)
     )
-    path.write_text("".join(f"{_json(row, stem.name)}\n" for row in rows))
+    text = "".join(f"{_json(row, stem.name)}\n" for row in rows)
+    if not text:
+        left_out = ", or None if there are none" if stem.name in ("human", "objects") else ""
+        raise DataError(f"{stem.name}: there is nothing in it; give data of the images{left_out}")
+    path.write_text(text)
     return path
 
 

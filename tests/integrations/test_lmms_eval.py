@@ -60,6 +60,17 @@ def test_too_few_pictures_have_no_score(caplog):
     assert "bias_lic: " in caplog.text
 
 
+def test_pictures_without_captions_by_people_have_a_gender_error():
+    alone = [{**entry, "answer": []} for entry in entries("gender_error")]
+    assert task.gender_error(alone) == 2 / 5
+
+
+def test_pictures_without_captions_by_people_have_no_lic(caplog):
+    alone = [{**entry, "answer": []} for entry in entries("lic")]
+    assert math.isnan(task.lic(alone))
+    assert "bias_lic: no picture has captions by people" in caplog.text
+
+
 def test_captions_without_a_gender_are_warned_of(caplog):
     unnamed = [{**entry, "pred": "a dog"} for entry in entries("gender_error")]
     assert math.isnan(task.gender_error(unnamed))
