@@ -15,7 +15,7 @@ from scipy import special
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions, Training
-from bias_pipeline.corpus.split import Split, seeds_in
+from bias_pipeline.corpus.split import Split, every_image_tested, seeds_in
 from bias_pipeline.declared import Configurable
 from bias_pipeline.encoders.base import AnsweringEncoder, Encoder, named_spec
 from bias_pipeline.errors import UsageError
@@ -76,6 +76,10 @@ class Probe(Configurable, ABC):
     @abstractmethod
     def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterable[ProbeResult]:
         """Predictions of a fresh attacker for each job, in order."""
+
+    def cross_fits(self, splits: Sequence[Split]) -> bool:
+        """Whether several attackers of a seed learn, each from the folds that others test."""
+        return every_image_tested(splits)
 
     def fit_predict(self, data: LabelledCaptions, splits: Sequence[Split]) -> Predictions:
         """Train the attackers whose predictions are not stored.
@@ -252,6 +256,11 @@ class ZeroShotProbe(Probe):
             "encoder": named_spec(self.encoder),
             "renormalise": self.renormalise,
         }
+
+    def cross_fits(self, splits: Sequence[Split]) -> bool:
+        """No: nothing is learnt, so other images would not have taught anything else."""
+        del splits
+        return False
 
     def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
         """Ask about all captions, once."""

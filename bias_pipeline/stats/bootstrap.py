@@ -40,7 +40,8 @@ class Draws:
         per_seed: (S,) the number itself.
         resampled: (B, S) under the B resamplings, which are the same for equal settings.
         trained: whether seeds are those of attackers; a count has one column and no seed.
-        cross_fitted: whether each seed tested all images, see :data:`UNSEEN_TRAINING`.
+        cross_fitted: whether attackers of each seed learnt from all images, see
+            :data:`UNSEEN_TRAINING`.
         trials: for a share, how many independent observations it is a share of
             (:func:`~bias_pipeline.stats.shares.effective_trials`); else NaN.
     """

@@ -19,7 +19,7 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
-from bias_pipeline.corpus.split import Split, SplitRule, every_image_tested
+from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Count, Share
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.attack.attack_runner import (
@@ -212,7 +212,7 @@ class CaptionAttack(Metric, ABC):
             )
         both = has_model & has_human
         attack = AttackRunner(self.attack_settings, transformed, splits)
-        cross_fitted = every_image_tested(splits)
+        cross_fitted = self.probe.cross_fits(splits)
         shares = smaller_shares(grouping.codes[both]) if self.learning_curve and both.any() else {}
         parts: dict[str, Part] = {}
         for name, images in ((MODEL, has_model), (HUMAN, has_human)):
@@ -269,7 +269,7 @@ class CaptionAttack(Metric, ABC):
     ) -> list[_Pair]:
         """Both sides, of all attackers and of those that learn from each share of the images."""
         model, human = (attack.on(name, both, shares) for name in (MODEL_PAIRED, HUMAN_PAIRED))
-        cross_fitted = every_image_tested(attack.splits)
+        cross_fitted = self.probe.cross_fits(attack.splits)
         return [_Pair(*sides, cross_fitted) for sides in zip(model, human, strict=True)]
 
     def _side(

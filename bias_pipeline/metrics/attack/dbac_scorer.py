@@ -9,7 +9,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import SIDES
-from bias_pipeline.corpus.split import Split, every_image_tested
+from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import counted
 from bias_pipeline.metrics.attack.dbac_direction import Direction, DirectionAttackers
 from bias_pipeline.metrics.attack.extra_parts import (
@@ -63,7 +63,7 @@ class DirectionScorer:
             self.corpus.keys[self.images],
             self.attackers.evaluate,
             trained=lambda name: name.what not in _COUNTED,
-            cross_fitted=every_image_tested(self.attackers.splits),
+            cross_fitted=self.settings.probe.cross_fits(self.attackers.splits),
         )
         estimates = {name: steady(estimate, level) for name, estimate in drawn.items()}
         estimates |= self._descriptive()

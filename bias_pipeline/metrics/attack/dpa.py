@@ -19,7 +19,6 @@ from bias_pipeline.corpus.split import (
     SMALLEST_GROUP,
     Split,
     SplitRule,
-    every_image_tested,
     seeds_in,
     with_fewer_images,
 )
@@ -381,7 +380,7 @@ class _Direction:
             keys,
             self.evaluate,
             trained=lambda name: name.what not in _COUNTED,
-            cross_fitted=every_image_tested(self.splits),
+            cross_fitted=self.metric.probe.cross_fits(self.splits),
         )
         estimates |= {of: spanned(estimates[of])}
         parts: dict[str, Part] = {

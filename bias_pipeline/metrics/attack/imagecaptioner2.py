@@ -13,7 +13,7 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
-from bias_pipeline.corpus.split import Split, every_image_tested
+from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.io.hashing import UIntArray, hash_ids, random_words
@@ -187,7 +187,7 @@ class ImageCaptioner2(CaptionAttack):
                 [table],
                 {name: lambda scores: scores},
                 attack.transformed.keys,
-                cross_fitted=every_image_tested(attack.splits),
+                cross_fitted=self.probe.cross_fits(attack.splits),
             )
             part = self._part(estimate[name], attack.transformed, "model", images, table.images)
             parts[name] = replace(self._scored(part), neutral_rate=math.nan)  # without captions

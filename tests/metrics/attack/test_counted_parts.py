@@ -1,4 +1,4 @@
-"""Numbers of DBAC and DPA that rest on no attacker have the interval of a count.
+"""Numbers that rest on no trained attacker have the interval of a count.
 
 Images are drawn many times from a population that is known; 95 % of the intervals must contain the
 population's numbers, neither fewer nor more. (An interval that is widened for attackers that learn
@@ -6,20 +6,24 @@ from other images contains them in 99.8 %.)
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from bias_pipeline.attackers.probe import Probe
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.attackers.probe import Probe, ZeroShotProbe
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split, seeds_in
 from bias_pipeline.corpus.split_rules import CrossFit
+from bias_pipeline.encoders.base import AnsweringEncoder
 from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.attack.dpa import DPA
+from bias_pipeline.metrics.attack.lic import Leakage
 from bias_pipeline.scoring import Accuracy
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.text.tokenize import Tokenize
@@ -99,3 +103,30 @@ def estimates() -> dict[str, list[Estimate]]:
 def test_the_interval_contains_the_truth_as_often_as_it_says(part, true):
     covered = sum(one.ci_low <= true <= one.ci_high for one in estimates()[part])
     assert stats.binomtest(covered, TRIALS, 0.95).pvalue > 0.01, f"{covered} of {TRIALS}"
+
+
+@dataclass(frozen=True)
+class Answering(AnsweringEncoder):
+    """Answers at random, and learns nothing."""
+
+    def answer_log_probs(self, data: LabelledCaptions) -> Float64Array:
+        return np.log(np.random.default_rng(0).dirichlet((1, 1), len(data.labels)))
+
+
+def test_where_nothing_is_learnt_the_interval_is_that_of_the_images():
+    """Each is right or wrong, so the standard error is that of a share."""
+    leakage = Leakage(
+        attribute=GENDER,
+        transforms=[Tokenize()],
+        probe=ZeroShotProbe(Answering()),
+        split=CrossFit(),
+        scoring=Accuracy(),
+        stats=Bootstrap(resamples=2000),
+        sides=["model"],
+    )
+    corpus = drawn(0)
+    score = leakage.compute(corpus, splits=leakage.draw_splits(corpus, SEEDS))
+    estimate = score.parts["model"].estimate
+    half = (estimate.ci_high - estimate.ci_low) / 2
+    right = estimate.value
+    assert half == pytest.approx(1.96 * np.sqrt(right * (1 - right) / IMAGES), rel=0.05)
