@@ -3,6 +3,7 @@
 import math
 import re
 import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -221,3 +222,10 @@ def test_simulated_raters_err_as_often_as_planned_and_either_way():
         shares = given.value_counts(normalize=True)
         assert shares[right] == pytest.approx(0.7, abs=0.02)
         assert shares.drop(right).tolist() == pytest.approx([0.15, 0.15], abs=0.02)
+
+
+def test_a_script_without_options_shows_its_usage_and_does_nothing():
+    command = [sys.executable, "-m", "experiments.notebook", "--help"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Run a notebook in this process")
