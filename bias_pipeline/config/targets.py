@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import math
 import re
 import sys
 import types
@@ -28,6 +27,7 @@ from bias_pipeline.declared import (
     kinds_of,
 )
 from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.io.json_files import is_number
 from bias_pipeline.io.paths import VARIABLE, included
 
 PACKAGE = "bias_pipeline"
@@ -289,7 +289,7 @@ def _plain(value: object, kind: Any, where: str, scope: Names) -> str | None:
     """Refuse another type, and numbers that are too large or infinite."""
     del scope
     if kind is float:
-        right = type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+        right = is_number(value)
     else:
         right = type(value) is kind and (kind is not int or abs(value) < _LARGEST)  # type: ignore[arg-type]
     return None if right else _must_be(value, _NAMES[kind], where)

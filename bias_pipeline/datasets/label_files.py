@@ -330,7 +330,7 @@ def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
         return 1.0
     try:
         weight = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         weight = -1.0
     if not 0 <= weight < float("inf"):
         rows.refuse(number, f"confidence {value!r} is no number of at least 0")

@@ -113,7 +113,7 @@ def _box(rows: Rows, number: int, row: Mapping[str, Any]) -> tuple[float, float,
     try:
         box = json.loads(text.replace("'", '"'))
         left, top, wide, high = (float(box[side]) for side in _SIDES)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         rows.refuse(number, f"bounding_box {text[:60]!r} is no x, y, width and height")
     return left, top, wide, high
 
@@ -246,7 +246,7 @@ def _phase_box(region: Any, source: str) -> tuple[float, float, float, float]:
     """Left, upper, right and lower edge to a corner and a size."""
     try:
         left, upper, right, lower = (float(edge) for edge in region)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"{source}: region {region!r} is not x1, y1, x2, y2") from None
     return left, upper, right - left, lower - upper
 

@@ -5,7 +5,6 @@ Formats: COCO's instances and its results, which detectors write (Lin et al., EC
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from bias_pipeline.corpus.pictures import MissingPicture, Region, extent
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.datasets.tables import Rows, check_file, is_json, open_rows
 from bias_pipeline.errors import DataError, counted
-from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.io.json_files import expect, is_number, load_json
 from bias_pipeline.vision.people import Labels, box_of_runs, by_confidence, plain_label
 from bias_pipeline.vision.photos import MAX_PIXELS, fault_of, find_photos
 
@@ -188,7 +187,7 @@ def _polygon(rows: Rows, number: int, points: object) -> tuple[float, ...]:
 
 def _numbers(rows: Rows, number: int, values: object, key: str) -> tuple[float, ...]:
     listed: list[Any] = values if isinstance(values, list) else [None]
-    if not all(type(v) in (int, float) and math.isfinite(v) for v in listed):
+    if not all(map(is_number, listed)):
         rows.refuse(number, f"{key} must be a list of numbers")
     return tuple(float(value) for value in listed)
 
@@ -340,7 +339,7 @@ def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
     raw = rows.value(number, row, name)
     try:
         value = float("nan" if isinstance(raw, bool) else raw)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = float("nan")
     if not 0 <= value <= 1:
         rows.refuse(number, f"{name!r} is {str(raw)[:40]!r}; a confidence is a number from 0 to 1")

@@ -90,7 +90,7 @@ def read_label_errors(path: Path) -> dict[str, dict[str, dict[str, float]]]:
         attribute, group, label = (rows.text(number, row, name) for name in _ERROR_COLUMNS[:3])
         try:
             share = float(rows.value(number, row, "share"))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             share = -1.0
         if not 0 <= share <= 1:
             rows.refuse(number, f"share {row['share']!r} is no number between 0 and 1")

@@ -49,7 +49,8 @@ CALLED = [
     {"class": "evil.Handler"},
 ]
 PLAIN: list[Any] = [
-    *(None, True, False, 0, -1, 1, 2, 10**30, 0.5, -0.5, float("nan"), float("inf"), 1e308),
+    *(None, True, False, 0, -1, 1, 2, 10**30, 10**400, 0.5, -0.5),
+    *(float("nan"), float("inf"), 1e308),
     *("", "x", "a\nb", "ext://evil.leave", "cfg://x", "pkg://evil", "evil", "../../x", "\x00"),
     *("${paths.outputs}", "${metric}", "${encoder}", "${hydra.launcher}", "${oc.env:HOME}"),
     *("${oc.env:SECRET}", "${oc.decode:'{_target_: evil.leave}'}", "${oc.create:{a: 1}}"),

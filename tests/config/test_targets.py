@@ -95,6 +95,7 @@ RULE = "bias_pipeline.corpus.split_rules.HoldOut"
         ("test_share", "0.1"),
         ("test_share", True),
         ("test_share", None),
+        pytest.param("test_share", 10**400, id="too large"),
         ("balanced", 1),
         ("balanced", "no"),
         ("order", 3),

@@ -62,6 +62,7 @@ def test_the_order_of_rows_plays_no_part(tmp_path):
         ({"label": "  "}, "entry 0: the label is blank; name what was seen"),
         ({"label": 17}, "entry 0: 'label' must be text"),
         ({"score": "sure"}, "entry 0: 'score' is 'sure'; a confidence is a number from 0 to 1"),
+        ({"score": 10**400}, "a confidence is a number from 0 to 1"),
         ({"score": 1.5}, "'score' is '1.5'"),
         ({"score": -0.1}, "'score' is '-0.1'"),
         ({"score": None}, "'score' is 'None'"),

@@ -217,6 +217,7 @@ def test_each_person_of_a_picture_is_there_in_their_box(read, name):
 
 
 FACET_BOX = "{'x': 20, 'y': 0, 'width': 20, 'height': 20}"
+HUGE = FACET_BOX.replace("20", "1" + "0" * 400, 1)
 NO_BOX = "line 2: bounding_box .* is no x, y, width and height"
 
 
@@ -229,7 +230,10 @@ NO_BOX = "line 2: bounding_box .* is no x, y, width and height"
         ("celeba", "2.jpg -1  1 -1", "2.jpg -1 1", "line 4: 3 cells"),
         ("celeba", "2.jpg -1  1 -1", "2.jpg -1  0 -1", "line 4: label '0'"),
         ("celeba", "Male", "Mail", "attribute 'Male' is absent"),
-        *(("facet", FACET_BOX, box, NO_BOX) for box in ("20 0 20 20", "{'x': 1}", "[1, 2, 3, 4]")),
+        *(
+            ("facet", FACET_BOX, box, NO_BOX)
+            for box in ("20 0 20 20", "{'x': 1}", "[1, 2, 3, 4]", HUGE)
+        ),
         ("facet", '",0,3,0,0', '",0,three,0,0', "line 2: gender_presentation_fem 'three'"),
     ],
 )
@@ -273,6 +277,7 @@ def test_the_merged_answers_of_regions_are_read_too(tmp_path):
     ("person", "message"),
     [
         ({"region": [1, 2, 3], "annotations": _WORKERS}, "is not x1, y1, x2, y2"),
+        ({"region": [1, 2, 3, 10**400], "annotations": _WORKERS}, "is not x1, y1, x2, y2"),
         ({"region": [1, 2, 3, 4], "annotations": [{}]}, "no annotations with 'gender'"),
         ({"region": [1, 2, 3, 4]}, "no annotations with 'gender'"),
     ],

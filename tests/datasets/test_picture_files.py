@@ -85,6 +85,7 @@ def test_results_name_categories_by_coco_s_numbers(tmp_path):
         ({"bbox": [1, 2, 3]}, "bbox must be four numbers"),
         ({"bbox": [1, 2, -3, 4]}, "bbox must be four numbers"),
         ({"bbox": [1, 2, "3", 4]}, "bbox must be a list of numbers"),
+        ({"bbox": [1, 2, 3, 10**400]}, "bbox must be a list of numbers"),
         ({"segmentation": [[1, 2, 3, 4]]}, "needs three points or more"),
         ({"segmentation": [SQUARE[:7]]}, "needs three points or more"),
         ({"segmentation": "x"}, "neither polygons nor"),
