@@ -73,9 +73,10 @@ def compare_command(words: Sequence[str]) -> int:
     rest += [f"--config-dir={options.config_dir}"] if options.config_dir else []
     if len(set(names)) < (1 if options.baseline else 2):
         hint = arguments.file_like_an_option(words)
+        given = f"{names[0]} alone" if len(names) > 1 else len(names)
         raise UsageError(
             "compare needs two captioners or more, or one and --baseline; you gave "
-            f"{len(set(names))}{hint and '; '}{hint}"
+            f"{given}{hint and '; '}{hint}"
         )
     check_places(options.json, options.junit)
     earlier = baseline.read(options.baseline) if options.baseline else None

@@ -45,6 +45,7 @@ def test_cells_of_different_metrics_are_not_compared(ok, ends, tmp_path):
     ("words", "code", "message"),
     [
         ("faithful", 2, "needs two captioners"),
+        ("faithful faithful", 2, "or one and --baseline; you gave faithful alone"),
         ("faithful amplfier", 2, "did you mean 'amplifier'"),
         ("faithful amplifier --margin -1", 2, "--margin"),
         (
