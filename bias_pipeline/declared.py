@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Literal, Protocol, Self, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Protocol, Self, TypeGuard, Union, get_args, get_origin
 from typing import get_type_hints as hints_of
 
 from bias_pipeline.errors import UsageError, nearest_name
@@ -32,6 +33,16 @@ def known_name(module: str, name: str) -> str:
     """
     package = module.partition(".")[0]
     return name if package == __name__.partition(".")[0] else f"{package}.{name}"
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a finite number, and a float can hold it; true and false are none.
+
+    Example:
+        >>> [is_number(value) for value in (1, 2.5, 1e999, 10**400, True, "1")]
+        [True, True, False, False, False, False]
+    """
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max  # type: ignore[arg-type]
 
 
 class _Signature:

@@ -24,10 +24,10 @@ from bias_pipeline.declared import (
     ConfiguredAs,
     Constraint,
     choices_text,
+    is_number,
     kinds_of,
 )
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.json_files import is_number
 from bias_pipeline.io.paths import VARIABLE, included
 
 PACKAGE = "bias_pipeline"

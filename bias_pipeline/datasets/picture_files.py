@@ -14,8 +14,9 @@ from bias_pipeline.corpus.image_ids import few, id_key, short_id
 from bias_pipeline.corpus.pictures import MissingPicture, Region, extent
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.datasets.tables import Rows, check_file, is_json, open_rows
+from bias_pipeline.declared import is_number
 from bias_pipeline.errors import DataError, counted
-from bias_pipeline.io.json_files import expect, is_number, load_json
+from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.vision.people import Labels, box_of_runs, by_confidence, plain_label
 from bias_pipeline.vision.photos import MAX_PIXELS, fault_of, find_photos
 

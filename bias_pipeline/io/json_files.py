@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 import stat
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeGuard, TypeVar
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 from bias_pipeline.errors import DataError, ResourceError
 
@@ -155,16 +154,6 @@ found null
         return value  # type: ignore[return-value]
     expected = _KIND_NAMES.get(kind, kind.__name__)
     raise DataError(f"{path}: {where or 'the top level'} must be {expected}, found {_name(value)}")
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a finite number, and a float can hold it; true and false are none.
-
-    Example:
-        >>> [is_number(value) for value in (1, 2.5, 1e999, 10**400, True, "1")]
-        [True, True, False, False, False, False]
-    """
-    return type(value) in (int, float) and abs(value) <= sys.float_info.max  # type: ignore[arg-type]
 
 
 def _name(value: object) -> str:
