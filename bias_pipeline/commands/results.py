@@ -184,7 +184,7 @@ def _gate(comparison: Comparison) -> int:
             f"gate failed: {len(comparison.undecided)} of {counted(n_decided, 'comparisons')} "
             "cannot be decided by this margin; score more images, or choose a larger --margin"
         )
-    print_out(f"gate passed: {first} is worse in none of {counted(n_decided, 'comparisons')}")
+    print_out(f"gate passed: {first} is worse in 0 of {counted(n_decided, 'comparisons')}")
     return 0
 
 

@@ -184,7 +184,7 @@ BIASED, ERRING = ("amplifier", "faithful"), ("stereotyper", "faithful")
             ERRING,
             (*ERRORS, "--margin", "0.5"),
             0,
-            "gate passed: stereotyper_results is worse in none of 1",
+            "gate passed: stereotyper_results is worse in 0 of 1 comparison",
         ),
         (BIASED[::-1], (*ERRORS, "--margin", "0.0001"), 3, "cannot be decided by this margin"),
         (("faithful", "copy"), LIC, 3, "have the same captions"),
