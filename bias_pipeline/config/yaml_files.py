@@ -239,7 +239,9 @@ def as_resolved(node: Any) -> Any:
     Raises:
         OmegaConfBaseException: if a reference leads nowhere.
     """
-    content = node._value() if isinstance(node, Node) else node
+    if not isinstance(node, Node):  # what a reference returned is plain already
+        return node
+    content = node._value()
     if isinstance(content, dict):
         return {key: as_resolved(_referred(node, key, child)) for key, child in content.items()}
     if isinstance(content, list):

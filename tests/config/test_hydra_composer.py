@@ -170,7 +170,8 @@ def test_what_is_written_is_plain_as_omegaconf_has_it(loader):
 @pytest.mark.parametrize("name", ["lic", "dbac", "imagecaptioner2"])
 def test_what_is_resolved_is_as_omegaconf_resolves_it(loader, name):
     references = "+x={a: '${metric}', b: ['${seeds}', {c: ???}], d: 'to ${limit}', e: '\\${f}'}"
-    job = loader.job([f"metric={name}", "limit=7", references])
+    other = "+y='${oc.select:n,{v: [N]}}'"  # plain data that no key has
+    job = loader.job([f"metric={name}", "limit=7", references, other])
     parts = {str(key): job[key] for key in job if key != "hydra"}
     resolved = {name: as_resolved(node) for name, node in parts.items()}
     assert resolved == OmegaConf.to_container(OmegaConf.create(parts), resolve=True)
