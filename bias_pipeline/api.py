@@ -9,21 +9,23 @@ They run the same code as the commands, with the same defaults (``conf/``) and n
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.gate import Comparison, check_margin, compared
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.config.compose import CellConfig, read_corpus
-from bias_pipeline.config.presets import in_python, preset
+from bias_pipeline.config.presets import UnknownSettingError, in_python, preset
 from bias_pipeline.config.targets import check_value
 from bias_pipeline.datasets.memory import caption_file, check_aligned, label_file, object_file
 from bias_pipeline.datasets.rating_tables import read_label_errors
@@ -49,19 +51,28 @@ if TYPE_CHECKING:
     from bias_pipeline.metrics.base import Metric
 
 Settings = Mapping[str, Any]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-@contextmanager
-def _named_as_in_python() -> Iterator[None]:
-    """Errors name arguments in place of a command's options."""
-    try:
-        yield
-    except BiasPipelineError as error:
-        error.args = (in_python(str(error)),)
-        raise
+def _python_call(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, whose errors name arguments in place of a command's options."""
+    arguments = {*inspect.signature(function).parameters} - {"settings"}
+
+    @wraps(function)
+    def call(*given: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*given, **named)
+        except UnknownSettingError as error:
+            raise UnknownSettingError(error.key, {*error.known, *arguments}) from None
+        except BiasPipelineError as error:
+            error.args = (in_python(str(error)),)
+            raise
+
+    return call
 
 
-@_named_as_in_python()
+@_python_call
 def score(
     metric: str,
     captions: Captions,
@@ -108,7 +119,7 @@ def score(
         return runner.run(captioner, metric=metric)
 
 
-@_named_as_in_python()
+@_python_call
 def audit(
     captions: Captions,
     labels: Labels,
@@ -162,7 +173,7 @@ def audit(
     return result
 
 
-@_named_as_in_python()
+@_python_call
 def compare(
     a: Captions | Result | Audit | Results,
     b: Captions | Result | Audit | Results,
@@ -225,7 +236,7 @@ def compare(
     return compared(results, margin=margin, limits=limits, skipped=skipped)
 
 
-@_named_as_in_python()
+@_python_call
 def load(folder: str | Path = "outputs") -> Results:
     """All finished runs of a folder, as the commands, or ``out=``, wrote them.
 

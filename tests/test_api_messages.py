@@ -109,11 +109,15 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
             encoder="sat",
             **{"encoder.backbone": "annotations"},
         ),
-        "the data have no objects of its pictures, which encoder={'backbone': 'annotations'} needs",
+        "the data have no objects of the pictures, which encoder={'backbone': 'annotations'} needs",
     ),
     "a key that no group has": (
         lambda: bp.score("lic", CAPTIONS, LABELS, **{"encoders.order": 1}),
         "setting 'encoders.order' is unknown; did you mean 'encoder'",
+    ),
+    "an argument misspelt": (
+        lambda: bp.compare(CAPTIONS, CAPTIONS, LABELS, humans=CAPTIONS),
+        "setting 'humans' is unknown; did you mean 'human'",
     ),
     "a folder that is a file": (
         lambda: bp.score("gender_error", CAPTIONS, LABELS, out=__file__),

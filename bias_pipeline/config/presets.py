@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -53,6 +53,14 @@ _PHRASES = {
 _PLAIN = {"true": "True", "false": "False", "null": "None"}
 
 Part = tuple[str, Mapping[str, Any]]  # the path in the tree and the content of a file for it
+
+
+class UnknownSettingError(UsageError):
+    """A setting that is none, with those that are."""
+
+    def __init__(self, key: str, known: Set[str]) -> None:
+        super().__init__(f"setting {key!r} is unknown; {did_you_mean(key, known)}")
+        self.key, self.known = key, known
 
 
 def preset(
@@ -147,7 +155,7 @@ def _setting(key: str, value: object, config: DictConfig) -> dict[str, object]:
     first = key.partition(".")[0]
     if first not in config and first not in config.metric:
         known = {str(name) for name in (*config, *config.metric) if str(name)[0] != "_"}
-        raise UsageError(f"setting {key!r} is unknown; {did_you_mean(key, known)}")
+        raise UnknownSettingError(key, known)
     tree: Any = _plain(value, key)
     for name in reversed(key.split(".") if first in config else ["metric", *key.split(".")]):
         tree = {name: tree}

@@ -122,7 +122,7 @@ class ImageCaptioner2(CaptionAttack):
         if self.probe.encoder.sees == "objects":
             if transformed.objects is None:
                 raise NotApplicableError(
-                    f"dataset {transformed.dataset!r} has no objects of its pictures, which "
+                    f"dataset {transformed.dataset!r} has no objects of the pictures, which "
                     "encoder.backbone=annotations needs"
                 )
             return np.ones(len(transformed), bool)
