@@ -31,7 +31,6 @@ from bias_pipeline.io import installation, signals, terminal
 from bias_pipeline.io.paths import including, places
 from bias_pipeline.io.terminal import guard, print_out, warn
 
-PACKAGE = "bias_pipeline"
 LEAST_MEMORY = 1_000_000_000  # bytes of address space; libraries alone take most of it
 
 
@@ -109,8 +108,9 @@ def _mistake(error: Exception) -> BiasPipelineError:
         return ResourceError(NO_MEMORY)
     if isinstance(error, OSError) and error.filename is not None:
         return refused_by_system(error)
-    module = (getattr(error, "name", None) or PACKAGE).partition(".")[0]
-    if isinstance(error, ModuleNotFoundError) and module != PACKAGE:
+    ours = __name__.partition(".")[0]
+    module = (getattr(error, "name", None) or ours).partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and module != ours:
         return ResourceError(
             f"the module {module!r} is not installed for this Python, {sys.executable}: activate "
             "the environment of bias_pipeline (in a checkout `. .venv/bin/activate`), or install "

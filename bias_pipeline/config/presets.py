@@ -56,7 +56,12 @@ Part = tuple[str, Mapping[str, Any]]  # the path in the tree and the content of 
 
 
 class UnknownSettingError(UsageError):
-    """A setting that is none, with those that are."""
+    """A setting that no key and no parameter of the metric has.
+
+    Args:
+        key: the setting.
+        known: the settings that there are, one of which may be meant.
+    """
 
     def __init__(self, key: str, known: Set[str]) -> None:
         super().__init__(f"setting {key!r} is unknown; {did_you_mean(key, known)}")

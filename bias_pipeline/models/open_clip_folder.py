@@ -6,11 +6,11 @@ One folder often has a model twice, for transformers (``config.json``) and for o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bias_pipeline.declared import is_number
 from bias_pipeline.errors import AbsentModelError, DataError, ResourceError, UsageError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
@@ -207,7 +207,7 @@ def preprocessing(folder: Path) -> PictureSettings:
 
 def _channels(value: object, path: Path, key: str) -> tuple[float, ...]:
     given: list[Any] = value if isinstance(value, list) else [value] * 3
-    sound = [float(n) for n in given if type(n) in (int, float) and math.isfinite(n)]
+    sound = [float(n) for n in given if is_number(n)]
     if len(given) != 3 or len(sound) != 3 or (key == "std" and min(sound) <= 0):
         above = ", each above 0" if key == "std" else ""
         raise DataError(f"{path}: preprocess_cfg.{key} must be three numbers{above}")
