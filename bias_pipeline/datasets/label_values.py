@@ -134,9 +134,9 @@ def agreement(ballots: Sequence[Sequence[str]]) -> float:
 
     kappa = (P - Q) / (1 - Q), where P is the mean over images of the share of agreeing pairs of
     annotators, and Q the sum of squared label frequencies (Fleiss, Measuring Nominal Scale
-    Agreement Among Many Raters, 1971). Images may have different numbers of annotators, as in
-    Fleiss, Levin and Paik (2003), chapter 18; those with fewer than two are left out. With two
-    annotators it is Scott's pi.
+    Agreement Among Many Raters, 1971). Images may have different numbers of annotators: one of m
+    then weighs m - 1 in P, as in Fleiss, Levin and Paik (2003), chapter 18; those with fewer than
+    two are left out. With two annotators it is Scott's pi.
 
     Args:
         ballots: for each image the labels given to it.
@@ -151,13 +151,10 @@ def agreement(ballots: Sequence[Sequence[str]]) -> float:
     counts = [Counter(votes) for votes in ballots if len(votes) > 1]
     if not counts:
         return math.nan
-    pairs = [
-        sum(n * (n - 1) for n in votes.values()) / (votes.total() * (votes.total() - 1))
-        for votes in counts
-    ]
+    agreeing = sum(sum(n * (n - 1) for n in votes.values()) / votes.total() for votes in counts)
     whole = Counter[str]()
     for votes in counts:
         whole.update(votes)
     chance = sum((n / whole.total()) ** 2 for n in whole.values())
-    observed = sum(pairs) / len(pairs)
+    observed = agreeing / sum(votes.total() - 1 for votes in counts)
     return (observed - chance) / (1 - chance) if chance < 1 else math.nan

@@ -70,6 +70,8 @@ def _ordinal_distances(totals: Float64Array) -> Float64Array:
 def fleiss(counts: IntArray) -> float:
     """Fleiss' kappa, with as many raters an image as there are (Fleiss, Levin and Paik 2003).
 
+    The share of agreeing pairs of an image with m answers weighs m - 1.
+
     Args:
         counts: (N, K) how many raters gave each of K answers to each image.
 
@@ -84,7 +86,7 @@ def fleiss(counts: IntArray) -> float:
     raters = paired.sum(axis=1)
     if not len(paired):
         return math.nan
-    observed = ((paired * (paired - 1)).sum(axis=1) / (raters * (raters - 1))).mean()
+    observed = ((paired * (paired - 1)).sum(axis=1) / raters).sum() / (raters - 1).sum()
     chance = float(((paired.sum(axis=0) / raters.sum()) ** 2).sum())
     return float((observed - chance) / (1 - chance)) if chance < 1 else math.nan
 

@@ -17,6 +17,7 @@ COMPARING = (
     "gender_ratio", "group_accuracy", "ba_mals", "ba_directional", "multi_directional",
     "differential_fairness",
 )  # fmt: skip
+COUNTED = (*COMPARING, "cooccurrence", "gender_error", "quality")
 UNMOVED = ("ba_mals", "differential_fairness", "cooccurrence", "lic", "dbac", "group_accuracy")
 
 
@@ -76,6 +77,21 @@ def test_what_no_resampling_moves_has_neither_interval_nor_p(metric, captions):
     row = headline(scored(metric, captions))
     assert math.isnan(row.ci_low)
     assert row.p_value is None or math.isnan(row.p_value)
+
+
+@pytest.mark.parametrize("captions", [WRONG, RIGHT], ids=["wrong", "right"])
+@pytest.mark.parametrize("metric", COUNTED)
+def test_no_number_has_an_interval_of_zero_width(metric, captions):
+    rows = scored(metric, captions).rows
+    assert not [row.part for row in rows if row.ci_high - row.ci_low < 1e-9]
+
+
+@pytest.mark.parametrize("captions", [WRONG, RIGHT], ids=["wrong", "right"])
+def test_a_share_has_the_same_interval_in_either_metric(captions):
+    accuracy, error = scored("group_accuracy", captions), scored("gender_error", captions)
+    (one,) = (row for row in accuracy.rows if row.part == "incorrect:male")
+    (two,) = (row for row in error.rows if row.part == "group:male")
+    assert (one.ci_low, one.ci_high) == (two.ci_low, two.ci_high)
 
 
 def test_captions_that_are_all_the_same_are_told():

@@ -58,6 +58,14 @@ def test_alpha_is_that_of_all_pairs(seed):
     assert krippendorff(counts) == pytest.approx(direct_alpha(units))
 
 
+def test_kappa_of_unequal_numbers_of_raters_is_that_of_the_book():
+    """1 - sum x (m - x) / m over answers and images, by sum (m - 1) times (1 - sum p^2)."""
+    x = COUNTS[:-1]  # the last unit has one value
+    m, p = x.sum(axis=1, keepdims=True), x.sum(axis=0) / x.sum()
+    apart, chance = (x * (m - x) / m).sum(), (m - 1).sum() * (1 - (p**2).sum())
+    assert fleiss(COUNTS) == pytest.approx(1 - apart / chance)
+
+
 def test_agreement_of_all_is_one():
     assert krippendorff(np.array([[3, 0], [0, 3]])) == fleiss(np.array([[3, 0], [0, 3]])) == 1.0
 

@@ -24,7 +24,7 @@ from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.hashing import UIntArray, hash_ids, random_words
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.value_names import HEADLINES, PartName
+from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import (
     Bootstrap,
     Estimate,
@@ -341,10 +341,7 @@ def _estimates(tally: CountSpec, keys: UIntArray, stats: Bootstrap) -> dict[Part
     }
     made = estimates | wider | tested | _shares(tally, sums, estimates, stats.level)
     made |= {name: replace(made[name], p_value=p) for name, p in tally.p_values.items()}
-    return {
-        name: spanned(estimate) if name in HEADLINES else estimate
-        for name, estimate in made.items()
-    }
+    return {name: spanned(estimate) for name, estimate in made.items()}
 
 
 def _shares(

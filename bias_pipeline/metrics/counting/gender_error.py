@@ -234,10 +234,15 @@ class GroupAccuracy(CountingMetric):
         }
 
         compared = {side: view.compared(about[side].images) for side in sides}
+        n_groups = len(view.groups)
+        shares = {
+            PartName(outcome, group=name): (a, c)
+            for c, outcome in enumerate(_OUTCOMES)
+            for a, name in enumerate(view.groups)
+        }
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
-            rates = {s: groups.rates(outcomes_of(sums[s], len(view.groups))) for s in sides}
-            shares = rates["model"]
+            rates = {side: groups.rates(outcomes_of(sums[side], n_groups)) for side in sides}
             of_compared = {side: rates[side][:, compared[side]] for side in sides}
             values = {
                 SCORE: _gap(of_compared["model"]),
@@ -245,19 +250,20 @@ class GroupAccuracy(CountingMetric):
             }
             if "human" in rates:
                 values[HUMAN] = _gap(of_compared["human"])
-            return values | {
-                PartName(outcome, group=name): shares[:, a, c]
-                for c, outcome in enumerate(_OUTCOMES)
-                for a, name in enumerate(view.groups)
-            }
+            return values | {part: rates["model"][:, a, c] for part, (a, c) in shares.items()}
 
-        most = math.log2(len(view.groups))
+        def observations(sums: Sums) -> dict[PartName, Float64Array]:
+            of_groups = outcomes_of(sums["model"], n_groups).sum(axis=-1)
+            return {part: of_groups[:, a] for part, (a, _) in shares.items()}
+
+        most = math.log2(n_groups)
         bits = ValueBasis(about["model"].images, unit="bits", range=(0.0, most))
         return CountSpec(
             tables={side: outcome_table(view, side) for side in sides},
             numbers=numbers,
             about=about["model"],
             parts={DIVERGENCE: bits, HUMAN: about[sides[-1]]},
+            observations=observations,
         )
 
 
