@@ -237,7 +237,9 @@ def _lowest(result: Result, part: str) -> float:
 
 
 def _p_value(row: Row, neutral: float) -> float:
-    """Two-sided, from the interval's half that faces neutral, so that the two agree."""
+    """The row's; else two-sided, from the interval's half that faces neutral, as both agree."""
+    if not math.isnan(row.p_value):
+        return row.p_value
     above = row.value > neutral
     half = row.value - row.ci_low if above else row.ci_high - row.value
     if not half > 0:

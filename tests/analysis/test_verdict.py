@@ -13,7 +13,13 @@ from bias_pipeline.results.rows import Result
 from tests.analysis.test_gate import ALIKE, ATTACKED, COUNTED
 from tests.report.test_tables import row
 
-LIC = {"captioner": "a", "metric": "lic", "attribute": "gender", "neutral_rate": 0.3}
+LIC = {
+    "captioner": "a",
+    "metric": "lic",
+    "attribute": "gender",
+    "neutral_rate": 0.3,
+    "p_value": math.nan,
+}
 
 
 def cell(
@@ -97,6 +103,13 @@ def test_p_is_adjusted_among_those_that_answer_one_question():
     one = cell({"score": 0.11})
     assert answer(one) == "more"
     assert verdict([one, one, one]).answer("leakage", "gender") == "none"
+
+
+def test_the_p_that_is_adjusted_is_that_of_the_row():
+    """Student's with few seeds, or of an interval shifted by noise: here the normal one is 0.02."""
+    one = cell({"score": 0.12}, p_value=0.04)
+    other = cell({"score": 0.0}, p_value=1.0)
+    assert [finding.p_value for finding in verdict([one, other]).findings] == [0.08, 1.0]
 
 
 def test_other_attributes_are_answered_apart():

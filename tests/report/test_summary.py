@@ -1,5 +1,6 @@
 """What a report answers first: in the HTML itself, with people's value, and what stays open."""
 
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -55,7 +56,16 @@ def result(
     """A cell whose captioner is ``value`` above people, who are at one per cent."""
     metric_manifest = metric_manifest or {"gender_error": ERROR, "quality": GOOD}.get(metric, LEAK)
     fields = {"metric": metric, "captioner": captioner, "run_id": f"{metric}-{captioner}"}
-    base = row(**{**fields, "attribute": "gender", "neutral_rate": 0.3, "coverage": 1.0, **more})
+    base = row(
+        **{
+            **fields,
+            "p_value": math.nan,
+            "attribute": "gender",
+            "neutral_rate": 0.3,
+            "coverage": 1.0,
+            **more,
+        }
+    )
     numbers = {"score": value, "named": value + 0.01, "named:increase": value}
     rows = [
         replace(base, part=part, value=v, ci_low=v - 0.005, ci_high=v + 0.005)
