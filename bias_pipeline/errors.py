@@ -170,13 +170,15 @@ def counted(number: object, words: str) -> str:
 
 
 def nearest_name(name: str, known: Sequence[str]) -> str:
-    """The known name that is most like another one; empty if none is like it.
+    """The known name that is most like another one, in any case; empty if none is like it.
 
     Example:
-        >>> nearest_name("sta", ["sat", "oscar"]), nearest_name("x", ["sat"])
+        >>> nearest_name("STA", ["sat", "oscar"]), nearest_name("x", ["sat"])
         ('sat', '')
     """
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), "")
+    names = {one.lower(): one for one in reversed(known)}
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    return names[near[0]] if near else ""
 
 
 _MOST = 40  # names in a message

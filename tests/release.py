@@ -60,7 +60,7 @@ SMALL = ("dataset.n_images=300", "seeds=2", "stats.resamples=50")
 BASE = (
     Trial((PROGRAM, "--version"), f"bias_pipeline {__version__}"),
     Trial((PROGRAM, "--help"), "metric="),
-    Trial((PROGRAM, "metric=lic,gender_error,ba_mals", "captioner=faithful", *SMALL), "3 cells"),
+    Trial((PROGRAM, "metric=lic,gender_error,ba_mals", "captioner=faithful", *SMALL), "3 jobs"),
     Trial(("python", "-m", "bias_pipeline", "metrics"), "gender_error"),
     Trial((PROGRAM, "report", "outputs"), "pip install 'bias_pipeline[report]'", 5),
     Trial((PROGRAM, "submit", *SMALL), "pip install 'bias_pipeline[slurm]'", 5),

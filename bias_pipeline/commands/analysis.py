@@ -96,7 +96,7 @@ def power_command(words: Sequence[str]) -> int:
     smallest, largest = measured_sizes()
     print_out(
         f"{counted(sum(sizes), 'images')} in groups of {sizes[0]} and {sizes[1]}; smallest score "
-        "that is above chance in four of five cases"
+        "that is detected with a power of 80 %"
     )
     if not smallest <= balanced <= largest:
         print_out(
@@ -191,7 +191,8 @@ def sensitivity_command(arguments: Sequence[str]) -> int:
 def sensitivity_parser() -> Parser:
     """The options and their help."""
     parser = _runs_parser(
-        "sensitivity", "Coefficients of variation over attackers (DBAC, section 5.3)."
+        "sensitivity",
+        "How much scores vary between attackers: coefficients of variation (DBAC, 5.3).",
     )
     parser.add_argument(
         "--against", metavar="METRIC", help="how much less other metrics vary than this one"
@@ -227,7 +228,7 @@ def consistency_command(arguments: Sequence[str]) -> int:
 
 def consistency_parser() -> Parser:
     """The options and their help."""
-    about = "Conflict scores and correlations of attackers (ImageCaptioner2, 5.5.2)."
+    about = "Whether attackers agree: conflict scores and correlations (ImageCaptioner2, 5.5.2)."
     return _runs_parser("consistency", about)
 
 

@@ -44,6 +44,14 @@ class Parser(ArgumentParser):
         """Raise instead of ending the process."""
         usage = " ".join(self.format_usage().split())
         hint = usage if len(usage) <= _LONGEST else f"see {self.prog} --help"
+        unknown = [
+            flag
+            for word in self._words
+            if (flag := word.partition("=")[0]).startswith("--")
+            and not any(one.startswith(flag) for one in self._option_string_actions)
+        ]
+        if unknown and unknown[0] not in message:  # argparse names what is missing first
+            message = f"unrecognized arguments: {unknown[0]}; {message}"
         raise UsageError(f"{message}; {file_like_an_option(self._words) or hint}")
 
 
@@ -148,7 +156,7 @@ def add_least_coverage(parser: ArgumentParser) -> None:
         type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
-        help=f"least share of the labelled images that a conclusion must use ({COVERAGE})",
+        help=f"no conclusion from less than this share of the labelled images ({COVERAGE})",
     )
 
 
@@ -162,8 +170,8 @@ def add_limits(parser: ArgumentParser) -> None:
         type=number(Share),
         default=LIMITS.negligible,
         metavar="SHARE",
-        help="how far above people's an attacker's score at equal speech counts as no bias "
-        f"({LIMITS.negligible})",
+        help="equivalence margin: an attacker's score at equal speech counts as no bias if its "
+        f"whole interval is less than this above people's ({LIMITS.negligible})",
     )
 
 

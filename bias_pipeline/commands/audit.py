@@ -43,7 +43,10 @@ from bias_pipeline.sweeps.audit import (
     read_or_refused,
 )
 
-_ABOUT = "Score a file of captions with all metrics that fit, and report, within an announced time"
+_ABOUT = (
+    "Score a file of captions with every metric that your files allow, for every attribute that "
+    "the labels have; print answers and write a report. It first prints how long it will take"
+)
 _NOISE = "dataset.label_noise="
 _LONGEST = 60  # signs of a file's name in that of its folder
 
@@ -55,7 +58,12 @@ def command(words: Sequence[str]) -> int:
             "audit takes attributes of your own from a package, not from --config-dir: move the "
             "folder attribute/ to mine/conf/attribute/, and give --include mine"
         )
-    options = parser().parse_args(list(words))
+    options, settings = parser().parse_known_args(list(words))
+    if settings:
+        raise UsageError(
+            f"{settings[0]} is no option of audit, see {PROGRAM} audit --help; settings "
+            f"(key=value) are for {PROGRAM} run and compare"
+        )
     REPORT.require()
     check_places(options.json)
     attributes = {
@@ -138,23 +146,42 @@ def parser() -> Parser:
     """The options and their help."""
     parser = Parser(f"{PROGRAM} audit", description=_ABOUT)
     parser.add_argument(
-        "file", type=Path, help="captions: COCO results, or any other form of docs/variants.md"
+        "file", type=Path, help="captions of the model: COCO results, or a form of docs/variants.md"
     )
-    parser.add_argument("--attributes", type=Path, required=True, help="labels: CSV or Parquet")
-    parser.add_argument("--captions", type=Path, help="people's captions: COCO captions JSON")
-    parser.add_argument("--objects", type=Path, help="objects: COCO instances JSON")
+    parser.add_argument(
+        "--attributes",
+        type=Path,
+        required=True,
+        metavar="LABELS",
+        help="labels of the images, such as gender: a table with a row for each image",
+    )
+    parser.add_argument(
+        "--captions",
+        type=Path,
+        metavar="FILE",
+        help="people's captions of the same images: COCO captions JSON, or a table",
+    )
+    parser.add_argument(
+        "--objects",
+        type=Path,
+        metavar="FILE",
+        help="objects in the images: COCO instances JSON, or a table",
+    )
     parser.add_argument(
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="how often labels are wrong, as rate --gather writes it; prints how far scores would "
-        "move if so many more were wrong, which takes many times as long (--minutes)",
+        help="how often labels are wrong, as rate --gather writes it; also prints how scores would "
+        "change if that many more were wrong, which takes many times as long (--minutes)",
     )
-    parser.add_argument("--out", type=Path, help="folder of runs and report (outputs/audit-NAME)")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder of runs and report (outputs/audit-NAME)"
+    )
     parser.add_argument(
         "--minutes",
         type=number(Positive),
-        help="time for each attribute (1; with more than 10,000 captions 5)",
+        help="at most this time for each attribute; the slowest metrics are left out (1; with more "
+        "than 10,000 captions 5)",
     )
     parser.add_argument(
         arguments.LIMIT,
@@ -291,7 +318,7 @@ def _announce(
     people = (
         counted(len(first.human), "human captions") if len(first.human) else "no human captions"
     )
-    objects = "objects known" if first.objects is not None else "no objects"
+    objects = "with objects" if first.objects is not None else "no objects"
     print_out(
         f"{file}: {counted(len(first.model), 'captions')} of labelled images; {people}; {objects}"
     )
@@ -301,11 +328,11 @@ def _announce(
         print_out(note)
     for name, plan in plans.items():
         which = f"{name}: " if len(plans) > 1 else ""
+        permitted = [m for m in plan.metrics if catalogue.permitted(infos()[m], corpora[name])]
         print_out(
-            f"{which}{counted(len(plan.metrics), 'metrics')}, {counted(plan.seeds, 'seeds')}, "
+            f"{which}{counted(len(permitted), 'metrics')}, {counted(plan.seeds, 'seeds')}, "
             f"about {plan.seconds:.0f} s"
         )
-        permitted = [m for m in plan.metrics if catalogue.permitted(infos()[m], corpora[name])]
         print_out(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")
         if plan.left_out:
             alone = cells.alone(name, plan.left_out)

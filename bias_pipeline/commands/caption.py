@@ -61,7 +61,7 @@ Temperature = Annotated[float, Range(low=0, high=100)]
 Seed = Annotated[int, Range(low=0, high=2**32 - 1)]
 _ABOUT = (
     "Caption photos with any image-text model of transformers, a captioner of fit, or a model "
-    "behind a server; in any number of tasks"
+    "behind a server; the work can be split over parallel jobs"
 )
 JOB = "caption"
 NEW_TOKENS = 30
@@ -93,26 +93,26 @@ def parser() -> Parser:
         "Florence-2 and PaliGemma, a question for all others)",
     )
     parser.add_argument(
-        "--max-new-tokens", type=number(NewTokens), help=f"longest caption ({NEW_TOKENS})"
+        "--max-new-tokens", type=number(NewTokens), help=f"most tokens of a caption ({NEW_TOKENS})"
     )
     parser.add_argument(
         "--beams",
         type=number(Beams),
         default=1,
-        help="of beam search; 1 takes the likeliest word each time (1)",
+        help="beams of beam search; 1 is greedy decoding (1)",
     )
     parser.add_argument(
         "--temperature",
         type=number(Temperature),
         default=0.0,
-        help="draw words at this temperature instead; 1 is the model's own (0: no draws)",
+        help="sample words at this temperature; 0 does not sample (0)",
     )
-    parser.add_argument("--seed", type=number(Seed), default=0, help="of the draws (0)")
+    parser.add_argument("--seed", type=number(Seed), default=0, help="seed of the sampling (0)")
     parser.add_argument(
         "--n",
         type=number(Number),
         default=1,
-        help="captions for each photo: draws, or the best of as many --beams (1)",
+        help="captions for each photo: samples, or the best of as many --beams (1)",
     )
     parser.add_argument(
         "--dtype",
@@ -122,7 +122,10 @@ def parser() -> Parser:
         "with it the size of the batch can change single words (float32)",
     )
     parser.add_argument(
-        "--limit", type=number(Count), metavar="N", help="only the first N photos of the share"
+        "--limit",
+        type=number(Count),
+        metavar="N",
+        help="only the first N photos, of a share with --shard",
     )
     add_masking_options(parser)
     parser.add_argument(
@@ -242,20 +245,20 @@ def add_server_options(parser: Parser) -> None:
         "--server",
         metavar="URL",
         help="ask the model behind this address, such as http://localhost:8000/v1; --model is its "
-        f"name there, --batch so many requests at once ({AT_ONCE}), --max-new-tokens "
-        f"{SERVED_TOKENS}",
+        f"name there, --batch the requests at once ({AT_ONCE}), --max-new-tokens is "
+        f"{SERVED_TOKENS} by default",
     )
     group.add_argument(
         "--timeout",
         type=number(Seconds),
         metavar="S",
-        help=f"longest wait for an answer ({TIMEOUT_S:g})",
+        help=f"longest wait for an answer, in seconds ({TIMEOUT_S:g})",
     )
     group.add_argument(
         "--longest-side",
         type=number(Side),
         metavar="PIXELS",
-        help="send larger photos in this size (as they are)",
+        help="shrink larger photos to this before they are sent (not at all)",
     )
     group.add_argument(
         "--to-batch",

@@ -77,8 +77,8 @@ def gradcam_parser() -> Parser:
     parser.add_argument(
         "--layer",
         default="auto",
-        help="name of a module; attention: the last one with attention of words to the picture; "
-        "auto: the last grid that carries all of the picture (auto)",
+        help="name of a module; attention: the last one with cross-attention; auto: the last "
+        "feature map through which all of the picture passes (auto)",
     )
     parser.add_argument(
         "--people", choices=_PEOPLE, default=_PEOPLE[0], help="whose masks count (all)"
@@ -88,14 +88,12 @@ def gradcam_parser() -> Parser:
         "--pictures",
         type=number(NotNegativeCount),
         default=DRAWN,
-        help=f"draw the maps of so many pictures, the first ones ({DRAWN})",
+        help=f"draw the maps of the first N pictures ({DRAWN})",
     )
     parser.add_argument(
         "--maps", action="store_true", help="also write all maps as numbers (maps.parquet)"
     )
-    parser.add_argument(
-        "--batch", type=number(Batch), default=BATCH, help=f"pictures at once ({BATCH})"
-    )
+    parser.add_argument("--batch", type=number(Batch), default=BATCH, help=f"batch size ({BATCH})")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
     parser.add_argument("--server", help=SUPPRESS)
     return parser
@@ -234,7 +232,7 @@ def analysis_words_parser() -> Parser:
         "--resamples",
         type=number(Resamples),
         default=RESAMPLES,
-        help=f"resamplings of images ({RESAMPLES})",
+        help=f"bootstrap resamples of the images ({RESAMPLES})",
     )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as for run")
     network = parser.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")

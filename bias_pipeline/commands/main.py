@@ -203,7 +203,7 @@ _ELSEWHERE = {
 }
 _MODULES = {name: module for module, names in _ELSEWHERE.items() for name in names}
 WORDS = (
-    Command("run", "run a cell, or a sweep of cells; the default command", KEYS),
+    Command("run", "score captioners; the default command, so run may be left out", KEYS),
     Command("submit", "submit a sweep as independent Slurm jobs", KEYS),
     Command("submit embed", "embed photos as Slurm jobs", f"--shards N {KEYS}"),
     Command("submit caption", "caption photos as Slurm jobs", f"--shards N {KEYS}"),
@@ -282,7 +282,7 @@ WORDS = (
     Command("data draw", "the embedded data set with its pictures, as files", "--out DIR ..."),
     Command(
         "data detect",
-        "find people and things in a folder of photos, for masks",
+        "find people and things in a folder of photos, to mask them",
         "PHOTOS --model MODEL --out DIR ...",
     ),
     Command("data fetch", "where to get the published files, or download them", "[NAME ...]"),
@@ -321,6 +321,9 @@ def resolve_command(words: Sequence[str]) -> tuple[Command | None, list[str]]:
         match = _BY_NAME.get(" ".join(words[:length]))
         if match and len(words) >= length:
             return match, list(words[length:])
+    if first not in _FIRST and words[1:] and words[1].startswith("="):
+        setting = "".join(words[:3] if words[1] == "=" else words[:2])
+        raise UsageError(f"settings are written without blanks: {setting}")
     if first not in _FIRST:
         raise UsageError(f"command {first!r} is unknown; {did_you_mean(first, _FIRST)}")
     second = words[1] if len(words) > 1 else ""

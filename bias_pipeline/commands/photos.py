@@ -56,33 +56,33 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
     parser.add_argument(
         "folder", type=Path, nargs="?", help="folder of photos; folders inside it are ignored"
     )
-    parser.add_argument("--model", help="a folder, or a name on the hub; safetensors only")
+    parser.add_argument("--model", help="a folder, or a name on the hub, with safetensors")
     parser.add_argument("--revision", default="", help="revision of a model on the hub (main)")
-    parser.add_argument("--out", type=Path, help="folder of the blocks; tasks may share it")
+    parser.add_argument(
+        "--out", type=Path, help="folder of unfinished results; parallel jobs may share it"
+    )
     parser.add_argument(
         "--shard",
         default="",
         metavar="K/N",
-        help="this task's share, K of N (that of the Slurm array; 0/1)",
+        help="do share K of N, counted from 0 (in a Slurm array its own share, else 0/1)",
     )
-    parser.add_argument(
-        "--batch", type=number(Batch), default=BATCH, help=f"images at once ({BATCH})"
-    )
+    parser.add_argument("--batch", type=number(Batch), default=BATCH, help=f"batch size ({BATCH})")
     parser.add_argument(
         "--threads",
         type=number(Threads),
         default=n_threads(),
-        help="threads that compute, and as many that read (OMP_NUM_THREADS, or what Slurm gives a "
-        "task, or all cores)",
+        help="threads that compute, and as many that read files (OMP_NUM_THREADS, or what Slurm "
+        "gives the job, or all cores)",
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
     parser.add_argument(
-        "--gather", type=Path, metavar="OUT", help=f"write the finished blocks of OUT as one {noun}"
+        "--gather", type=Path, metavar="OUT", help=f"write what is finished in OUT as one {noun}"
     )
     parser.add_argument("--to", type=Path, metavar="FILE", help=f"the {noun} that --gather writes")
-    parser.add_argument("--run", default="", help="which run, if OUT has several")
+    parser.add_argument("--run", default="", help="with --gather: which run, if OUT has several")
     parser.add_argument(
-        "--no-strict", action="store_true", help="gather even if something is missing"
+        "--no-strict", action="store_true", help="gather even if photos are missing"
     )
     return parser
 
@@ -124,12 +124,10 @@ def add_masking_options(parser: Parser) -> None:
     group.add_argument(
         "--image-masking",
         metavar="NAME",
-        help="paint over, as for attackers: person_segment, person_box, person_part, objects, "
+        help="hide in the photos: person_segment, person_box, person_part, objects, "
         f"person_objects, background, some_objects (nothing); {_GROUP}=NAME is the same",
     )
-    group.add_argument(
-        "--crop", choices=("person",), help="show the box of the largest person, nothing else"
-    )
+    group.add_argument("--crop", choices=("person",), help="crop to the box of the largest person")
     group.add_argument(
         "--regions",
         type=Path,
@@ -206,7 +204,7 @@ def masking_settings(masked: MaskedPhotos | None, options: Namespace) -> dict[st
     return {MASKED: str(masked), "masked": VERSION, "regions": digest_of(options.regions)}
 
 
-_EMBED_ABOUT = "Embed photos, or captions, with a model; in any number of tasks"
+_EMBED_ABOUT = "Embed photos, or captions, as vectors; the work can be split over parallel jobs"
 Vectors = tuple[
     dict[str, object], Callable[[], Model]
 ]  # the settings that decide them, and a function that loads their model
@@ -330,8 +328,8 @@ MinScore = Annotated[float, Range(above=0, below=1)]
 
 _DETECT_ABOUT = (
     "Find people and things in photos with a DETR, RT-DETR, YOLOS or Mask2Former of "
-    "transformers, or with torchvision's Mask or Faster R-CNN (--model FILE.pth); dataset.regions "
-    "reads the result"
+    "transformers, or with torchvision's Mask or Faster R-CNN (then --model is its .pth file); "
+    "dataset.regions reads the result"
 )
 
 

@@ -51,9 +51,9 @@ _DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # metrics that decide
 _COMPARE_ABOUT = """\
 Is captioner A fairer than the others? Name captioners of the data set, files of captions, or
 folders of finished runs; what has not run yet is run. Keys are those of `run`. Differences are
-paired over images and seeds; p values are adjusted for all decisions (Holm). Only numbers that do
-not change when captions say more or less decide, and only between captioners that describe the same
-images and, for attackers, write captions of similar length and vocabulary; for all others the
+paired over images and seeds; p values are adjusted for all decisions (Holm). A number decides only
+if it does not change when captions say more or less, and only between captioners that describe the
+same images and, for attackers, write captions of similar length and vocabulary; for all others the
 reason is printed.
 """
 
@@ -121,7 +121,7 @@ def compare_parser() -> Parser:
         FLAG,
         action="store_true",
         help=f"exit code {WORSE} if A is less fair (or worse) than one of the others beyond "
-        f"chance, {DataError.exit_code} if nothing could be decided, or the margin leaves it open",
+        f"chance, {DataError.exit_code} if nothing could be decided",
     )
     parser.add_argument(
         "--baseline",
@@ -143,8 +143,8 @@ def compare_parser() -> Parser:
         "--margin",
         type=number(NotNegative),
         metavar="DIFFERENCE",
-        help=f"with {FLAG}: pass only if A is surely not worse by more than this, in the metric's "
-        "unit (0.01 is one point): the whole interval of the difference must be below it",
+        help=f"non-inferiority margin for {FLAG}, in the metric's unit (0.01 is one point): passes "
+        "only if the whole interval of the difference is below it",
     )
     parser.add_argument(
         "--config-dir", metavar="DIR", help="your own YAML files: DIR/attribute/..."
@@ -212,7 +212,7 @@ def _stored(folders: Sequence[Path | None]) -> list[Result]:
         store = ResultStore(folder.resolve().parent)
         result = store.load(folder.resolve().name)
         if result is None:
-            raise ResourceError(f"{folder} contains no complete result; run its cell again")
+            raise ResourceError(f"{folder} contains no complete result; run the job again")
         results.append(replace(result, draws=store.draws(result)))
     return results
 
@@ -336,7 +336,7 @@ def report_parser() -> Parser:
     """The options and their help."""
     parser = Parser(
         f"{PROGRAM} report",
-        description="Write finished runs as one page",
+        description="Write finished runs as one HTML page",
     )
     parser.add_argument(
         "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
@@ -423,7 +423,10 @@ def report_wandb_parser() -> Parser:
         help="offline or online (WANDB_MODE; else online where a key is set)",
     )
     parser.add_argument(
-        "--timeout", type=number(Seconds), default=RUN_S, help=f"seconds a run ({RUN_S:g})"
+        "--timeout",
+        type=number(Seconds),
+        default=RUN_S,
+        help=f"longest time for a run, in seconds ({RUN_S:g})",
     )
     parser.add_argument(
         "--workspace",

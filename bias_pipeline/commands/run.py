@@ -48,7 +48,8 @@ Examples:
   {program} dataset=lic dataset.root=DIR captioner=all attribute=race
   {program} -m encoder=ngram attribute=gender,race processes=2
 
-A comma makes a sweep; captioner=all and metric=all run all of them. --cfg job prints every key.
+Values separated by commas make a sweep, with a job for each combination; captioner=all and
+metric=all run all of them. --cfg job prints every key.
 
 Choices:
 {choices}
@@ -84,7 +85,7 @@ def parser() -> Parser:
     parser.add_argument(
         arguments.DRY_RUN,
         action="store_true",
-        help="print which cells would run, which are finished, how long it takes; run nothing",
+        help="print what would run, what is finished and how long it takes; run nothing",
     )
     parser.add_argument(
         arguments.LIMIT,
@@ -124,9 +125,9 @@ PRESET = "cluster=slurm"
 Shards = Annotated[int, Range(low=1, high=100_000)]
 
 _SUBMIT_ABOUT = """\
-Submit a sweep to Slurm, one job per cell, and return at once. It prints the job numbers, and the
-command that prints the table at the end. Set how jobs are submitted with cluster=slurm or slurm_gpu
-and hydra.launcher.KEY=VALUE (hydra.launcher.partition=gpu).
+Submit the jobs of a sweep to Slurm and return at once. It prints the job numbers, and the command
+that prints the table at the end. Set how jobs are submitted with cluster=slurm or slurm_gpu and
+hydra.launcher.KEY=VALUE (hydra.launcher.partition=gpu).
 """
 
 

@@ -54,7 +54,7 @@ def add_address_options(parser: Parser, others: str) -> None:
         others: who reaches it from elsewhere, for the help.
     """
     parser.add_argument(
-        "--port", type=number(Port), default=PORT, help=f"0: any free port ({PORT})"
+        "--port", type=number(Port), default=PORT, help=f"port; 0 takes any free one ({PORT})"
     )
     parser.add_argument(
         "--host", metavar="NAME", help=f"name or address of this machine, for {others} elsewhere"
@@ -107,15 +107,23 @@ def rate_parser() -> Parser:
     parser = Parser(f"{PROGRAM} rate", description=_RATE_ABOUT)
     parser.add_argument("folder", type=Path, nargs="?", help="folder of photos")
     parser.add_argument(
-        "--out", type=Path, help="folder of the study; a new one, or one to go on with"
-    )
-    parser.add_argument("--attribute", metavar="NAME", help="ask for this attribute's groups")
-    parser.add_argument("--question", metavar="TEXT", help="ask this (a question of the attribute)")
-    parser.add_argument(
-        "--answers", metavar="A,B,...", help='of --question; "cannot tell" is added (yes,no)'
+        "--out", type=Path, help="folder of the answers; a new one, or one to continue"
     )
     parser.add_argument(
-        "--ordinal", action="store_true", help="the answers are ordered, for alpha of ranks"
+        "--attribute", metavar="NAME", help="ask for this attribute, its groups are the answers"
+    )
+    parser.add_argument(
+        "--question", metavar="TEXT", help="what raters are asked (a question about the attribute)"
+    )
+    parser.add_argument(
+        "--answers",
+        metavar="A,B,...",
+        help='answers to --question; "cannot tell" is added (yes,no)',
+    )
+    parser.add_argument(
+        "--ordinal",
+        action="store_true",
+        help="the answers have an order: agreement is Krippendorff's alpha for ordinal data",
     )
     parser.add_argument("--captions", type=Path, metavar="FILE", help="show these captions")
     parser.add_argument(
@@ -124,9 +132,15 @@ def rate_parser() -> Parser:
         help="mask the attribute's words in captions, as for attackers",
     )
     add_masking_options(parser)
-    parser.add_argument("--limit", type=number(Count), metavar="N", help="only N items")
     parser.add_argument(
-        "--gold", type=Path, metavar="FILE", help="known answers: a table of image_id, value"
+        "--limit", type=number(Count), metavar="N", help="only N pictures or captions"
+    )
+    parser.add_argument(
+        "--gold",
+        type=Path,
+        metavar="FILE",
+        help="items with known answers, which show how reliable raters are: a table of "
+        "image_id, value",
     )
     parser.add_argument("--consent", type=Path, metavar="FILE", help="text that raters agree to")
     add_address_options(parser, "raters")
@@ -134,7 +148,7 @@ def rate_parser() -> Parser:
         "--gather",
         type=Path,
         metavar="DIR",
-        help="print agreement of the answers in DIR, and write how often labels err",
+        help="print how far raters in DIR agree, and write how often labels are wrong",
     )
     return parser
 

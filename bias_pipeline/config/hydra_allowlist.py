@@ -252,7 +252,7 @@ def _check_factories(node: Any, where: str) -> None:
             if key in _FACTORIES and item not in _FACTORIES[key]:
                 raise UsageError(
                     f"{where}: target {item!r} is not allowed; launchers are basic, "
-                    "submitit_local and submitit_slurm (several cells at once here: processes=4), "
+                    "submitit_local and submitit_slurm (several jobs at once here: processes=4), "
                     "the sweeper is basic"
                 )
             _check_factories(item, f"{where}.{key}")

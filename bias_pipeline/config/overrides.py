@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bias_pipeline.errors import UsageError, counted, did_you_mean
+from bias_pipeline.errors import UsageError, counted, did_you_mean, listed_names
 from bias_pipeline.io.paths import choices_of, conf_dirs, conf_file, group_choices
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def check_one(override: str, known: Sequence[str]) -> None:
         >>> check_one("metric=[lic,dbac]", ["dbac", "lic"])
         Traceback (most recent call last):
         ...
-        bias_pipeline.errors.UsageError: metric=[lic,dbac]: a cell has one metric; a sweep \
+        bias_pipeline.errors.UsageError: metric=[lic,dbac]: a job has one metric; a sweep \
 over several has no brackets: metric=lic,dbac
     """
     key, _, value = override.partition("=")
@@ -131,7 +131,7 @@ over several has no brackets: metric=lic,dbac
     names = [name.strip() for name in value.replace("[", "").replace("]", "").split(",")]
     if group not in LISTED:
         raise UsageError(
-            f"{override}: a cell has one {group}; a sweep over several has no brackets: "
+            f"{override}: a job has one {group}; a sweep over several has no brackets: "
             f"{group}={','.join(names) or known[0]}"
         )
     for name in filter(None, names):
@@ -396,6 +396,8 @@ def check_names(options: Namespace) -> None:
             plain = (
                 not value or value.translate({95: None, 32: None}).isalnum()
             )  # else Hydra checks it
+            if not value.strip():
+                raise UsageError(f"{override}: a name is missing; {listed_names(known)}")
             if value == "all":
                 raise UsageError(f"{override}: all must be the only value, as {key}=all")
             if plain and value not in (*known, CHOICE):

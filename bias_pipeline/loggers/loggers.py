@@ -320,7 +320,7 @@ def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
             side, epoch, loss = line["side"], int(line["epoch"]), float(line["train_loss"])
         except (KeyError, ValueError) as error:
             raise DataError(
-                f"curves.csv: a line is not part of a curve ({error}); run its cell again"
+                f"curves.csv: a line is not part of a curve ({error}); run the job again"
             ) from error
         losses_by_epoch.setdefault(epoch, {}).setdefault(f"train_loss/{side}", []).append(loss)
     return [

@@ -172,7 +172,7 @@ def grid_of(lines: Sequence[Mapping[str, str]], title: str) -> Grid | None:
         return None
     if len(lines) > _MOST:
         raise DataError(
-            f"{len(lines)} pictures, but a run writes at most {_MOST}; run its cell again"
+            f"{len(lines)} pictures, but a run writes at most {_MOST}; run the job again"
         )
     for line in lines:
         read_thumbnail(line["picture"])

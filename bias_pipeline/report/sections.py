@@ -230,7 +230,7 @@ def _ranking(leaderboard: Leaderboard) -> Sheet:
         ]
         for s in leaderboard.ranks
     ]
-    head = ["captioner", "value", "group", "p", "images", "seeds"]
+    head = ["captioner", "value", "letters", "p", "images", "seeds"]
     order = "Best" if leaderboard.quality else "Fairest"
     letters = "captioners that share a letter do not differ significantly"
     if leaderboard.against_first:

@@ -259,8 +259,8 @@ def smallest_bias_lines(balanced: float) -> list[list[str]]:
         balanced: images in groups of equal size.
 
     Returns:
-        Metric, where the bias is planted, the smallest score that is above chance in four of five
-        cases, and for each planted share how many of the trials concluded it.
+        Metric, where the bias is planted, the smallest score that is detected with a power of 80
+        per cent, and for each planted share how many of the trials concluded it.
     """
     return [
         [
@@ -301,7 +301,7 @@ def unseen(
             score = (power.smallest(balanced), power.first.unit)
             largest[name] = max(score, largest.get(name, score))
     amounts = ", ".join(f"{amount(*score)} ({name})" for name, score in largest.items())
-    return f"the smallest biases that {sum(sizes)} images show in four of five cases: {amounts}"
+    return f"the smallest biases that {sum(sizes)} images show with a power of 80 %: {amounts}"
 
 
 def _described(corpus: Corpus, attribute: str) -> list[int]:

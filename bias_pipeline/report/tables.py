@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -268,31 +268,44 @@ def _title(results: Sequence[Result]) -> str:
 def attributed_notes(results: Sequence[Result]) -> list[str]:
     """The notes of cells, each once, after the captioners it is about.
 
-    Where only some cells of a captioner have a note, their settings are named too.
+    Where only some cells of a captioner have a note, their metrics are named too, with the settings
+    in which cells of that metric differ: ``oscar (leakage; lic matched): ...``.
     """
-    speakers: dict[str, list[Result]] = {}
+    speakers: dict[str, dict[str, list[Result]]] = {}
     for result in results:
         for note in result.notes:
-            speakers.setdefault(note, []).append(result)
+            captioners = speakers.setdefault(note, {})
+            captioners.setdefault(result.rows[0].captioner, []).append(result)
     n_cells = Counter(result.rows[0].captioner for result in results)
-    further = [key for key in _varying(results) if key != "captioner"]
+    keys = _keys_within_captioner(results)
     notes = []
-    for note, cells in speakers.items():
-        n_with_note = Counter(result.rows[0].captioner for result in cells)
-        alike = {name for name, count in n_with_note.items() if count == n_cells[name]}
+    for note, captioners in speakers.items():
         names = [
-            _captioner_with_settings(result, () if result.rows[0].captioner in alike else further)
-            for result in cells
+            captioner
+            if len(cells) == n_cells[captioner]
+            else f"{captioner} ({'; '.join(dict.fromkeys(_settings(c, keys) for c in cells))})"
+            for captioner, cells in captioners.items()
         ]
-        notes.append(f"{', '.join(dict.fromkeys(names))}: {note}")
+        notes.append(f"{', '.join(names)}: {note}")
     return notes
 
 
-def _captioner_with_settings(result: Result, keys: Sequence[str]) -> str:
-    """A captioner, and the settings in which this cell differs from its others."""
+def _keys_within_captioner(results: Sequence[Result]) -> dict[str, list[str]]:
+    """Metric to the settings in which its cells differ, the captioner aside."""
+    by_metric: dict[str, list[Result]] = {}
+    for result in results:
+        by_metric.setdefault(result.rows[0].metric, []).append(result)
+    first = ["metric"] if len(by_metric) > 1 else []
+    return {
+        metric: [*first, *(key for key in _varying(cells) if key != "captioner")]
+        for metric, cells in by_metric.items()
+    }
+
+
+def _settings(result: Result, keys: Mapping[str, Sequence[str]]) -> str:
+    """What tells a cell from the others of its captioner, such as ``lic matched``."""
     identity = _identity(result)
-    values = [identity[key] for key in keys if identity.get(key)]
-    return f"{identity['captioner']} ({', '.join(values)})" if values else identity["captioner"]
+    return " ".join(filter(None, (identity.get(key) for key in keys[identity["metric"]])))
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
@@ -337,7 +350,7 @@ def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[
         lines = [
             [rank.row.captioner, interval(rank.row), rank.letters] for rank in leaderboard.ranks
         ]
-        print_table(["captioner", leaderboard.part, "group"], lines, keys=1, left=3)
+        print_table(["captioner", leaderboard.part, "letters"], lines, keys=1, left=3)
         print_out()
     print_text(
         "captioners that share a letter do not differ significantly; fairest (or best) first"

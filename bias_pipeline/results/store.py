@@ -80,7 +80,7 @@ class ResultStore:
         except ResourceError as error:
             raise DataError(str(error)) from error
         except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise DataError(f"{path}: is damaged ({error}); run its cell again") from error
+            raise DataError(f"{path}: is damaged ({error}); run the job again") from error
 
     def load(self, run_id: str) -> Result | None:
         """The same, but a damaged result is a warning and counts as absent."""
@@ -122,7 +122,7 @@ class ResultStore:
         result = self.read(run_id)
         content = self._content(result, EXCLUSIVE) if result else None
         if content is None:
-            raise ResourceError(f"{self.root / run_id / EXCLUSIVE} is absent; run the cell first")
+            raise ResourceError(f"{self.root / run_id / EXCLUSIVE} is absent; run the job first")
         with self._reading(run_id, EXCLUSIVE):
             return read_predictions(content, ids)
 
@@ -168,7 +168,7 @@ class ResultStore:
         ) as error:
             path = self.root / run_id / name
             first = (str(error).splitlines() or [""])[0][:200]
-            raise DataError(f"{path}: is damaged ({first}); run its cell again") from error
+            raise DataError(f"{path}: is damaged ({first}); run the job again") from error
 
     def _content(self, result: Result, name: str) -> bytes | None:
         """The checked content of a file of a finished run, None if it has none of that name."""

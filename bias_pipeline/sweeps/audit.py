@@ -146,7 +146,9 @@ def audited(
     scored = cells.scored(plans)
     results = Results(scored.results)
     if not results and scored.exit_code:
-        raise SweepError("nothing could be scored: cells failed for the reasons above; mend these")
+        raise SweepError(
+            "nothing could be scored: jobs failed for the reasons above; correct these"
+        )
     if not results:
         raise DataError("nothing could be scored: no metric applies to these data")
     return Audit(corpora, plans, results, limits, scored.exit_code, scored.skipped)

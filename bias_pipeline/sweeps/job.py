@@ -369,7 +369,7 @@ class SweepBar(Bar):
     """
 
     def __init__(self, folder: Path, cells: Sequence[tuple[float, str]]) -> None:
-        super().__init__("cell")
+        super().__init__("job")
         self.folder = folder
         self.total = len(cells)
         self.weights = [seconds for seconds, _ in cells]

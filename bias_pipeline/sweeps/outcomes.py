@@ -76,7 +76,7 @@ def conclude(
     results = _print_finished(finished, outputs, tables_by) if finished else ()
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:
-        print_out(f"cached, not run again: {cached} of {counted(len(outcomes), 'cells')}")
+        print_out(f"cached, not run again: {cached} of {counted(len(outcomes), 'jobs')}")
     failed = [o for o in outcomes if o["status"] == "failed"]
     skipped = [
         outcome
@@ -89,7 +89,7 @@ def conclude(
     if results:
         n_processes = len({o["process"] for o in outcomes if "process" in o})
         by = f" by {n_processes} processes" if n_processes > 1 else ""
-        summary = f"{counted(len(outcomes), 'cells')} in {seconds:.1f} s{by}; results in {outputs}"
+        summary = f"{counted(len(outcomes), 'jobs')} in {seconds:.1f} s{by}; results in {outputs}"
         warn(summary)
     code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
     reasons = {_label(outcome): str(outcome["error"]) for outcome in skipped}

@@ -154,7 +154,7 @@ def plan_summary(planned: Sequence[PlannedCell]) -> str:
 
     Example:
         >>> plan_summary([PlannedCell("a", [], "to run", 70.0), PlannedCell("b", [], "cached")])
-        '2 cells: 1 to run, 1 cached; about 70 s, one after another'
+        '2 jobs: 1 to run, 1 cached; about 70 s, one after another'
     """
     counts = {
         state: sum(cell.state == state for cell in planned)
@@ -165,5 +165,5 @@ def plan_summary(planned: Sequence[PlannedCell]) -> str:
     known = sum(s for s in seconds if not math.isnan(s))
     times = f"; about {duration(known)}, one after another" if known else ""
     unknown = sum(map(math.isnan, seconds))
-    times += f"; {unknown} of unknown time: no cell of that kind has run yet" if unknown else ""
-    return f"{counted(len(planned), 'cells')}: {kinds}{times}"
+    times += f"; {unknown} of unknown time: no job of that kind has run yet" if unknown else ""
+    return f"{counted(len(planned), 'jobs')}: {kinds}{times}"

@@ -107,13 +107,13 @@ def check_slurm(config: DictConfig) -> None:
         return
     if config.devices:
         raise UsageError(
-            f"devices names GPUs for cells that run on this machine; with "
+            f"devices names GPUs for jobs that run on this machine; with "
             f"hydra/launcher={launcher} ask for them with hydra.launcher.gpus_per_node"
         )
     tasks = int(config.hydra.launcher.tasks_per_node) * int(config.hydra.launcher.nodes)
     if tasks != 1:
         raise UsageError(
-            "hydra.launcher.tasks_per_node and nodes must be 1: each task would run the same cell; "
+            "hydra.launcher.tasks_per_node and nodes must be 1: each task would run the same job; "
             "trainer=ddp starts its processes itself, give it hydra.launcher.cpus_per_task or "
             "gpus_per_node"
         )

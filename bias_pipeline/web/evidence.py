@@ -192,7 +192,7 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
     except ValueError:  # no guesses from captions, such as those of DBAC
         return None
     except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}); run its cell again") from error
+        raise DataError(f"{path}: cannot be read ({error}); run the job again") from error
 
 
 def predictions_path(result: Result, root: Path) -> Path | None:
@@ -209,11 +209,11 @@ def predictions_path(result: Result, root: Path) -> Path | None:
     try:
         unchanged = sha256_of(path) == checksum
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); run its cell again") from error
+        raise DataError(f"{path}: cannot be read ({error.strerror}); run the job again") from error
     if not unchanged:
         raise DataError(
             f"{path}: is damaged (its checksum does not fit), so its guesses are not shown; run "
-            "its cell again"
+            "the job again"
         )
     return path
 

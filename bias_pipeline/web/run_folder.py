@@ -70,7 +70,7 @@ class RunFolder:
             result = self.store.read(run_id)
         except DataError as error:
             return written, str(error)
-        return written, result or f"{path} is absent; run its cell again"
+        return written, result or f"{path} is absent; run the job again"
 
     def _unfinished(self) -> list[str]:
         """A sentence on each run that is being computed or was not finished."""
@@ -82,7 +82,7 @@ class RunFolder:
         ]
         return [
             *(self._state(path.name.removesuffix(UNFINISHED)[1:]) for path in temporary),
-            *(f"{path.name} has no {RESULT}; run its cell again" for path in visible),
+            *(f"{path.name} has no {RESULT}; run the job again" for path in visible),
         ]
 
     def _state(self, name: str) -> str:
@@ -90,7 +90,7 @@ class RunFolder:
         run_id = name.rpartition(".")[0]
         if self.store.is_claimed(run_id):
             return f"{run_id} is being written"
-        return f"{run_id} was not finished; run its cell again"
+        return f"{run_id} was not finished; run the job again"
 
 
 def version_note(result: Result) -> str:
@@ -101,7 +101,7 @@ def version_note(result: Result) -> str:
         return ""
     today = "there is no such metric now" if info is None else f"today's is {info.version}"
     return (
-        f"These numbers are of version {row.metric_version} of {row.metric}; {today}. Run the cell "
+        f"These numbers are of version {row.metric_version} of {row.metric}; {today}. Run the job "
         "again before you compare them with others."
     )
 

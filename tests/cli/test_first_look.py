@@ -47,7 +47,7 @@ def test_a_limit_without_its_number_is_a_usage_error(run):
 def test_a_dry_run_tells_what_would_run_and_writes_nothing(run, tmp_path):
     code, text = run(*SMALL, "--dry-run", "metric=lic,gender_error", "captioner=terse,faithful")
     assert (code, len(re.findall(r"to run +1 s", text))) == (0, 4)
-    assert "4 cells: 4 to run; about" in text
+    assert "4 jobs: 4 to run; about" in text
     assert results(tmp_path) == []
 
 
@@ -55,7 +55,7 @@ def test_a_dry_run_knows_what_is_there(run):
     run(*COUNT, "captioner=terse")
     text = run(*COUNT, "--dry-run", "captioner=terse,faithful")[1]
     assert re.search(r"terse +cached\n +faithful +to run", text)
-    assert "2 cells: 1 to run, 1 cached" in text
+    assert "2 jobs: 1 to run, 1 cached" in text
 
 
 def test_a_dry_run_of_all_metrics_calls_those_skipped_that_the_run_skips(ok, monkeypatch):

@@ -192,8 +192,22 @@ NOTE = ("a note",)
         ([("sat", "lic", NOTE), ("sat", "leakage", NOTE)], "sat: a note"),
         ([("sat", "lic", NOTE), ("oscar", "lic", NOTE)], "sat, oscar: a note"),
         ([("sat", "lic", ()), ("sat", "dba", NOTE)], "sat (dba): a note"),
+        (
+            [("sat", "lic", ()), ("sat", "dba", NOTE), ("sat", "dpa", NOTE)],
+            "sat (dba; dpa): a note",
+        ),
     ],
 )
 def test_a_note_says_whose_it_is(cells, line):
     results = [result(notes, captioner=who, metric=metric) for who, metric, notes in cells]
     assert attributed_notes(results) == [line]
+
+
+def test_a_note_names_only_settings_in_which_runs_of_its_metric_differ():
+    alignments = {"constant": (), "matched": NOTE}
+    lic = [
+        result(notes, captioner="sat", metric="lic", alignment=name)
+        for name, notes in alignments.items()
+    ]
+    results = [*lic, result((), captioner="sat", metric="dpa", encoder="lstm")]
+    assert attributed_notes(results) == ["sat (lic matched): a note"]

@@ -238,5 +238,5 @@ def test_predictions_come_back_under_other_rows(tmp_path):
 
 
 def test_predictions_of_an_absent_run_are_a_resource_error(tmp_path):
-    with pytest.raises(ResourceError, match="run the cell first"):
+    with pytest.raises(ResourceError, match="run the job first"):
         ResultStore(tmp_path).predictions("run", [])

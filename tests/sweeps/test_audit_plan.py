@@ -76,7 +76,7 @@ class Failing(Columns):
 
 def test_where_cells_failed_it_is_not_said_that_no_metric_applies(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SweepError, match="cells failed for the reasons above"):
+    with pytest.raises(SweepError, match="jobs failed for the reasons above"):
         auditing.audited(Failing(("gender",)))
 
 

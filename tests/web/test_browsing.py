@@ -173,8 +173,8 @@ def test_a_killed_run_is_named(root):
     (root / "half").mkdir()
     (root / "half" / "rows.csv").touch()
     text = client_of(root).get("/").text
-    assert "lic-x was not finished; run its cell again" in text
-    assert f"half has no {RESULT}; run its cell again" in text
+    assert "lic-x was not finished; run the job again" in text
+    assert f"half has no {RESULT}; run the job again" in text
 
 
 LONG = f"/?find={'x' * 201}"

@@ -138,8 +138,9 @@ class LabelledTaskMetric(TaskMetric):
     def caution(self) -> str:
         """A note for readers of A→T."""
         return (
-            "A→T by counting changes with how much captions mention: read it with mentions:model "
-            f"and mentions:human (labels={self.labels}); below 0 does not mean less bias"
+            "A→T counts words, so it changes with how much captions mention: compare "
+            f"mentions:model with mentions:human in rows.csv (metric.labels={self.labels}); below "
+            "0 does not mean less bias"
         )
 
 
