@@ -1,4 +1,4 @@
-"""Names say what a value is: placeholders are no identifiers (CONTRIBUTING.md, glossary)."""
+"""Names say what a value is: placeholders are no identifiers (docs/glossary.md)."""
 
 import ast
 import re

@@ -121,7 +121,7 @@ def _mistake(error: Exception) -> BiasPipelineError:
 
 def _command(words: list[str]) -> int:
     """Run the chosen command, or print its help."""
-    wants_help = bool({"-h", "--help"} & set(words))
+    code, wants_help = 0, bool({"-h", "--help"} & set(words))
     if words[:1] in (["-h"], ["--help"], ["help"]):
         text = overview()
     elif words[:1] == ["--version"]:
@@ -137,11 +137,9 @@ def _command(words: list[str]) -> int:
         else:
             usage = ["usage:", *list_commands(subcommands(words[0]))]
             text = "\n".join([*usage, "", "Each has its own --help."])
-        if not word and not wants_help:
-            print_out(*text.split("\n"))
-            return UsageError.exit_code
+            code = 0 if wants_help else UsageError.exit_code
     print_out(*text.split("\n"))
-    return 0
+    return code
 
 
 def _check_memory_limit() -> None:
@@ -321,12 +319,12 @@ def resolve_command(words: Sequence[str]) -> tuple[Command | None, list[str]]:
         match = _BY_NAME.get(" ".join(words[:length]))
         if match and len(words) >= length:
             return match, list(words[length:])
-    if first not in _FIRST and words[1:] and words[1].startswith("="):
-        setting = "".join(words[:3] if words[1] == "=" else words[:2])
+    second = words[1] if len(words) > 1 else ""
+    if first not in _FIRST and second.startswith("="):
+        setting = "".join(words[: 3 if second == "=" else 2])
         raise UsageError(f"settings are written without blanks: {setting}")
     if first not in _FIRST:
         raise UsageError(f"command {first!r} is unknown; {did_you_mean(first, _FIRST)}")
-    second = words[1] if len(words) > 1 else ""
     if second and second[0] != "-":
         known = [word.name.partition(" ")[2] for word in subcommands(first)]
         raise UsageError(f"{first} {second!r} is unknown; {did_you_mean(second, known)}")
@@ -387,10 +385,8 @@ _SCRIPTS = {"bash": _SCRIPT, "zsh": f"autoload -U +X bashcompinit && bashcompini
 def completion_command(words: list[str]) -> int:
     """Print a shell's script, or the completions of a line."""
     options = completion_parser().parse_args(words)
-    if options.line is not None:
-        print_out(*completions(options.line))
-    else:
-        print_out(*_SCRIPTS[options.shell or "bash"].splitlines())
+    script = _SCRIPTS[options.shell or "bash"].splitlines()
+    print_out(*(script if options.line is None else completions(options.line)))
     return 0
 
 

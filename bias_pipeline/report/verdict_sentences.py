@@ -250,17 +250,22 @@ def evidence_of(finding: Finding) -> str:
 
 
 def possible(finding: Finding) -> str:
-    """How much more than neutral the interval does not exclude."""
+    """How much more than neutral the interval does not exclude.
+
+    An interval above neutral is not corrected for the other numbers of its question, so p is shown.
+    """
     row = finding.compared
     excess = row.ci_high - finding.neutral
+    above = row.ci_low > finding.neutral and finding.p_value >= 0  # not NaN
+    after = f"{_p_text(finding.p_value)} after Holm; " if above else ""
     if finding.matched and excess > 0:
-        return f"not above {percent(excess)} points"
+        return f"{after}not above {percent(excess)} points"
     if math.isnan(excess):
         return "how much more it may be is unknown"
     if excess <= 0:
         return "more is not possible"
     amount = f"{percent(excess)} points" if row.unit == "fraction" else f"{number(excess)}"
-    return f"up to {amount} more is possible"
+    return f"{after}up to {amount} more is possible"
 
 
 def _p_text(p_value: float) -> str:

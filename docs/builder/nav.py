@@ -34,6 +34,7 @@ UNDERSTAND = tuple(
     f"docs/{name}.md"
     for name in (
         "tables",
+        "glossary",
         "which_metric",
         "footguns",
         "equal_speech",

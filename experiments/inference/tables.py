@@ -33,7 +33,7 @@ def page(rows: pd.DataFrame) -> str:
         "Coverage: how many intervals from samples of 500 and 2,000 images contain the number of "
         "all images, over seven captioners. False alarms: p below .05 among people and captions "
         "drawn as people's, of one captioner and of two paired, at all sizes. Smallest bias seen: "
-        "the difference between two captioners that is found in four of five cases, in the "
+        "the difference between two captioners that is detected with a power of 80 %, in the "
         "metric's unit.\n\n"
         f"{markdown(summary(known), digits=3)}\n"
         f"## False alarms by size\n\n{markdown(alarms(known), digits=1)}\n"
@@ -53,7 +53,7 @@ def docs_page(rows: pd.DataFrame) -> str:
         "Coverage: how many intervals from 500 or 2,000 images of real captioners contain the "
         "number for all images. False alarms: p below .05 although no captioner is more biased "
         "than people, for one captioner and for two paired. Smallest bias seen: the difference "
-        "between two captioners that is found in four of five cases, in the metric's unit.\n\n"
+        "between two captioners that is detected with a power of 80 %, in the metric's unit.\n\n"
         f"{markdown(summary(rows[rows['part'] != '']), digits=3)}"
     )
 

@@ -41,7 +41,7 @@ Choose the question first, then a metric that may be used for it. The columns:
   20 % of the details as typical of the group. *scenes t_to_a*: one that takes the group from the
   scene in 20 % of its captions. *none*: with none of the measured sizes, 250 to 8,000 images.
   [RESULTS.md](../experiments/power/RESULTS.md) has the trials, which are few.
-* **smallest score**: the score that is significant in four of five cases with 500, 2,000 and 8,000
+* **smallest score**: the score that is detected with a power of 80 % with 500, 2,000 and 8,000
   images in two groups of equal size (the largest of several planted biases). A smaller bias may be
   missed, so "not beyond chance" does not rule it out.
 * **moved without bias**: the largest change between speakers without bias, with half the width of

@@ -45,7 +45,7 @@ def write(rows: pd.DataFrame, page: Path) -> None:
 
 _TITLE = "What was concluded of planted bias"
 _READ = """\
-Smallest score: above chance in four of five cases, by the median error of the trials. Then, for
+Smallest score: detected with a power of 80 %, by the median error of the trials. Then, for
 each planted share, the trials in which an audit of the metric alone answers yes; in brackets their
 mean score. Withheld: the audit gives no answer."""
 _CHECK = "Is the smallest score right?"

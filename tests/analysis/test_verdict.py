@@ -112,6 +112,11 @@ def test_the_p_that_is_adjusted_is_that_of_the_row():
     assert [finding.p_value for finding in verdict([one, other]).findings] == [0.08, 1.0]
 
 
+def test_an_interval_above_neutral_without_a_finding_says_why():
+    (line,) = sentences(verdict(3 * [cell({"score": 0.11})]))
+    assert "(gender 11.0 [1.0, 21.0]; p = 0.093 after Holm; up to 21.0 points more" in line
+
+
 def test_other_attributes_are_answered_apart():
     conclusion = verdict([cell({"score": 0.3}), cell({"score": 0.0}, attribute="race")])
     answers = [conclusion.answer("leakage", name) for name in conclusion.attributes]

@@ -21,7 +21,7 @@ def test_only_images_that_captioner_and_people_describe_count():
 
 def test_the_amount_is_the_measured_one():
     (power,) = (power for power in measured() if power.first.metric == "gender_error")
-    expected = f"cases: {amount(power.smallest(400), 'fraction')} (gender_error (named))"
+    expected = f"80 %: {amount(power.smallest(400), 'fraction')} (gender_error (named))"
     assert expected in unseen(corpus(), "gender", ["gender_error"], [])
 
 
