@@ -134,7 +134,7 @@ def wins_by_silence(fairer: Result, other: Result, limits: Limits = LIMITS) -> s
         return ""
     names = [result.rows[0].captioner for result in (fairer, other)]
     return (
-        f"{names[0]} names no group in {silent:.0%} of its captions and {names[1]} in "
+        f"{names[0]} names no group in {silent:.0%} of all its captions and {names[1]} in "
         f"{other_silent:.0%}"
     )
 

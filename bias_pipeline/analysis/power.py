@@ -191,8 +191,8 @@ _TRAITS = {
 }
 _DIFFERING = (
     "it changes with {}, and published captioners differ from people by more than "
-    f"{LIMITS.speech:.0%} in words and vocabulary; `compare` uses it for captioners that write "
-    "alike"
+    f"{LIMITS.speech:.0%} in words and vocabulary; `audit` uses it for a captioner that writes as "
+    "people do, `compare` for captioners that write alike"
 )
 
 

@@ -17,16 +17,19 @@ from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
 from bias_pipeline.metrics.catalogue import infos, metric_class, metric_names, settings_of
 
-PROPERTIES = (
-    "source_identifying",
-    "learnable",
-    "amplification",
-    "full_context",
-    "image",
-    "consistent",
-    "directional",
-    "language_aware",
-)
+# By which the papers compare metrics, each a field of `MetricInfo`.
+PROPERTIES = {
+    "source_identifying": "separates bias of the data from bias that the captioner adds",
+    "learnable": "learns what bias is instead of counting listed words",
+    "amplification": "measures by how much the captioner amplifies",
+    "full_context": "uses whole sentences",
+    "image": "uses the picture too",
+    "consistent": "ranks captioners alike under different attackers: seven captioners under n-grams"
+    " and two of MiniLM, with a mean rank correlation of at least 0.9"
+    " (experiments/encoder_sensitivity, which has more attackers and fewer captioners too)",
+    "directional": "separates attribute-to-task from task-to-attribute",
+    "language_aware": "corrects for how rich people's and models' language is",
+}
 
 
 def print_metrics() -> None:
@@ -36,7 +39,8 @@ def print_metrics() -> None:
     print_out("Metrics")
     lines = [_described(info) for info in known]
     print_table([name.replace("_", " ") for name in header], lines, keys=1, left=len(header))
-    print_out("✓ claimed; ✓✓ claimed, and shown by a tested line of the table below", "")
+    meanings = [f"{name.replace('_', ' ')}: {words}" for name, words in PROPERTIES.items()]
+    print_out(*meanings, "✓ claimed; ✓✓ claimed, and shown by a tested line of the table below", "")
     _print_behaviours(known)
 
 
@@ -69,11 +73,11 @@ _INTRODUCTION = """\
 # Metric cards
 
 Written by `python -m bias_pipeline metrics --cards`; a test checks that this page is up to date.
-[footguns.md](footguns.md) lists what can go wrong with them, [counting.md](counting.md),
+[footguns.md](footguns.md) lists pitfalls, [counting.md](counting.md),
 [dbac.md](dbac.md) and [dpa.md](dpa.md) have formulas and choices.
 
 If the unit is `fraction`, values are fractions in files and per cent on screen. *Neutral* is the
-value that means no bias. Properties are those by which papers compare metrics (ImageCaptioner2,
+value that means no bias. *Properties* are those by which papers compare metrics (ImageCaptioner2,
 Table 1; DBAC, Table 1). *Planted habits* are changes made to captions; tests check their effects
 (`python -m bias_pipeline metrics`).
 
@@ -82,8 +86,9 @@ writes differently from people, as the published captioners do. *Only a yes*: if
 bias, you may conclude that there is some. If it finds none, there may still be some: it missed
 planted bias in [experiments/power](../experiments/power/README.md). The amounts come from
 [experiments/flatness](../experiments/flatness/README.md), in points or in the unit of the score:
-the largest change between speakers without bias, with half the width of its interval, and the
-largest change by planted bias.
+the largest change between speakers without bias (people's captions that were shortened, joined or
+reworded, and simulated captioners), with half the width of its interval, and the largest change by
+planted bias.
 
 *Background and objects* says whether a number stays within its interval if pictures get a slightly
 blurred background, or one object in ten is hidden, before they are captioned
@@ -92,18 +97,6 @@ its interval, and the change by each, in per cent if the unit is `fraction`.
 [which_metric.md](which_metric.md) says what to use for which question, and from how many images.
 """
 
-_MEANINGS = {
-    "source_identifying": "separates bias of the data from bias that the captioner adds",
-    "learnable": "learns what bias is instead of counting listed words",
-    "amplification": "measures by how much the captioner amplifies",
-    "full_context": "uses whole sentences",
-    "image": "uses the picture too",
-    "consistent": "ranks captioners alike under different attackers: seven captioners under n-grams"
-    " and two of MiniLM, with a mean rank correlation of at least 0.9"
-    " (experiments/encoder_sensitivity, which has more attackers and fewer captioners too)",
-    "directional": "separates attribute-to-task from task-to-attribute",
-    "language_aware": "corrects for how rich people's and models' language is",
-}
 _SECTION = re.compile(r"\n\n?(Args|Raises|Returns|Example|Attributes):\n.*", re.DOTALL)
 _ROLE = re.compile(r":[a-z]+:`~?([^`]+)`")
 
@@ -115,7 +108,7 @@ def cards() -> str:
 
 def introduction() -> str:
     """How to read a card, and what the properties mean."""
-    meanings = "".join(f"* {_in_words(name)}: {text}\n" for name, text in _MEANINGS.items())
+    meanings = "".join(f"* {_in_words(name)}: {text}\n" for name, text in PROPERTIES.items())
     return f"{_INTRODUCTION}\n{meanings}"
 
 
