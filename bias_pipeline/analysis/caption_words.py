@@ -85,7 +85,8 @@ def print_unmasked_words(
     print_out(f"Words of {attribute.name} that masking leaves in")
     print_table(["side", "word", "names", "captions", *names], lines, keys=3)
     hidden = max(len(remaining) - MOST_UNMASKED, 0)
-    print_out(f"{counted(len(remaining), 'words are')} left; {counted(hidden, 'are')} not shown")
+    tail = f", {hidden} of them not shown" if hidden else ""
+    print_out(f"{counted(len(remaining), 'words are left')}{tail}")
 
 
 END = "(end)"

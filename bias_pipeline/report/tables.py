@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,13 @@ from bias_pipeline.io.files import write_file
 from bias_pipeline.io.terminal import fits_in_width, print_out, print_table, print_text, printable
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.rows import Result, Row, direction_in, mapping_in, neutral_of, rows_csv
-from bias_pipeline.results.settings import CHOICES, further_columns, seeds_text
+from bias_pipeline.results.settings import (
+    CHOICES,
+    further_columns,
+    label,
+    seeds_text,
+    with_settings,
+)
 
 if TYPE_CHECKING:
     from bias_pipeline.analysis.compare import Leaderboard
@@ -268,44 +274,27 @@ def _title(results: Sequence[Result]) -> str:
 def attributed_notes(results: Sequence[Result]) -> list[str]:
     """The notes of cells, each once, after the captioners it is about.
 
-    Where only some cells of a captioner have a note, their metrics are named too, with the settings
-    in which cells of that metric differ: ``oscar (leakage; lic matched): ...``.
+    Where only some cells of a captioner have a note, they are named too: by the metric, if there
+    are several, and by what tells it from other cells of the metric, as in ``oscar (lic matched)``.
     """
-    speakers: dict[str, dict[str, list[Result]]] = {}
-    for result in results:
+    n_metrics = len({result.rows[0].metric for result in results})
+    cells: dict[str, dict[str, list[str]]] = {}  # note to captioner to the names of its cells
+    for result in with_settings(results):
+        row = result.rows[0]
+        name = " ".join(filter(None, [row.metric if n_metrics > 1 else "", label(result)]))
         for note in result.notes:
-            captioners = speakers.setdefault(note, {})
-            captioners.setdefault(result.rows[0].captioner, []).append(result)
+            cells.setdefault(note, {}).setdefault(row.captioner, []).append(name)
     n_cells = Counter(result.rows[0].captioner for result in results)
-    keys = _keys_within_captioner(results)
     notes = []
-    for note, captioners in speakers.items():
-        names = [
+    for note, names_by_captioner in cells.items():
+        speakers = [
             captioner
-            if len(cells) == n_cells[captioner]
-            else f"{captioner} ({'; '.join(dict.fromkeys(_settings(c, keys) for c in cells))})"
-            for captioner, cells in captioners.items()
+            if len(names) == n_cells[captioner]
+            else f"{captioner} ({'; '.join(dict.fromkeys(names))})"
+            for captioner, names in names_by_captioner.items()
         ]
-        notes.append(f"{', '.join(names)}: {note}")
+        notes.append(f"{', '.join(speakers)}: {note}")
     return notes
-
-
-def _keys_within_captioner(results: Sequence[Result]) -> dict[str, list[str]]:
-    """Metric to the settings in which its cells differ, the captioner aside."""
-    by_metric: dict[str, list[Result]] = {}
-    for result in results:
-        by_metric.setdefault(result.rows[0].metric, []).append(result)
-    first = ["metric"] if len(by_metric) > 1 else []
-    return {
-        metric: [*first, *(key for key in _varying(cells) if key != "captioner")]
-        for metric, cells in by_metric.items()
-    }
-
-
-def _settings(result: Result, keys: Mapping[str, Sequence[str]]) -> str:
-    """What tells a cell from the others of its captioner, such as ``lic matched``."""
-    identity = _identity(result)
-    return " ".join(filter(None, (identity.get(key) for key in keys[identity["metric"]])))
 
 
 def _notes(results: Sequence[Result]) -> list[str]:
