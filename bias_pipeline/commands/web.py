@@ -202,7 +202,10 @@ def _serve(options: Namespace) -> None:
         try:
             token = token_of(options)
             application = RatingPages(store, token).application(hosts_of(options))
-            about, stop = f"({counted(len(study.images), 'items')})", "the same command goes on"
+            about, stop = (
+                f"({counted(len(study.images), 'items')})",
+                "the same command continues the study",
+            )
             serve(application, listener, host, token, about=about, stop=stop)
         finally:
             print_out(f"{options.out / 'answers.csv'}: {counted(len(store.ratings()), 'answers')}")
@@ -369,7 +372,7 @@ def browse_command(words: list[str]) -> int:
     with listening(host, options.port) as listener:
         about = f"({counted(len(folder.runs), 'runs')})"
         application = pages.application(hosts_of(options))
-        serve(application, listener, host, token, about=about, stop="nothing was changed")
+        serve(application, listener, host, token, about=about, stop="runs are only read")
     return 0
 
 

@@ -76,7 +76,9 @@ def _coefficients(
     if ordinal:
         ranks = answer_counts(ballots, answers)
         alpha = with_interval(ranks, partial(krippendorff, ordinal=True))
-        lines.append(f"Krippendorff's alpha of ranks, without 'cannot tell' {_shown(alpha)}")
+        lines.append(
+            f"Krippendorff's alpha for ordinal data, without 'cannot tell' {_shown(alpha)}"
+        )
     return lines
 
 

@@ -219,7 +219,7 @@ def test_ranks_have_an_alpha_of_their_own(store, tmp_path):
         ranked.put("anna", image, one, None)
         ranked.put("ben", image, other, None)
     ranked.close()
-    assert any("alpha of ranks" in line for line in agreement_lines(ranked.folder))
+    assert any("alpha for ordinal data" in line for line in agreement_lines(ranked.folder))
 
 
 @pytest.mark.parametrize("started", [False, True])
