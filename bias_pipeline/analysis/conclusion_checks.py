@@ -78,9 +78,7 @@ def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
     reach = next((row.value for row in result.rows if row.part == name), math.nan)
     if not reach < limits.reach:  # NaN if not matched
         return ""
-    return (
-        f"at equal speech, people use only {reach:.0%} of its words; {limits.reach:.0%} are needed"
-    )
+    return "at equal speech, people use only " + _too_few(reach, "of its words", limits.reach)
 
 
 def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, float]:
@@ -95,15 +93,18 @@ def lacks_evidence(row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> 
     if math.isnan(row.value):
         return "it has no value"
     if row.coverage < limits.coverage:
-        return f"it covers only {row.coverage:.0%} of its images; {limits.coverage:.0%} are needed"
+        return "it covers only " + _too_few(row.coverage, "of its images", limits.coverage)
     if math.isnan(row.ci_low):
         return "it has no interval"
     if reading.named and 1 - row.neutral_rate < limits.named:
-        return (
-            f"only {1 - row.neutral_rate:.0%} of the captions name a group; {limits.named:.0%} are "
-            "needed"
-        )
+        return "only " + _too_few(1 - row.neutral_rate, "of the captions name a group", limits.named)
     return ""
+
+
+def _too_few(share: float, of_what: str, limit: float) -> str:
+    """A share below a limit of whole per cent, never rounded up to the limit."""
+    shown = min(round(100 * share), round(100 * limit) - 1)
+    return f"{shown}% {of_what}; {limit:.0%} are needed"
 
 
 def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = LIMITS) -> str:

@@ -160,6 +160,10 @@ def test_questions_stand_in_their_order():
             at_equal_speech(0.3, reach=0.9),
             "at equal speech, people use only 90% of its words; 95% are needed",
         ),
+        (
+            at_equal_speech(0.3, reach=0.9499),
+            "at equal speech, people use only 94% of its words; 95% are needed",
+        ),
         (at_equal_speech(0.0, 0.05), "not above 5.0 points"),
         (at_equal_speech(0.0), "people who use each word as often as it does"),
     ],
