@@ -97,7 +97,9 @@ def lacks_evidence(row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> 
     if math.isnan(row.ci_low):
         return "it has no interval"
     if reading.named and 1 - row.neutral_rate < limits.named:
-        return "only " + _too_few(1 - row.neutral_rate, "of the captions name a group", limits.named)
+        return "only " + _too_few(
+            1 - row.neutral_rate, "of the captions name a group", limits.named
+        )
     return ""
 
 

@@ -25,6 +25,8 @@ from experiments.study import attempted, lic_data, markdown, published, read_row
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "preset_rows.csv", HERE / "PRESETS.md"
+# Rows of this command on a machine with another processor and torch 2.11 instead of 2.13.
+OTHER_MACHINE = HERE / "other_machine_rows.csv"
 # One human caption an image and one seed: networks that embed and learn are slow on a processor.
 CHEAPER = ("metric.positions=1", "logger=csv", "stats.resamples=200", "seeds=1")
 # Ours to the paper's column, in the order in which they are run.
@@ -176,9 +178,41 @@ def table9(rows: pd.DataFrame) -> str:
     return markdown(pd.DataFrame(lines).T.rename_axis("captioner"))
 
 
+def another_machine(rows: pd.DataFrame, others: pd.DataFrame) -> str:
+    """How far the same cells are apart on two machines, by part."""
+    both = rows[rows["encoder"].isin(SCRATCH)].merge(others, on=KEYS, suffixes=("", "_other"))
+    both["distance"] = 100 * (both["value_other"] - both["value"]).abs()
+    both["half_width"] = 50 * (both["ci_high"] - both["ci_low"])
+    sides = [np.sign(both[f"ci_low{s}"]) + np.sign(both[f"ci_high{s}"]) for s in ("", "_other")]
+    both["within"] = both["distance"] <= both["half_width"]
+    both["shown"] = sides[0] != sides[1]
+    both["reversed"] = sides[0] * sides[1] < 0
+    table = both.groupby("part", sort=False).agg(
+        cells=("distance", "size"),
+        mean=("distance", "mean"),
+        largest=("distance", "max"),
+        within=("within", "sum"),
+        shown=("shown", "sum"),
+        reversed=("reversed", "sum"),
+    )
+    names = {
+        "mean": "mean distance (points)",
+        "largest": "largest distance",
+        "within": "within half of the interval's width",
+        "shown": "a sign shown on one machine only",
+        "reversed": "opposite signs shown",
+    }
+    return markdown(table.rename(index=PARTS, columns=names))
+
+
 def page(rows: pd.DataFrame) -> dict[str, str]:
     """Title to table."""
-    texts = {"Table 9: gender, mean of pairs, LSTM (points)": table9(rows)}
+    texts = {
+        "Table 9: gender, mean of pairs, LSTM (points)": table9(rows),
+        "Networks from scratch on another machine, same seed": another_machine(
+            rows, read_rows(OTHER_MACHINE)
+        ),
+    }
     for attribute, preset in PRESETS.items():
         if (rows["preset"] == preset).any():
             texts |= dict(beside_printed(rows, attribute))
