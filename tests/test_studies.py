@@ -115,6 +115,7 @@ COMMANDS = {
     "equal_speech/rows.csv": "experiments.equal_speech.study DATA",
     "emotion/rows.csv": "experiments.emotion.study OUTPUTS",
     "encoder_sensitivity/debiased_rows.csv": "experiments.encoder_sensitivity.debiased DATA OUT",
+    "encoder_sensitivity/other_machine_rows.csv": "experiments.encoder_sensitivity.presets DATA",
     "encoder_sensitivity/preset_rows.csv": "experiments.encoder_sensitivity.presets DATA",
     "encoder_sensitivity/rows.csv": "experiments.encoder_sensitivity.study DATA",
     "feature_sensitivity/rows.csv": "experiments.feature_sensitivity --out DIR",
