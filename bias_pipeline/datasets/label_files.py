@@ -342,7 +342,8 @@ def _check_same(
 ) -> None:
     if first != second:
         by = f" by {annotator!r}" if annotator else ""
-        fix = "keep one" if annotator else "keep one, or add a column 'annotator'"
+        several = "keep one, or name the columns image_id, attribute, value and annotator"
+        fix = "keep one" if annotator else several
         rows.refuse(
             number,
             f"image id {identifier} occurs twice with different labels{by} ({first!r} and "

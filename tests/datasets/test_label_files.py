@@ -111,6 +111,7 @@ LEAST = "id,bb_gender\n7,Male\n8,"
 NO_LINE = "no line is about attribute 'gender'; did you mean 'gendre'"
 NEAREST = "no column 'bb_gender' for attribute 'gender'; did you mean 'bbgender'"
 WEIGHT = "image_id,attribute,value,confidence\n1,gender,Male,"
+WIDE = "id,bb_gender,annotator\n7,Male,a\n7,Female,b\n"
 DIFFER = "line 3: image id 7 occurs twice with different labels ('Male' and 'Female')"
 
 
@@ -118,6 +119,7 @@ DIFFER = "line 3: image id 7 occurs twice with different labels ('Male' and 'Fem
     ("text", "message"),
     [
         ("id,bb_gender\n7,Male\n7,Female\n", DIFFER),
+        (WIDE, "or name the columns image_id, attribute, value and annotator"),
         (f"{RATED}7,gender,Male,a\n7,gender,Female,a\n", "different labels by 'a' ('Male' and"),
         (f"{RATED}7,gender,Mal,a\n", "unknown labels in 'value': 'Mal' (image 7)"),
         (UNKNOWN, "unknown labels in 'bb_gender': 'Femal' (image 8); labels: 'Male' 2, 'Femal' 1"),
