@@ -172,13 +172,18 @@ def counted(number: object, words: str) -> str:
 def nearest_name(name: str, known: Sequence[str]) -> str:
     """The known name that is most like another one, in any case; empty if none is like it.
 
+    Of names that differ in their case alone, it is the one whose case is most alike.
+
     Example:
         >>> nearest_name("STA", ["sat", "oscar"]), nearest_name("x", ["sat"])
         ('sat', '')
+        >>> nearest_name("man", ["Male", "male"])
+        'male'
     """
-    names = {one.lower(): one for one in reversed(known)}
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-    return names[near[0]] if near else ""
+    lowered = [one.lower() for one in known]
+    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)
+    alike = [one for one in known if one.lower() in near]
+    return next(iter(difflib.get_close_matches(name, alike, n=1, cutoff=0.0)), "")
 
 
 _MOST = 40  # names in a message
