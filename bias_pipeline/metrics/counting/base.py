@@ -95,6 +95,9 @@ class CountSpec:
     observations: Callable[[Sums], Mapping[PartName, Float64Array]] = lambda sums: {}
     # Name of a number to the two shares of which it is the difference
     differences: Mapping[PartName, tuple[PartName, PartName]] = field(default_factory=dict)
+    # Name of a difference to how many shares its two are the largest and the smallest of, if more
+    # than two; its interval is corrected for all pairs of them (Bonferroni)
+    chosen_from: Mapping[PartName, int] = field(default_factory=dict)
     # Name of a table to the noise of its sums under resampling
     smoothing: Mapping[str, Smoothing] = field(default_factory=dict)
     # Name of a number to the number whose p against 0 it takes over
@@ -362,11 +365,12 @@ def _shares(
         if not math.isnan(estimates[name].value)
     }
     shares = {name: summary(of_part, level) for name, of_part in draws.items()}
-    return shares | {
-        name: replace(paired_difference(draws[one], draws[two], level), p_value=math.nan)
-        for name, (one, two) in tally.differences.items()
-        if one in draws and two in draws
-    }
+    for name, (one, two) in tally.differences.items():
+        if one in draws and two in draws:
+            corrected = 1 - (1 - level) / math.comb(tally.chosen_from.get(name, 2), 2)
+            difference = paired_difference(draws[one], draws[two], corrected)
+            shares[name] = replace(difference, p_value=math.nan)
+    return shares
 
 
 def _uncertain(estimate: Estimate) -> Estimate:

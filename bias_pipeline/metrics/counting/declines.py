@@ -27,7 +27,8 @@ class Declines(CountingMetric):
     A caption declines if it begins with one of the phrases of ``text/phrases.csv`` ("I'm sorry",
     "I can't identify") or is the error of a service. ``group:NAME`` is the group's share,
     ``overall`` that of all labelled images; blank captions and images without one do not count.
-    ``p_value`` of ``score`` is exact (Fisher's test; for more than two groups, labels permuted).
+    ``p_value`` of ``score`` is exact (Fisher's test; for more than two groups, labels permuted);
+    of more than two groups its interval is corrected for all pairs (Bonferroni).
     ``hedged:NAME`` is the share of the group's captions that name a group behind a hedge
     ("appears to be a man"); captions that decline are not among them.
 
@@ -108,6 +109,7 @@ class Declines(CountingMetric):
             },
             observations=observations,
             differences={SCORE: (names[highest], names[lowest])},
+            chosen_from={SCORE: int((n_answered > 0).sum())},
             p_values={SCORE: same_share_p(n_declined, n_answered)},
         )
 

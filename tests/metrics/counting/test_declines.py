@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import bias_pipeline as bp
 from bias_pipeline.cell import run_cell
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import NotApplicableError
@@ -18,6 +19,10 @@ from bias_pipeline.text.scored_text import ScoredText
 from tests.corpora import GENDER, make_corpus
 
 SORRY = "I'm sorry, but I can't identify the people in this image."
+EMOTIONS = (
+    "amusement", "awe", "contentment", "excitement", "anger", "disgust", "fear", "sadness",
+    "something_else",
+)  # fmt: skip
 METRIC = Declines(GENDER, Bootstrap(resamples=200))
 
 
@@ -84,6 +89,18 @@ def test_equal_refusals_are_rarely_significant():
 def test_the_interval_contains_the_difference_as_often_as_it_says():
     scores = [rows(planted(0.1, 0.25, n=300, seed=seed))["score"] for seed in range(60)]
     assert sum(s.ci_low <= 0.15 <= s.ci_high for s in scores) >= 52  # of 57; fewer has p = .01
+
+
+def test_of_many_groups_the_interval_pays_for_choosing_two():
+    """Of nine equal groups the ends of 16 and of 4 refusals in 100 are no evidence."""
+    captions, labels = [], []
+    for emotion, n in zip(EMOTIONS, (4, *[10] * 7, 16), strict=True):
+        captions += [SORRY] * n + ["a tree"] * (100 - n)
+        labels += [emotion] * 100
+    result = bp.score("declines", captions, labels, attribute="emotion", stats={"resamples": 200})
+    score = next(row for row in result.rows if row.part == "score")
+    assert score.p_value > 0.05
+    assert score.ci_low == 0 < score.ci_high
 
 
 def test_no_refusal_is_zero_with_an_upper_end():
