@@ -199,6 +199,12 @@ def test_a_result_is_printed_as_a_sentence():
     assert repr(result) == str(result)
 
 
+def test_a_result_without_people_s_captions_says_that_it_has_no_score():
+    captions, labels = (dict(enumerate(20 * values)) for values in (CAPTIONS, LABELS))
+    result = bp.score("lic", captions, labels, seeds=1)
+    assert str(result).endswith("no score: the reason is in .notes")
+
+
 def test_results_are_printed_a_line_each(tmp_path):
     for metric in ("gender_error", "gender_ratio"):
         bp.score(metric, CAPTIONS, LABELS, out=tmp_path)

@@ -109,7 +109,10 @@ class Result:
         of = f"{rows[0].metric} ({rows[0].attribute}) of {rows[0].captioner} on {rows[0].dataset}"
         more = len(rows) - len(main)
         numbers = ", ".join(map(_number, main)) or "no main number"
-        return f"{of}: {numbers}{f'; {more} more in frame()' if more else ''}"
+        scored = any(row.part in HEADLINES for row in rows)
+        further = [f"{more} more in frame()"] * bool(more)
+        lacking = [] if scored else ["no score: the reason is in .notes"]
+        return "; ".join([f"{of}: {numbers}", *further, *lacking])
 
 
 def _number(row: Any) -> str:
