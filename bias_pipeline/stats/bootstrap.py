@@ -234,7 +234,8 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
     Efron and Tibshirani 1993, 10.6, for smooth numbers; for signs and thresholds of the same images
     we measured that resampling shows about half of the bias.) The interval extends from the value
     to the corrected one and half a width beyond both: ``experiments/null_coverage`` shows its
-    coverage. Attackers' scores are means, which resampling does not bias.
+    coverage. A count that no resampling moves has no interval. Attackers' scores are means, which
+    resampling does not bias.
 
     Args:
         draws: a number per seed and resampling; a share has Wilson's interval.
@@ -258,7 +259,7 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
         freedom = math.inf
     half = quantile(level, freedom) * error if error > 0 else error
     corrected = value if draws.trained else value - 2 * float(means.mean() - value)
-    return Estimate(
+    estimate = Estimate(
         value=value,
         seed_std=seed_std,
         image_std=image_std,
@@ -271,6 +272,7 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
         freedom=freedom,
         draws=draws,
     )
+    return estimate if draws.trained else spanned(estimate)
 
 
 def share_of(draws: Draws | None, observations: float, images: float) -> Draws:

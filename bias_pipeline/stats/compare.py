@@ -18,7 +18,6 @@ from bias_pipeline.stats.bootstrap import (
     Estimate,
     between,
     quantile,
-    spanned,
     summary,
     two_sided_p,
 )
@@ -58,8 +57,7 @@ def paired_difference(first: Draws, second: Draws, level: float = 0.95) -> Estim
         )
     both_shares = first.is_share and second.is_share
     difference = _of_shares(first, second, level) if both_shares else summary(first - second, level)
-    tested = replace(difference, p_value=two_sided_p(difference))
-    return tested if first.trained else spanned(tested)
+    return replace(difference, p_value=two_sided_p(difference))
 
 
 def _of_shares(first: Draws, second: Draws, level: float) -> Estimate:

@@ -86,6 +86,15 @@ def test_no_number_has_an_interval_of_zero_width(metric, captions):
     assert not [row.part for row in rows if row.ci_high - row.ci_low < 1e-9]
 
 
+@pytest.mark.parametrize(
+    ("metric", "part"), [("dbac", "a_to_t:prior:model"), ("dpa", "a_to_t:accuracy")]
+)
+def test_a_count_beside_attackers_has_no_interval_of_zero_width(metric, part):
+    (row,) = (row for row in scored(metric, RIGHT).rows if row.part == part)
+    assert row.value > 0
+    assert math.isnan(row.ci_low)
+
+
 @pytest.mark.parametrize("captions", [WRONG, RIGHT], ids=["wrong", "right"])
 def test_a_share_has_the_same_interval_in_either_metric(captions):
     accuracy, error = scored("group_accuracy", captions), scored("gender_error", captions)

@@ -382,9 +382,7 @@ class _Direction:
             trained=lambda name: name.what not in _COUNTED,
             cross_fitted=self.metric.probe.cross_fits(self.splits),
         )
-        estimates |= {
-            n: spanned(one) for n, one in estimates.items() if n == of or n.what in _COUNTED
-        }
+        estimates |= {of: spanned(estimates[of])}
         parts: dict[str, Part] = {
             n: _part(n, one, self.question, self.view) for n, one in estimates.items()
         }

@@ -29,7 +29,6 @@ from bias_pipeline.stats.bootstrap import (
     Bootstrap,
     Estimate,
     share_of,
-    spanned,
     summary,
     two_sided_p,
     widened,
@@ -343,8 +342,7 @@ def _estimates(tally: CountSpec, keys: UIntArray, stats: Bootstrap) -> dict[Part
         for name, other in tally.tested.items()
     }
     made = estimates | wider | tested | _shares(tally, sums, estimates, stats.level)
-    made |= {name: replace(made[name], p_value=p) for name, p in tally.p_values.items()}
-    return {name: spanned(estimate) for name, estimate in made.items()}
+    return made | {name: replace(made[name], p_value=p) for name, p in tally.p_values.items()}
 
 
 def _shares(
