@@ -109,8 +109,8 @@ class Dataset(Configurable, ABC):
         if captioner not in self.captioners():
             if Path(captioner).is_file():
                 raise UsageError(
-                    f"captioner={captioner} is a file, and dataset={self.name} has captioners "
-                    "alone; name the labels of its images: dataset=coco dataset.attributes=FILE"
+                    f"captioner={captioner} is a file, and dataset={self.name} takes only its own "
+                    "captioners; for a file add dataset=coco dataset.attributes=LABELS"
                 )
             raise UsageError(
                 f"captioner {captioner!r} is unknown to dataset {self.name!r}; "

@@ -371,7 +371,7 @@ def check_file(path: Path, key: str | None = None) -> Path:
     hint = f"did you mean {str(path.with_name(near[0]))!r}? " if near else ""
     listed = ", ".join(beside[:_FILES]) or "no file"
     named = "its folder" if key == "dataset.root" else "the file's path"
-    fix = f"set {key}=... to {named}" if key else f"{path.parent} holds {listed}"
+    fix = f"set {key}=... to {named}" if key else f"its folder has {listed}"
     raise ResourceError(f"{path} is absent (relative paths start at {Path.cwd()}); {hint}{fix}")
 
 

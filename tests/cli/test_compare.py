@@ -69,7 +69,7 @@ def test_a_file_needs_the_data_set_of_its_images(ends, tmp_path):
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("image_id,caption\n1,a man\n")
     printed = ends(2, "compare", "a.csv", "b.csv", "metric=gender_error")
-    assert "name the labels of its images: dataset=coco dataset.attributes=FILE" in printed
+    assert "for a file add dataset=coco dataset.attributes=LABELS" in printed
 
 
 def test_a_file_of_captions_needs_an_ending(ends, tmp_path):
