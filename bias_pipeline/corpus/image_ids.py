@@ -31,6 +31,8 @@ def canonical_id(raw: object) -> str:
         >>> canonical_id("000042") == canonical_id(42) == "42"
         True
     """
+    if type(raw) is int:  # the usual case, a million times
+        return str(raw)
     if isinstance(raw, bool) or not isinstance(raw, int | str | np.integer):
         raise DataError(f"image id {raw!r} is neither a whole number nor text")
     text = str(raw).strip()

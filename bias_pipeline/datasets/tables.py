@@ -170,6 +170,8 @@ class Rows:
     def captions(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
         """The captions in one value, as :meth:`texts` reads it; null is a blank caption."""
         cell = self.value(number, row, name)
+        if isinstance(cell, str) and not cell.startswith("["):  # of most files, a million times
+            return (cell,)
         items = ["" if item is None else item for item in cell] if isinstance(cell, list) else cell
         return self.texts(number, {name: "" if cell is None else items}, name)
 
