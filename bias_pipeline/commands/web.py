@@ -214,26 +214,11 @@ def _serve(options: Namespace) -> None:
 
 def _study(options: Namespace) -> Any:
     """The study that the options describe."""
-    from bias_pipeline.web.study import CONSENT, NO_ATTRIBUTE, RatingQuestion, Study
+    from bias_pipeline.web.study import CONSENT, Study
 
     cell = compose.cell([f"attribute={options.attribute}"] if options.attribute else [])
     attribute = cell.build("attribute")
-    if options.attribute:
-        shown = "picture" if options.folder else "caption"
-        usual = (
-            f"What is the {attribute.name} of the person in the {shown}, as far as you can tell?"
-        )
-        groups = tuple(attribute.groups)
-        question = RatingQuestion(
-            options.question or usual, attribute.name, groups, options.ordinal
-        )
-    else:
-        answers = tuple(filter(None, map(str.strip, (options.answers or "yes,no").split(","))))
-        if len(set(answers)) < max(2, len(answers)):
-            raise UsageError("--answers needs two different answers or more, separated by commas")
-        for added in _ADDED & set(answers):
-            raise UsageError(f"--answers: {added!r} is always added; leave it out")
-        question = RatingQuestion(options.question, NO_ATTRIBUTE, answers, options.ordinal)
+    question = _question(options, attribute)
     photos = find_photos(options.folder) if options.folder else {}
     captions = _captions(options, cell) if options.captions else {}
     masked = masked_photos(options, photos)
@@ -250,23 +235,47 @@ def _study(options: Namespace) -> Any:
         _gold(options.gold, question, attribute) if options.gold else {},
         options.limit,
     )
+    _check_items(study, options)
+    return study
+
+
+def _question(options: Namespace, attribute: Any) -> Any:
+    """About the group of who is shown, or with answers of its own."""
+    from bias_pipeline.web.study import NO_ATTRIBUTE, RatingQuestion
+
+    if options.attribute:
+        shown = "picture" if options.folder else "caption"
+        usual = (
+            f"What is the {attribute.name} of the person in the {shown}, as far as you can tell?"
+        )
+        groups = tuple(attribute.groups)
+        return RatingQuestion(options.question or usual, attribute.name, groups, options.ordinal)
+    answers = tuple(filter(None, map(str.strip, (options.answers or "yes,no").split(","))))
+    if len(set(answers)) < max(2, len(answers)):
+        raise UsageError("--answers needs two different answers or more, separated by commas")
+    for added in _ADDED & set(answers):
+        raise UsageError(f"--answers: {added!r} is always added; leave it out")
+    return RatingQuestion(options.question, NO_ATTRIBUTE, answers, options.ordinal)
+
+
+def _check_items(study: Any, options: Namespace) -> None:
+    """Refuse a study without items, or with known answers about none of them."""
     if not study.images:
         shown = options.captions or options.regions
         raise DataError(
             f"{shown} fits none of the photos in {options.folder}; give the file of these photos"
         )
-    if study.gold:
-        n_fit = len(study.gold.keys() & set(study.images))
-        if not n_fit:
-            raise DataError(
-                f"{options.gold} has no answers about these items; name them by image_id, as "
-                f"{study.images[0]}"
-            )
-        print_out(
-            f"{options.gold}: {counted(n_fit, f'of {len(study.gold)} answers are')} about these "
-            "items"
+    if not study.gold:
+        return
+    n_fit = len(study.gold.keys() & set(study.images))
+    if not n_fit:
+        raise DataError(
+            f"{options.gold} has no answers about these items; name them by image_id, as "
+            f"{study.images[0]}"
         )
-    return study
+    print_out(
+        f"{options.gold}: {counted(n_fit, f'of {len(study.gold)} answers are')} about these items"
+    )
 
 
 def _captions(options: Namespace, cell: compose.CellConfig) -> dict[str, str]:
