@@ -7,12 +7,13 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
-from bias_pipeline.datasets.label_values import TIE, agreement, majority, recognised, with_map
+from bias_pipeline.datasets.label_values import TIE, majority, recognised, with_map
 from bias_pipeline.datasets.tables import Rows, open_rows
 from bias_pipeline.errors import (
     AbsentLabelError,
@@ -22,6 +23,7 @@ from bias_pipeline.errors import (
     counted,
     did_you_mean,
 )
+from bias_pipeline.stats.raters import answer_counts, fleiss
 
 WHAT = "labels: a table with id and a column for each attribute, or image_id, attribute, value"
 MAJORITY = "majority"
@@ -302,11 +304,12 @@ def _disagreement(
     annotator: str,
 ) -> str:
     ballots = [[label for label, _ in ballot.values()] for ballot in votes.values()]
+    kappa = fleiss(answer_counts(ballots, list(dict.fromkeys(chain.from_iterable(ballots)))))
     split = sum(len(set(ballot)) > 1 for ballot in ballots)
     ties = sum(label == TIE for label in chosen.values())
     used = "the majority's label is used" if annotator == MAJORITY else f"{annotator}'s are used"
     return (
-        f"{n_annotators} annotators: Fleiss' kappa {agreement(ballots):.2f}, {split} of "
+        f"{n_annotators} annotators: Fleiss' kappa {kappa:.2f}, {split} of "
         f"{len(ballots)} images judged differently, {ties} without a majority (not scored); {used}"
     )
 

@@ -8,8 +8,8 @@ never are. Of several annotators the majority's label counts.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.errors import UsageError, did_you_mean
@@ -127,34 +127,3 @@ def majority(votes: Iterable[tuple[str, float]]) -> str:
     most = max(sums.values())
     winners = [label for label, total in sums.items() if math.isclose(total, most)]
     return winners[0] if len(winners) == 1 else TIE
-
-
-def agreement(ballots: Sequence[Sequence[str]]) -> float:
-    """Fleiss' kappa: agreement beyond chance, 1 if all agree, 0 if no more than by chance.
-
-    kappa = (P - Q) / (1 - Q), where P is the mean over images of the share of agreeing pairs of
-    annotators, and Q the sum of squared label frequencies (Fleiss, Measuring Nominal Scale
-    Agreement Among Many Raters, 1971). Images may have different numbers of annotators: one of m
-    then weighs m - 1 in P, as in Fleiss, Levin and Paik (2003), chapter 18; those with fewer than
-    two are left out. With two annotators it is Scott's pi.
-
-    Args:
-        ballots: for each image the labels given to it.
-
-    Returns:
-        NaN if no image has two annotators, or if there is a single label (chance is then certain).
-
-    Example:
-        >>> agreement([["a", "a"], ["b", "b"], ["a", "b"], ["b", "a"]])
-        0.0
-    """
-    counts = [Counter(votes) for votes in ballots if len(votes) > 1]
-    if not counts:
-        return math.nan
-    agreeing = sum(sum(n * (n - 1) for n in votes.values()) / votes.total() for votes in counts)
-    whole = Counter[str]()
-    for votes in counts:
-        whole.update(votes)
-    chance = sum((n / whole.total()) ** 2 for n in whole.values())
-    observed = agreeing / sum(votes.total() - 1 for votes in counts)
-    return (observed - chance) / (1 - chance) if chance < 1 else math.nan

@@ -117,9 +117,13 @@ def answer_counts(ballots: Sequence[Sequence[str]], answers: Sequence[str]) -> I
         >>> answer_counts([["yes", "no"], ["yes"]], ["no", "yes"]).tolist()
         [[1, 1], [0, 1]]
     """
-    return np.array(
-        [[list(votes).count(answer) for answer in answers] for votes in ballots], np.int64
-    ).reshape(len(ballots), len(answers))
+    columns = {answer: k for k, answer in enumerate(answers)}
+    counts = np.zeros((len(ballots), len(answers)), np.int64)
+    for of_image, votes in zip(counts, ballots, strict=True):
+        for vote in votes:
+            if vote in columns:
+                of_image[columns[vote]] += 1
+    return counts
 
 
 LEAST_RATERS = 3  # of an item; with fewer the truth is not identified

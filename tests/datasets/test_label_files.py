@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.columns import Layout, label_words
 from bias_pipeline.datasets.label_files import Labels, read_labels, strata_note
-from bias_pipeline.datasets.label_values import TIE, agreement, majority
+from bias_pipeline.datasets.label_values import TIE, majority
 from bias_pipeline.errors import AbsentLabelError, DataError, UsageError
 
 PRINCETON = LabelMap(
@@ -199,28 +198,6 @@ def test_options_that_do_not_fit_the_file_are_refused(tmp_path, text, options, m
     with pytest.raises((UsageError, AbsentLabelError), match=message) as refused:
         read(tmp_path, text, **options)
     assert refused.value.exit_code == 2
-
-
-def test_fleiss_own_example():
-    """Ten patients, fourteen raters, five diagnoses: the worked table of the method, 0.210."""
-    counts = (
-        "0 0 0 0 14, 0 2 6 4 2, 0 0 3 5 6, 0 3 9 2 0, 2 2 8 1 1, "
-        "7 7 0 0 0, 3 2 6 3 0, 2 5 3 2 2, 6 5 2 1 0, 0 2 2 3 7"
-    )
-    rows = [row.split() for row in counts.split(",")]
-    ballots = [[str(k) for k, n in enumerate(row) for _ in range(int(n))] for row in rows]
-    assert agreement(ballots) == pytest.approx(0.210, abs=5e-4)
-
-
-@pytest.mark.parametrize("ballots", [[["a", "a"]], [["a"], ["b"]]], ids=["one label", "no pairs"])
-def test_agreement_that_is_undefined_is_nan(ballots):
-    assert np.isnan(agreement(ballots))
-
-
-@given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=5), min_size=1, max_size=20))
-def test_agreement_is_at_most_one(ballots):
-    kappa = agreement(ballots)
-    assert np.isnan(kappa) or kappa <= 1
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=9))

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bias_pipeline.datasets.label_values import agreement
 from bias_pipeline.stats.raters import answer_counts, fleiss, krippendorff, with_interval
 
 # Four observers, twelve units, five values; 0 for a missing one (Krippendorff 2011, section E).
@@ -34,9 +35,15 @@ def test_agreement_is_that_of_the_worked_example(agreement, expected):
     assert agreement == pytest.approx(expected, abs=5e-4)
 
 
-def test_kappa_is_that_of_labels():
-    ballots = [[str(k) for k in range(5) for _ in range(row[k])] for row in COUNTS.tolist()]
-    assert fleiss(COUNTS) == pytest.approx(agreement(ballots))
+@pytest.mark.parametrize("counts", [[[2, 0]], [[1, 0], [0, 1]]], ids=["one answer", "no pairs"])
+def test_kappa_that_is_undefined_is_nan(counts):
+    assert math.isnan(fleiss(np.array(counts)))
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=5), min_size=1, max_size=20))
+def test_kappa_is_at_most_one(answers):
+    kappa = fleiss(answer_counts(answers, list("abc")))
+    assert math.isnan(kappa) or kappa <= 1
 
 
 def direct_alpha(units: list[list[int]]) -> float:
