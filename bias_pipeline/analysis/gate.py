@@ -98,7 +98,7 @@ class Decision:
     @property
     def detectable(self) -> float:
         """The difference that such a test finds in four of five cases, in ``unit``."""
-        return detectable(self.difference.error, self.level)
+        return detectable(self.difference.error, self.level, self.difference.freedom)
 
     def sentence(self) -> str:
         """The decision in words, or why there is none."""

@@ -105,18 +105,19 @@ class Power:
         return min(planted, key=lambda m: abs(m.score - m.detectable))
 
 
-def detectable(error: float, level: float = LEVEL) -> float:
+def detectable(error: float, level: float = LEVEL, freedom: float = math.inf) -> float:
     """The value that a test finds in four of five cases.
 
     Args:
         error: its standard error.
         level: of the interval, 1 minus that of the test.
+        freedom: degrees of freedom of the test's Student's t; infinite for the normal distribution.
 
     Example:
-        >>> round(detectable(1.0), 2)
-        2.8
+        >>> round(detectable(1.0), 2), round(detectable(1.0, freedom=5), 2)
+        (2.8, 3.49)
     """
-    return (quantile(level) + quantile(2 * POWER - 1)) * error
+    return (quantile(level, freedom) + quantile(2 * POWER - 1, freedom)) * error
 
 
 def balanced_images(sizes: Sequence[int]) -> float:

@@ -34,6 +34,14 @@ def test_a_score_that_is_just_detectable_is_above_chance_in_four_of_five_cases()
     assert norm.sf(1.96 - detectable(1.0)) == pytest.approx(0.8, abs=0.001)
 
 
+@pytest.mark.parametrize("freedom", [3, 5, 30])
+def test_of_few_seeds_four_of_five_tests_by_students_t_find_it(freedom):
+    from scipy.stats import nct, t
+
+    power = nct.sf(t.ppf(0.975, freedom), freedom, detectable(1.0, freedom=freedom))
+    assert power == pytest.approx(0.8, abs=0.03)
+
+
 @pytest.mark.parametrize("power", measured(), ids=lambda p: f"{p.first.design} {p.first.metric}")
 def test_more_images_show_smaller_bias(power):
     assert power.smallest(8000) < power.smallest(250)
