@@ -185,7 +185,7 @@ def _row(
 
 
 def _tested(name: str, part: Part, info: MetricInfo) -> Estimate:
-    """The estimate; headlines get a p against no bias, if the metric gives none.
+    """The estimate; headlines and what decides get a p against no bias, if the metric gives none.
 
     No p for a number that cannot be below neutral (it is above by chance), that resampling does not
     move, that has no interval, or that has too few attackers.
@@ -195,7 +195,8 @@ def _tested(name: str, part: Part, info: MetricInfo) -> Estimate:
     few = 0 < part.estimate.n_seeds < info.least_seeds
     tested = not math.isnan(part.estimate.p_value) or name in info.untested or few
     estimate = spanned(part.estimate) if name in HEADLINES else part.estimate
-    if name not in HEADLINES or tested or math.isnan(estimate.ci_low):
+    deciding = {rule.part for rule in info.readings.values()}
+    if name not in {*HEADLINES, *deciding} or tested or math.isnan(estimate.ci_low):
         return estimate
     return against(estimate, neutral) if low < neutral < high else estimate
 

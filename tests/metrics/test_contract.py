@@ -342,6 +342,15 @@ def test_the_arrow_and_p_are_one_test(name):
             assert (row.p_value < 0.05) == (not row.ci_low <= neutral <= row.ci_high)
 
 
+@pytest.mark.parametrize("name", ["dbac", "ba_directional"])
+def test_a_part_that_decides_has_the_p_of_its_interval(name):
+    rules = result(name).manifest["metric"]["readings"].values()
+    for row in result(name).rows:
+        if row.part in {rule["part"] for rule in rules}:
+            assert (row.p_value < 0.05) == (not row.ci_low <= 0 <= row.ci_high)
+            assert row.p_value >= 0
+
+
 def without_values(result: Result) -> Result:
     nan = dict.fromkeys(
         ("value", "seed_std", "ci_low", "ci_high", "p_value", "coverage", "neutral_rate"), math.nan
