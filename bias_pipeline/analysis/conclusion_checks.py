@@ -181,9 +181,9 @@ def _images_tested(result: Result, reading: EvidenceRule) -> float:
 
 
 _WORDING = {
-    "words": "writes {:.1f} words a caption",
-    "vocabulary": "has a vocabulary of {:.0f} words (effective)",
-    "neutral": "names no group in {:.0%} of the captions",
+    "words": ("writes {:.1f} words a caption", "{:.1f}"),
+    "vocabulary": ("has an effective vocabulary of {:.0f} words", "one of {:.0f}"),
+    "neutral": ("names no group in {:.0%} of the captions", "in {:.0%}"),
 }
 
 
@@ -202,7 +202,6 @@ def _unlike(
         if not apart <= (limits.neutral if trait == "neutral" else limits.speech):
             if math.isnan(apart):
                 return "length or vocabulary of the captions is unknown"
-            wording = _WORDING[trait]
-            ending = wording.format(other_value).partition(" ")[2]
-            return f"{one} {wording.format(value)} and {two} {ending}"
+            wording, of_other = _WORDING[trait]
+            return f"{one} {wording.format(value)} and {two} {of_other.format(other_value)}"
     return ""

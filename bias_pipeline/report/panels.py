@@ -14,7 +14,7 @@ from bias_pipeline.analysis.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.examples import ABSENT, NOTHING, ScreenExamples
 from bias_pipeline.report.report_tables import Sheet, SheetNumber
-from bias_pipeline.report.tables import arrow, percent, pointing
+from bias_pipeline.report.tables import ARROWS, arrow, percent, pointing
 from bias_pipeline.report.verdict_sentences import PANELS, finding_name, panel_of, rank
 from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
 
@@ -205,7 +205,7 @@ def _of_all(
     meaning = f"{finding_name(first)}: {_meaning(first, results[first.row.run_id])}"
     if answer == "unknown":
         meaning += f". Not used: {lines[0].note.partition(': ')[0]}"
-    title = PANELS[kind].format(attribute=attribute)
+    title = f"{PANELS[kind].format(attribute=attribute)} {ARROWS.get(first.headline, '')}".rstrip()
     return Panel(kind, title, answer, chip, meaning, _blocks(shown), left)
 
 

@@ -227,6 +227,20 @@ def test_captioners_are_lines_of_several_the_fairest_first():
     assert [words_of(line)[0] for line in lines_of(screen)] == ["b", "a"]
 
 
+def test_the_answers_about_two_directions_are_told_apart():
+    readings = {
+        name: {"part": name, "follows": [], "named": False} for name in ("a_to_t", "t_to_a")
+    }
+    results = []
+    for captioner in "ab":
+        manifest = {**LEAK, "readings": readings}
+        built = result("dbac", captioner=captioner, metric_manifest=manifest)
+        rows = [replace(built.rows[0], part=name) for name in readings]
+        results.append(replace(built, rows=rows))
+    headings = re.findall("<header><h3>(.*?)</h3>", first_screen(results))
+    assert [heading.rpartition(" ")[2] for heading in headings] == ["A→T", "T→A"]
+
+
 def test_what_follows_how_much_is_said_is_grey_and_says_so():
     outcome = first_screen([result("lic", words=5.0)])
     assert '<div class="line doubt">' in outcome

@@ -92,7 +92,7 @@ class CaptionAttack(Metric, ABC):
     wordless_limit: Share = 0.5
     # Whether the first seed's attackers are also trained on half and on a quarter of their images:
     # `learning:half` and `learning:quarter`. Attackers learn more from more images, so a score that
-    # has not levelled off has no meaning without their number
+    # is not level has no meaning without their number
     learning_curve: bool = True
 
     def __post_init__(self) -> None:

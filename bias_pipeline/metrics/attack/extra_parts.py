@@ -2,8 +2,8 @@
 
 Scores of single groups say which is worst, and how far the groups are apart. A learning curve says
 how a score grows with the number of images: the same attackers learn from half and from a quarter
-of their images and are tested on all. A score that has not levelled off has no meaning without that
-number. At equal speech there are reach and the score of people against people.
+of their images and are tested on all. A score that is not level has no meaning without that number.
+At equal speech there are reach and the score of people against people.
 """
 
 from __future__ import annotations
@@ -115,18 +115,13 @@ def learning_note(
     if not curve:
         return []
     values = ", ".join(
-        f"{100 * part.estimate.value:.1f} with {_OF_THEM[share]} of them"
-        for share, part in curve.items()
+        f"{100 * part.estimate.value:.1f} with {_OF_THEM[share]}" for share, part in curve.items()
     )
     score, half = (one.estimate.value for one in (whole, next(iter(curve.values()))))
     grows = not abs(score) <= abs(half) + error
-    meaning = (
-        "the score has not levelled off: compare captioners on equally many images"
-        if grows
-        else "the score has levelled off"
-    )
+    meaning = "not level yet, so compare captioners on equally many images" if grows else "level"
     everything = f"{100 * score:.1f} with all training images"
-    return [f"learning curve{_WHOSE[direction]}: {everything}, {values}; {meaning}"]
+    return [f"learning curve{_WHOSE[direction]}: {everything}, {values}: {meaning}"]
 
 
 NO_SECOND_PERSON = (

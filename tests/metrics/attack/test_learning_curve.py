@@ -53,7 +53,7 @@ def test_attackers_of_fewer_images_see_less_of_a_planted_bias_and_a_note_says_so
     assert whole > half + 0.01 > quarter + 0.02
     assert parts[2].n_images == parts[0].n_images  # tested on all
     assert f"{100 * half:.1f} with half" in curve_of(score)
-    meaning = "the score has not levelled off: compare captioners on equally many images"
+    meaning = ": not level yet, so compare captioners on equally many images"
     assert curve_of(score).endswith(meaning)
 
 
@@ -64,7 +64,7 @@ def test_they_leave_the_score_as_it_is():
 
 
 def test_who_has_no_bias_has_a_level_curve():
-    assert curve_of(score(corpus(plain))).endswith("the score has levelled off")
+    assert curve_of(score(corpus(plain))).endswith(": level")
 
 
 def test_groups_too_small_for_a_quarter_have_none():
