@@ -234,6 +234,6 @@ def _by_stem(findings: Iterable[Finding]) -> list[str]:
 
 def _sentence(metrics: Sequence[str], stem: str, details: Mapping[str, str]) -> str:
     name, detail = next(iter(details.items()))
-    whom = f"of {len(details)} captioners, " if len(details) > 1 else f"of {name}, "
+    whom = f"for {len(details)} captioners " if len(details) > 1 else f"for {name} "
     such = f" ({'such as ' * (len(details) > 1)}{name}: {detail})" if detail else ""
     return f"{join_sentences(metrics)}: {whom}{doubt_about(metrics, stem)}{such}."

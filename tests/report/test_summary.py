@@ -152,7 +152,7 @@ RACE = result(attribute="race", run_id="r")
                 for metric in ("lic", "leakage")
                 for captioner in "ab"
             ],
-            "lic and leakage: of 2 captioners, they cover only 2% of their images; 50% are needed.",
+            "lic and leakage: for 2 captioners they cover only 2% of their images; 50% are needed.",
         ),
         ([at_equal_speech("lic", "score", 0.011)], "points [10.5, 11.5], people 1.1; "),
         (
