@@ -118,14 +118,14 @@ def test_nothing_is_told_where_all_steps_so_far_are_done():
 
 def test_a_sweep_is_followed_by_what_its_jobs_leave(tmp_path):
     sweep_bar = SweepBar(tmp_path, [LIC] * 3)
-    assert sweep_bar.place() == "cell 1 of 3"
+    assert sweep_bar.place() == "job 1 of 3"
     ended(tmp_path, 0, "done")
     sweep_bar.update()
-    assert sweep_bar.place() == "cell 2 of 3"
+    assert sweep_bar.place() == "job 2 of 3"
     ended(tmp_path, 1, "failed")
     ended(tmp_path, 2, "done")
     sweep_bar.update()
-    assert sweep_bar.place() == "cell 3 of 3"
+    assert sweep_bar.place() == "job 3 of 3"
 
 
 def test_a_dear_metric_takes_more_of_the_time_left_and_its_cell_shortens_it(tmp_path, monkeypatch):
