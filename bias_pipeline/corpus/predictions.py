@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -97,6 +97,16 @@ class Predictions:
 
     def __iter__(self) -> Iterator[tuple[IntArray, IntArray, Float64Array]]:
         return zip(self.images, self.truth, self.probs, strict=True)
+
+    def of_first_seed(self) -> Predictions:
+        """Those of the first seed alone."""
+        return replace(
+            self,
+            seeds=self.seeds[:1],
+            images=self.images[:1],
+            truth=self.truth[:1],
+            probs=self.probs[:1],
+        )
 
     @classmethod
     def joined(cls, parts: Sequence[Predictions]) -> Predictions:

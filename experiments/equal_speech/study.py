@@ -26,7 +26,11 @@ CELLS = (
     "metric=lic,leakage", "alignment=constant,matched", "encoder.order=1", "attribute=gender,race",
     "captioner=all", "seeds=5", "logger=csv",
 )  # fmt: skip
-PARTS = ("score", "model", "human", "matched:reach", "matched:people")
+SHARES = {"all": "all", "half": "half", "quarter": "a quarter"}  # of the training images
+PARTS = (
+    "score", "model", "human", "matched:reach", "matched:people",
+    *(f"learning:{share}" for share in SHARES),
+)  # fmt: skip
 COLUMNS = [
     "attribute", "metric", "metric_version", "alignment", "captioner", "part", "value", "ci_low",
     "ci_high", "p_value", "n_images", "n_seeds", "coverage", "letters",
@@ -77,6 +81,20 @@ def _cell(row: pd.Series) -> str:
     return f"{value:.1f} [{low:.1f}, {high:.1f}]{letters}"
 
 
+def curves(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
+    """LIC of attackers of all, half and a quarter of the images, under either alignment."""
+    chosen = rows[(rows["attribute"] == attribute) & (rows["metric"] == "lic")]
+    wide = 100 * chosen.pivot(index="captioner", columns=["alignment", "part"], values="value")
+    wide = wide.reindex(index=chosen["captioner"].unique())
+    columns = {}
+    for alignment, name in (("constant", "as published aligned"), ("matched", "at equal speech")):
+        points = wide[alignment][[f"learning:{share}" for share in SHARES]]
+        columns |= {f"{name}, {SHARES[share]}": points[f"learning:{share}"] for share in SHARES}
+    table = pd.DataFrame(columns)
+    table.loc["mean"] = table.mean()
+    return table.round(1)
+
+
 def ranks(rows: pd.DataFrame) -> pd.DataFrame:
     """Rank agreement of LIC under either alignment with the printed one and with error (gender)."""
     scores = rows[
@@ -101,6 +119,10 @@ def main(arguments: Sequence[str]) -> None:
         f"## {attribute}, {metric}\n\n{markdown(table(rows, attribute, metric))}\n"
         for attribute in ("gender", "race")
         for metric in ("lic", "leakage")
+    ]
+    texts += [
+        f"## LIC by training images, {attribute}\n\n{markdown(curves(rows, attribute))}\n"
+        for attribute in ("gender", "race")
     ]
     texts.append(f"## Rank agreement, gender\n\n{markdown(ranks(rows).round(2))}\n")
     PAGE.write_text("\n".join(texts), encoding="utf-8")

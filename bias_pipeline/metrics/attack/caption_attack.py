@@ -91,8 +91,8 @@ class CaptionAttack(Metric, ABC):
     # The share of captions without a word, once transformed, above which there is nothing to score
     wordless_limit: Share = 0.5
     # Whether the first seed's attackers are also trained on half and on a quarter of their images:
-    # `learning:half` and `learning:quarter`. Attackers learn more from more images, so a score that
-    # is not level has no meaning without their number
+    # `learning:half` and `learning:quarter`, beside `learning:all`. Attackers of both sides learn
+    # more from more images, so a score that changes with their number means little without it
     learning_curve: bool = True
 
     def __post_init__(self) -> None:
@@ -231,10 +231,9 @@ class CaptionAttack(Metric, ABC):
                 HUMAN: compared[HUMAN_PAIRED],
             }
             parts = {**same, **parts, **compared}
-            curve = {
-                name: self._headline(of_fewer, corpus, both)
-                for name, of_fewer in zip(shares, fewer, strict=True)
-            }
+            if fewer:
+                of_shares = zip(["all", *shares], [pair.of_first_seed(), *fewer], strict=True)
+                curve = {name: self._headline(one, corpus, both) for name, one in of_shares}
             groups = self._groups(pair, corpus, both)
         parts |= learning_parts(curve)
         parts |= groups.parts
@@ -258,7 +257,7 @@ class CaptionAttack(Metric, ABC):
                 *self.probe.encoder.notes(grouping.names),
                 *self._missing(has_model, has_human),
                 *self._unnamed(parts),
-                *self._learning_note(parts, curve),
+                *(learning_note(curve, curve["all"].estimate.image_std) if curve else []),
                 *groups.notes,
             ],
             tables=transformed.tables,
@@ -312,11 +311,6 @@ class CaptionAttack(Metric, ABC):
             parts[name] = self._scored(parts[name])
         parts[SCORE] = self._compared(parts[SCORE])
         return parts
-
-    def _learning_note(self, parts: Mapping[str, Part], curve: Mapping[str, Part]) -> list[str]:
-        if SCORE not in parts:
-            return []
-        return learning_note(parts[SCORE], curve, parts[SCORE].estimate.image_std)
 
     def _groups(self, pair: _Pair, corpus: Corpus, both: BoolArray) -> Score:
         """The score of each group of an intersection, and the largest gap between two."""
@@ -420,6 +414,11 @@ class _Pair:
     model: Sequence[Predictions]
     human: Sequence[Predictions]
     cross_fitted: bool
+
+    def of_first_seed(self) -> _Pair:
+        """Those of the first seed alone."""
+        model, human = ([p.of_first_seed() for p in side] for side in (self.model, self.human))
+        return _Pair(model, human, self.cross_fitted)
 
     def tables(self, scoring: Scoring) -> list[ScoreTable]:
         """Model and human, under the metric's own scoring, accuracy and LIC."""

@@ -100,12 +100,12 @@ class DirectionScorer:
         shares = smaller_shares(self.view.codes[self.images])
         if not shares:
             return score
-        curve = {name: self._of_fewer(share) for name, share in shares.items()}
-        whole, error = self._of_fewer(1.0), score.parts[self.name].estimate.image_std
+        curve = {name: self._of_fewer(share) for name, share in {"all": 1.0, **shares}.items()}
+        error = score.parts[self.name].estimate.image_std
         return replace(
             score,
-            parts={**score.parts, **learning_parts({"all": whole, **curve}, self.name)},
-            notes=[*score.notes, *learning_note(whole, curve, error, self.name)],
+            parts={**score.parts, **learning_parts(curve, self.name)},
+            notes=[*score.notes, *learning_note(curve, error, self.name)],
         )
 
     def _of_fewer(self, share: float) -> Part:

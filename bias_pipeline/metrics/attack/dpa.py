@@ -115,8 +115,8 @@ class DPA(Metric):
 
     ``a_to_t`` is above 0 for people's captions too and has no p: flipped labels make rare tasks
     frequent. It also depends on the number of images, since attackers of few images guess rare
-    tasks worse: ``<direction>:learning:half`` and ``:quarter`` are the scores of attackers of the
-    first seed that learn from fewer, without intervals; attackers that are networks have none.
+    tasks worse: ``<direction>:learning:all``, ``:half`` and ``:quarter`` are the scores of the
+    first seed's attackers that learn from so many, without intervals; networks have none.
 
     Attackers read label vectors written as words (the group's name; the tasks' names), so any
     probe and encoder can be used.
@@ -394,23 +394,28 @@ class _Direction:
             notes=[
                 *([self._caution(estimates)] if self.question.several else []),
                 *filter(None, [self.question.note]),
-                *learning_note(parts[of], curve, estimates[of].image_std, self.question.name),
+                *learning_note(curve, estimates[of].image_std, self.question.name),
             ],
         )
 
     def _learning_curve(self) -> dict[str, Part]:
         """Share to the score of attackers of the first seed that learn from so many images."""
-        if not self.metric.probe.quick:
+        images = self.question.images
+        shares = smaller_shares(self.view.codes[images]) if self.metric.probe.quick else {}
+        if not shares:
             return {}
-        images, headline = self.question.images, self.question.part()
-        curve, nan = {}, float("nan")
-        for name, share in smaller_shares(self.view.codes[images]).items():
+        once, headline, nan = np.ones((1, len(images))), self.question.part(), float("nan")
+        values = {"all": self.evaluate(once)[headline][0, 0].item()}
+        for name, share in shares.items():
             fewer = with_fewer_images(self.splits, share)
             one = _Direction(self.metric, self.question, self.view, fewer)
-            value = one.evaluate(np.ones((1, len(images))))[headline].item()
-            estimate = Estimate(value, nan, nan, nan, nan, nan, 1)
-            curve[name] = _part(headline, estimate, self.question, self.view)
-        return curve
+            values[name] = one.evaluate(once)[headline].item()
+        return {
+            name: _part(
+                headline, Estimate(value, nan, nan, nan, nan, nan, 1), self.question, self.view
+            )
+            for name, value in values.items()
+        }
 
     def _caution(self, estimates: dict[PartName, Estimate]) -> str:
         of = self.question.part

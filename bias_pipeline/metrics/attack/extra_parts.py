@@ -75,12 +75,15 @@ def _formatted(e: Estimate) -> str:
 
 SHARES = {"half": 1 / 2, "quarter": 1 / 4}
 LEAST_TO_LEARN_FROM = 20  # images of each group
-_OF_THEM = {"half": "half", "quarter": "a quarter"}
+_OF_THEM = {"all": "all training images", "half": "half of them", "quarter": "a quarter of them"}
+# Errors of the score by which that of a share differs by chance in about one of twenty captioners
+# without a bias (LIC of ``faithful``, 600 and 2,000 images); for DBAC it is fewer of them.
+_NOISE = {"half": 2, "quarter": 3}
 _WHOSE = {"": "", "a_to_t": " of A→T", "t_to_a": " of T→A"}
 
 
 def learning_parts(curve: Mapping[str, Part], direction: str = "") -> dict[str, Part]:
-    """Parts such as ``learning:half`` and ``a_to_t:learning:half``, from those of the shares."""
+    """Parts such as ``learning:all`` and ``a_to_t:learning:half``, from those of the shares."""
     return {
         PartName("learning", direction=direction, detail=share): part
         for share, part in curve.items()
@@ -101,27 +104,24 @@ def smaller_shares(codes: IntArray) -> dict[str, float]:
     return {name: share for name, share in SHARES.items() if fewest * share >= LEAST_TO_LEARN_FROM}
 
 
-def learning_note(
-    whole: Part, curve: Mapping[str, Part], error: float, direction: str = ""
-) -> list[str]:
-    """How far a score is from level, in a sentence; none without a curve.
+def learning_note(curve: Mapping[str, Part], error: float, direction: str = "") -> list[str]:
+    """Whether a score changes with the number of training images, a sentence; none without a curve.
 
     Args:
-        whole: the score of attackers that learn from all of their images.
-        curve: share to the score of those that learn from fewer, the largest share first.
-        error: of the score, from its images; what grows by less counts as level.
+        curve: share to the score of attackers that learn from so many images, ``all`` first.
+        error: of the score, from its images.
         direction: of the score, empty if it has none.
     """
     if not curve:
         return []
-    values = ", ".join(
-        f"{100 * part.estimate.value:.1f} with {_OF_THEM[share]}" for share, part in curve.items()
+    values, fewest = [part.estimate.value for part in curve.values()], [*curve][-1]
+    texts = ", ".join(
+        f"{100 * value:.1f} with {_OF_THEM[share]}"
+        for share, value in zip(curve, values, strict=True)
     )
-    score, half = (one.estimate.value for one in (whole, next(iter(curve.values()))))
-    grows = not abs(score) <= abs(half) + error
-    meaning = "not level yet, so compare captioners on equally many images" if grows else "level"
-    everything = f"{100 * score:.1f} with all training images"
-    return [f"learning curve{_WHOSE[direction]}: {everything}, {values}: {meaning}"]
+    level = abs(values[0] - values[-1]) <= _NOISE[fewest] * error
+    meaning = "level" if level else "not level, so compare captioners on equally many images"
+    return [f"learning curve{_WHOSE[direction]}: {texts}: {meaning}"]
 
 
 NO_SECOND_PERSON = (

@@ -1,5 +1,7 @@
 """Attackers of half and of a quarter of the images: how a score grows with their number."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -9,16 +11,18 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split_rules import CrossFit
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.metrics.attack.dbac import DBAC
+from bias_pipeline.metrics.attack.extra_parts import learning_note
 from bias_pipeline.metrics.attack.lic import LIC
-from bias_pipeline.metrics.base import Metric, Score
+from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.scoring import Lic
-from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.tokenize import Tokenize
 from tests.corpora import GENDER
 from tests.metrics.attack.test_equal_speech import SEEDS, corpus, plain, stereotyped
 
 FEW = "stats.resamples=50"
+NOT_LEVEL = ": not level, so compare captioners on equally many images"
 
 
 def build(**options: bool) -> LIC:
@@ -31,6 +35,13 @@ def build(**options: bool) -> LIC:
         Bootstrap(resamples=200),
         **options,
     )
+
+
+def curve_with(*values: float) -> dict[str, Part]:
+    """Of all, half and a quarter of the images."""
+    estimates = [Estimate(value, *[math.nan] * 4, math.nan, 1) for value in values]
+    parts = [Part(one, "fraction", 100, 1.0, 0.0) for one in estimates]
+    return dict(zip(("all", "half", "quarter"), parts, strict=True))
 
 
 def score(captions: Corpus, **options: bool) -> Score:
@@ -53,8 +64,7 @@ def test_attackers_of_fewer_images_see_less_of_a_planted_bias_and_a_note_says_so
     assert whole > half + 0.01 > quarter + 0.02
     assert parts[2].n_images == parts[0].n_images  # tested on all
     assert f"{100 * half:.1f} with half" in curve_of(score)
-    meaning = ": not level yet, so compare captioners on equally many images"
-    assert curve_of(score).endswith(meaning)
+    assert curve_of(score).endswith(NOT_LEVEL)
 
 
 def test_they_leave_the_score_as_it_is():
@@ -65,6 +75,25 @@ def test_they_leave_the_score_as_it_is():
 
 def test_who_has_no_bias_has_a_level_curve():
     assert curve_of(score(corpus(plain))).endswith(": level")
+
+
+@pytest.mark.parametrize("values", [(0.05, 0.03, 0.02), (0.02, 0.03, 0.05)], ids=["up", "down"])
+def test_a_score_that_rises_or_falls_with_the_images_is_not_level(values):
+    assert learning_note(curve_with(*values), 0.009)[0].endswith(NOT_LEVEL)
+
+
+def test_what_noise_explains_is_level():
+    (note,) = learning_note(curve_with(0.05, 0.03, 0.024), 0.009)
+    assert note.endswith(": level")
+
+
+def test_the_whole_of_a_curve_is_the_first_seed_alone():
+    """All its points are tested on the same images, also where seeds test different ones."""
+    metric, captions = build(), corpus(stereotyped)
+    splits = metric.draw_splits(captions, (3, 4))
+    first = metric.compute(captions, splits=[s for s in splits if s.seed == splits[0].seed])
+    whole = metric.compute(captions, splits=splits).parts["learning:all"].estimate.value
+    assert whole == pytest.approx(first.parts["score"].estimate.value, abs=1e-12)
 
 
 def test_groups_too_small_for_a_quarter_have_none():
@@ -132,6 +161,6 @@ def test_attackers_that_are_slow_to_train_have_no_curve_on_which_no_other_number
 
 
 def test_dpa_has_a_curve_in_both_directions():
-    shares = ("learning:half", "learning:quarter")
+    shares = ("learning:all", "learning:half", "learning:quarter")
     parts = of_metric(*of_tasks("dpa")).parts
     assert {f"{way}:{share}" for way in ("a_to_t", "t_to_a") for share in shares} <= {*parts}
