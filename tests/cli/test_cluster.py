@@ -138,7 +138,7 @@ def test_no_slurm_is_said_before_anything_is_written(ends, tmp_path, word):
 
 @pytest.mark.parametrize("word", ["tasks_per_node=2", "nodes=2"])
 def test_a_cell_is_one_task(ends, word):
-    assert "each task would run the same cell" in ends(
+    assert "each task would run the same job" in ends(
         2, *SMALL, "hydra/launcher=submitit_local", f"hydra.launcher.{word}"
     )
 
