@@ -92,7 +92,7 @@ def curves(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
         columns |= {f"{name}, {SHARES[share]}": points[f"learning:{share}"] for share in SHARES}
     table = pd.DataFrame(columns)
     table.loc["mean"] = table.mean()
-    return table.round(1)
+    return table.map("{:.1f}".format)
 
 
 def ranks(rows: pd.DataFrame) -> pd.DataFrame:
