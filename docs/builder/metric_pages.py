@@ -52,9 +52,9 @@ def metric_page(name: str) -> str:
             *(_formula(FORMULAS[name]) if name in FORMULAS else ()),
             "## Card",
             rest.replace("docs/dbac.md", "the page on DBAC"),
-            "## When it lies",
+            "## When it misleads",
             "*Usable for a conclusion* and *planted habits* above say what moves it besides bias; "
-            "[footguns](../footguns.md) has the cases, each with a command that shows it, and "
+            "[pitfalls](../footguns.md) has the cases, each with a command that shows it, and "
             "[which metric](../which_metric.md) from how many images it finds a bias.",
         ]
     )
