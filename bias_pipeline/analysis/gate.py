@@ -309,7 +309,7 @@ def _doubts(
     ]
     reasons += conclusion_checks.incomparable_reasons(*pair, reading, limits)
     if not reasons and math.isnan(difference.value):
-        reasons = ["it was made without resampling, or by an earlier version; run the cells again"]
+        reasons = ["it was made without resampling, or by an earlier version; run the jobs again"]
     if not higher_is_better(pair[0]):
         fairer, worse = pair if difference.value < 0 else pair[::-1]
         reasons += [
