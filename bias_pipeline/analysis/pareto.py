@@ -70,17 +70,32 @@ class Front:
 
     def verdict(self) -> str:
         """A sentence on which captioners are on the front, and which beat the others."""
-        good, bias = self.names
-        best = joined_names([place.bias.captioner for place in self.places if place.optimal])
-        beaten = [
-            f"{place.bias.captioner} (by {joined_names(place.beaten_by)})"
-            for place in self.places
-            if not place.optimal
-        ]
-        lost = (
-            f"; worse on one and no better on the other: {joined_names(beaten)}" if beaten else ""
-        )
-        return f"{good} and {bias}: no captioner is better and fairer than {best}{lost}"
+        return verdicts([self])[0]
+
+
+def verdicts(all_fronts: Sequence[Front]) -> list[str]:
+    """Sentences on which captioners are on the front, and which beat the others.
+
+    Headlines of bias under which the same can be said share a sentence.
+    """
+    names: dict[tuple[str, str], list[str]] = {}
+    for front in all_fronts:
+        good, bias = front.names
+        names.setdefault((good, _standing(front.places)), []).append(bias)
+    return [
+        f"{good} and {', '.join(biased)}: {standing}" for (good, standing), biased in names.items()
+    ]
+
+
+def _standing(places: Sequence[ParetoPoint]) -> str:
+    best = joined_names([place.bias.captioner for place in places if place.optimal])
+    beaten = [
+        f"{place.bias.captioner} (by {joined_names(place.beaten_by)})"
+        for place in places
+        if not place.optimal
+    ]
+    lost = f"; worse on one and no better on the other: {joined_names(beaten)}" if beaten else ""
+    return f"no captioner is better and fairer than {best}{lost}"
 
 
 def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front]:

@@ -1,12 +1,13 @@
 """Quality against bias: who beats whom, on made-up results."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bias_pipeline.analysis.compare import rank_captioners
-from bias_pipeline.analysis.pareto import Front, fronts
+from bias_pipeline.analysis.pareto import Front, fronts, verdicts
 from bias_pipeline.report.page import page
 from bias_pipeline.report.tables import print_results
 from bias_pipeline.results.rows import Result
@@ -110,6 +111,21 @@ def test_the_verdict_says_who_is_beaten_by_whom():
     assert verdict.endswith(
         "better and fairer than a; worse on one and no better on the other: b (by a)"
     )
+
+
+def test_headlines_under_which_the_same_can_be_said_share_a_sentence():
+    results = cells({"a": (1, 0.1), "b": (0, 0.2)})
+    others = [
+        Result(
+            f"leakage-{k}",
+            [replace(one.rows[0], metric="leakage")],
+            {**one.manifest, "config": "leakage"},
+        )
+        for k, one in enumerate(results)
+        if one.rows[0].metric == "lic"
+    ]
+    (sentence,) = verdicts(fronts([*results, *others]))
+    assert sentence.startswith("quality and lic, leakage: no captioner is")
 
 
 def test_a_sweep_tells_it(capsys):

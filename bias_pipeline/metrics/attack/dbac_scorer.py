@@ -236,9 +236,10 @@ class DirectionScorer:
 
     def _main_cause(self, estimates: Mapping[PartName, Estimate]) -> list[str]:
         of = self.direction.part
-        attackers, priors = (estimates[of(part)].value for part in ("none", "priors"))
-        if attackers == priors == 0:  # for example if people are scored as the captioner
-            return []
+        numbers = [estimates[of(*part)] for part in ((), ("none",), ("priors",))]
+        if not any(number.ci_low > 0 or number.ci_high < 0 for number in numbers):
+            return []  # there may be nothing to drive
+        attackers, priors = (number.value for number in numbers[1:])
         driver = "the attackers" if abs(attackers) >= abs(priors) else "the priors"
         arrow = "A→T" if self.to_task else "T→A"
         return [

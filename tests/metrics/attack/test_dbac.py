@@ -238,6 +238,10 @@ def test_a_note_says_where_a_to_t_comes_from(made, cause):
     assert f"A→T is driven by the {cause}" in score(**made).notes[0]
 
 
+def test_nothing_is_said_to_drive_a_score_of_which_every_interval_contains_0():
+    assert not [note for note in score().notes if "driven by" in note]
+
+
 # What stands beside the headlines.
 
 
