@@ -94,8 +94,8 @@ class CountSpec:
     observations: Callable[[Sums], Mapping[PartName, Float64Array]] = lambda sums: {}
     # Name of a number to the two shares of which it is the difference
     differences: Mapping[PartName, tuple[PartName, PartName]] = field(default_factory=dict)
-    # Name of a difference to how many shares its two are the largest and the smallest of, if more
-    # than two; its interval is corrected for all pairs of them (Bonferroni)
+    # Name of the largest gap between groups to how many groups there are; its interval is corrected
+    # for all pairs of them (Bonferroni)
     chosen_from: Mapping[PartName, int] = field(default_factory=dict)
     # Name of a table to the noise of its sums under resampling
     smoothing: Mapping[str, Smoothing] = field(default_factory=dict)
@@ -341,7 +341,12 @@ def _estimates(tally: CountSpec, keys: UIntArray, stats: Bootstrap) -> dict[Part
         name: replace(estimates[name], p_value=two_sided_p(estimates[other]))
         for name, other in tally.tested.items()
     }
-    made = estimates | wider | tested | _shares(tally, sums, estimates, stats.level)
+    gaps = {
+        name: summary(draws, _level_of_pairs(stats.level, n_groups))
+        for name, n_groups in tally.chosen_from.items()
+        if (draws := estimates[name].draws) is not None
+    }
+    made = estimates | wider | tested | gaps | _shares(tally, sums, estimates, stats.level)
     return made | {name: replace(made[name], p_value=p) for name, p in tally.p_values.items()}
 
 
@@ -365,10 +370,15 @@ def _shares(
     shares = {name: summary(of_part, level) for name, of_part in draws.items()}
     for name, (one, two) in tally.differences.items():
         if one in draws and two in draws:
-            corrected = 1 - (1 - level) / math.comb(tally.chosen_from.get(name, 2), 2)
+            corrected = _level_of_pairs(level, tally.chosen_from.get(name, 2))
             difference = paired_difference(draws[one], draws[two], corrected)
             shares[name] = replace(difference, p_value=math.nan)
     return shares
+
+
+def _level_of_pairs(level: float, n_groups: int) -> float:
+    """The level at which the intervals of all pairs of groups together have this one."""
+    return 1 - (1 - level) / math.comb(n_groups, 2)
 
 
 def _uncertain(estimate: Estimate) -> Estimate:

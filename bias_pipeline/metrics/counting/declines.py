@@ -12,6 +12,7 @@ from bias_pipeline.corpus.corpus import BLANK_WARNING, Corpus
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import SHARE, CountingMetric, CountSpec, Sums, ValueBasis
+from bias_pipeline.metrics.counting.sides import LargestGap
 from bias_pipeline.metrics.value_names import SCORE, PartName
 from bias_pipeline.stats.compare import merged_p
 from bias_pipeline.stats.shares import same_share_p
@@ -78,14 +79,14 @@ class Declines(CountingMetric):
         )
         groups = {PartName(group=name): k for k, name in enumerate(view.groups)}
         hedges = {PartName("hedged", group=name): k for k, name in enumerate(view.groups)}
-        lowest, highest = _ends(n_declined, n_answered)
+        gap = LargestGap.of(_ratio(n_declined.astype(np.float64), n_answered.astype(np.float64)))
         names = list(groups)
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             shares = _ratio(sums["declined"], sums["answered"])
             certain = _ratio(sums["hedged"], sums["described"])
             return {
-                SCORE: shares[:, highest] - shares[:, lowest],
+                SCORE: shares[:, gap.highest] - shares[:, gap.lowest],
                 OVERALL: _ratio(sums["declined"].sum(axis=1), sums["answered"].sum(axis=1)),
                 **{name: shares[:, k] for name, k in groups.items()},
                 **{name: certain[:, k] for name, k in hedges.items()},
@@ -108,8 +109,8 @@ class Declines(CountingMetric):
                 for name, k in by_group.items()
             },
             observations=observations,
-            differences={SCORE: (names[highest], names[lowest])},
-            chosen_from={SCORE: int((n_answered > 0).sum())},
+            differences={SCORE: (names[gap.highest], names[gap.lowest])},
+            chosen_from={SCORE: gap.chosen_from},
             p_values={SCORE: same_share_p(n_declined, n_answered)},
         )
 
@@ -163,14 +164,6 @@ def _by_group(view: CorpusView, images: BoolArray) -> sparse.csr_array:
     rows = np.flatnonzero(images)
     shape = (len(view.corpus), len(view.groups))
     return sparse.csr_array((np.ones(len(rows)), (rows, view.codes[rows])), shape=shape)
-
-
-def _ends(events: IntArray, totals: IntArray) -> tuple[int, int]:
-    """The groups of the smallest and of the largest share; groups of no image are passed over."""
-    shares = _ratio(events.astype(np.float64), totals.astype(np.float64))
-    lowest = int(np.nanargmin(shares))
-    others = np.where(np.arange(len(shares)) == lowest, np.nan, shares)
-    return lowest, int(np.nanargmax(others))
 
 
 def _ratio(events: Float64Array, totals: Float64Array) -> Float64Array:

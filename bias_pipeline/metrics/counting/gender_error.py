@@ -25,7 +25,7 @@ from bias_pipeline.metrics.counting.base import (
     Sums,
     ValueBasis,
 )
-from bias_pipeline.metrics.counting.sides import only
+from bias_pipeline.metrics.counting.sides import LargestGap, only, totals
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import HUMAN, SCORE, PartName
@@ -196,7 +196,8 @@ class GroupAccuracy(CountingMetric):
     ``group:NAME`` is the share named correctly, ``incorrect:NAME`` wrongly; ``other:NAME`` is that
     of captions that name no group or several; the three sum to 1. ``divergence`` is the
     Jensen-Shannon divergence of the groups' triples in bits, ``human`` the score of people's
-    captions. Works for any number of groups; those without images are left out.
+    captions. Works for any number of groups; those without images are left out. Of more than two
+    the interval of the gap is corrected for all pairs (Bonferroni).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -233,41 +234,48 @@ class GroupAccuracy(CountingMetric):
             side: ValueBasis(view.labelled & view.has(side), side, range=SHARE) for side in sides
         }
 
-        compared = {side: view.compared(about[side].images) for side in sides}
+        compared = view.compared(about["model"].images)
         n_groups = len(view.groups)
+        tables: dict[str, sparse.csr_array] = {side: outcome_table(view, side) for side in sides}
         shares = {
             PartName(outcome, group=name): (a, c)
             for c, outcome in enumerate(_OUTCOMES)
             for a, name in enumerate(view.groups)
         }
 
+        def rates_of(sums: Float64Array) -> Float64Array:
+            return groups.rates(outcomes_of(sums, n_groups))
+
+        gaps = {
+            side: LargestGap.of(rates_of(totals(table))[0, :, 0]) for side, table in tables.items()
+        }
+
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
-            rates = {side: groups.rates(outcomes_of(sums[side], n_groups)) for side in sides}
-            of_compared = {side: rates[side][:, compared[side]] for side in sides}
+            rates = {side: rates_of(sums[side]) for side in tables}
             values = {
-                SCORE: _gap(of_compared["model"]),
-                DIVERGENCE: groups.divergence(of_compared["model"]),
+                SCORE: gaps["model"].under(rates["model"][..., 0]),
+                DIVERGENCE: groups.divergence(rates["model"][:, compared]),
             }
             if "human" in rates:
-                values[HUMAN] = _gap(of_compared["human"])
+                values[HUMAN] = gaps["human"].under(rates["human"][..., 0])
             return values | {part: rates["model"][:, a, c] for part, (a, c) in shares.items()}
 
         def observations(sums: Sums) -> dict[PartName, Float64Array]:
             of_groups = outcomes_of(sums["model"], n_groups).sum(axis=-1)
             return {part: of_groups[:, a] for part, (a, _) in shares.items()}
 
+        gap = gaps["model"]
+        highest, lowest = (PartName(group=view.groups[k]) for k in (gap.highest, gap.lowest))
         most = math.log2(n_groups)
         bits = ValueBasis(about["model"].images, unit="bits", range=(0.0, most))
         return CountSpec(
-            tables={side: outcome_table(view, side) for side in sides},
+            tables=tables,
             numbers=numbers,
             about=about["model"],
             parts={DIVERGENCE: bits, HUMAN: about[sides[-1]]},
             observations=observations,
+            differences={SCORE: (highest, lowest)} if gap.chosen_from > 2 else {},
+            chosen_from={
+                SCORE if side == "model" else HUMAN: gap.chosen_from for side, gap in gaps.items()
+            },
         )
-
-
-def _gap(rates: Float64Array) -> Float64Array:
-    correct = rates[..., 0]
-    gap: Float64Array = correct.max(axis=-1) - correct.min(axis=-1)
-    return gap

@@ -258,6 +258,45 @@ class CaptionSides:
         return self.positions if part.side == "human" else 1
 
 
+@dataclass(frozen=True)
+class LargestGap:
+    """The largest minus the smallest of the numbers of groups."""
+
+    lowest: int  # the group with the smallest number
+    highest: int  # the group with the largest
+    chosen_from: int  # how many groups have a number, two at least
+
+    @classmethod
+    def of(cls, values: Float64Array) -> LargestGap:
+        """The gap of numbers.
+
+        Args:
+            values: (K,) of each group, NaN of groups without images.
+
+        Example:
+            >>> LargestGap.of(np.array([0.5, 0.2, np.nan, 0.9]))
+            LargestGap(lowest=1, highest=3, chosen_from=3)
+        """
+        known = np.flatnonzero(~np.isnan(values))
+        if len(known) < 2:
+            return cls(0, 1, 2)
+        lowest = int(np.nanargmin(values))
+        others = np.where(np.arange(len(values)) == lowest, np.nan, values)
+        return cls(lowest, int(np.nanargmax(others)), len(known))
+
+    def under(self, values: Float64Array) -> Float64Array:
+        """(B,) the gap under resampling.
+
+        Of more than two groups it is that of the same two in every resample: the largest minus the
+        smallest of a resample grows with noise, the more the more groups there are.
+
+        Args:
+            values: (B, K) of each group.
+        """
+        gap: Float64Array = values[:, self.highest] - values[:, self.lowest]
+        return np.abs(gap) if self.chosen_from == 2 else gap
+
+
 def key(part: PartName, position: int) -> str:
     """Name of a part's table."""
     return f"{part}:{position}"
@@ -291,6 +330,11 @@ def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.c
     columns = code[in_group] * n_tasks + table.indices[in_group]
     shape = (len(codes), n_groups * n_tasks)
     return sparse.csr_array((table.data[in_group], columns, _ends(table, in_group)), shape=shape)
+
+
+def totals(table: sparse.csr_array) -> Float64Array:
+    """(1, C) sums of all images."""
+    return np.asarray(table.sum(axis=0), np.float64)[None]
 
 
 def only(table: sparse.csr_array, images: BoolArray) -> sparse.csr_array:

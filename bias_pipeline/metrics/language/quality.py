@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import ClassVar, Literal
 
@@ -24,7 +24,7 @@ from bias_pipeline.metrics.counting.base import (
     Sums,
     ValueBasis,
 )
-from bias_pipeline.metrics.counting.sides import by_group, crossed, key, mean_of
+from bias_pipeline.metrics.counting.sides import LargestGap, by_group, crossed, key, mean_of, totals
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.quality import (
     CIDER_SCALE,
@@ -78,7 +78,8 @@ class Quality(CountingMetric):
     ``bleu_1`` to ``bleu_4`` have the parts ``:model``, ``:human`` and ``:score`` (of the whole set
     of captions, not a mean over captions). ``group:NAME`` is ``score`` on a group's images,
     ``group:NAME:model`` is ``model`` there; ``gap`` and ``gap:model`` are the largest of these
-    minus the smallest (groups without images are left out): a gap of ``model`` alone may only mean
+    minus the smallest (groups without images are left out; of more than two the interval is
+    corrected for all pairs, Bonferroni): a gap of ``model`` alone may only mean
     that the pictures of one group are harder to describe. Captions are split by our tokenizer, in
     lower case and without punctuation.
 
@@ -142,11 +143,8 @@ class Quality(CountingMetric):
         documents = sets[MODEL] if self.documents == "scored" else view.has("human")
         folds = self._folds(described, sets, documents)
         tables = {name: table for of_side in folds.values() for name, table in of_side.items()}
-        values = _Values(
-            view.groups,
-            {part: view.compared(images) for part, images in sets.items()},
-            {part: tuple(tables_of_side) for part, tables_of_side in folds.items()},
-        )
+        values = _Values(view.groups, {part: tuple(of_side) for part, of_side in folds.items()})
+        gaps = values.gaps({name: totals(table) for name, table in tables.items()})
         parts = _abouts(view, sets)
         notes = [] if SCORE in parts else [_TOO_FEW]
         if self.meteor:
@@ -155,7 +153,12 @@ class Quality(CountingMetric):
             notes += [] if has_meteor() else [METEOR_ABSENT]
         about = parts.get(SCORE, parts[MODEL])
         audit = {"documents": self.documents, "n_documents": int(documents.sum())}
-        return CountSpec(tables, values.of, about, parts, audit, notes)
+        return CountSpec(
+            tables,
+            partial(values.of, gaps),
+            *(about, parts, audit, notes),
+            chosen_from={_gap_part(part): gap.chosen_from for part, gap in gaps.items()},
+        )
 
     def _folds(
         self, described: _Described, sets: Mapping[PartName, BoolArray], documents: BoolArray
@@ -338,34 +341,45 @@ class _Values:
     """Computes named numbers from sums."""
 
     groups: tuple[str, ...]  # the K groups
-    compared: Mapping[PartName, IntArray]  # side to the groups that its gap is taken over
     folds: Mapping[PartName, tuple[str, ...]]  # side to the names of its tables
 
-    def of(self, sums: Sums) -> dict[PartName, Float64Array]:
+    def gaps(self, sums: Sums) -> dict[PartName, LargestGap]:
+        """Side to its gap, from the sums of all images."""
+        of_sides = self._ciders(self._by_side(sums))
+        return {part: LargestGap.of(values[0]) for part, values in of_sides.items()}
+
+    def of(self, gaps: Mapping[PartName, LargestGap], sums: Sums) -> dict[PartName, Float64Array]:
         """See :class:`Quality`."""
-        by_side = {
-            side: [by_group(sums[name], len(self.groups)) for name in names]
-            for side, names in self.folds.items()
-        }
-        cider = {side: mean_of([_cider(table) for table in t]) for side, t in by_side.items()}
+        by_side = self._by_side(sums)
         whole = {
             side: mean_of([_cider(table.sum(axis=1)) for table in t]) for side, t in by_side.items()
         }
         values = dict(whole) | self._bleus(by_side)
-        values |= self._of_groups(cider[MODEL], MODEL)
-        if MODEL_PAIRED in whole:
-            values[SCORE] = whole[MODEL_PAIRED] - whole[HUMAN_PAIRED]
-            values |= self._of_groups(cider[MODEL_PAIRED] - cider[HUMAN_PAIRED], MODEL_PAIRED)
+        for part, cider in self._ciders(by_side).items():
+            if part == MODEL_PAIRED:
+                values[SCORE] = whole[MODEL_PAIRED] - whole[HUMAN_PAIRED]
+            side = _gap_part(part).side
+            values |= {PartName(group=g, side=side): cider[:, a] for a, g in enumerate(self.groups)}
+            values[_gap_part(part)] = gaps[part].under(cider)
         if "meteor" in sums:
             values[METEOR] = share(sums["meteor"][:, 1], sums["meteor"][:, 0])
         return values
 
-    def _of_groups(self, values: Float64Array, of: PartName) -> dict[PartName, Float64Array]:
-        """From (B, K) values those of each group, and the gap."""
-        side = "model" if of == MODEL else ""  # those of the pair have names without a side
-        named = {PartName(group=g, side=side): values[:, a] for a, g in enumerate(self.groups)}
-        gap = np.ptp(values[:, self.compared[of]], axis=-1)
-        return {**named, PartName("gap", side=side): gap}
+    def _by_side(self, sums: Sums) -> dict[PartName, list[Float64Array]]:
+        return {
+            side: [by_group(sums[name], len(self.groups)) for name in names]
+            for side, names in self.folds.items()
+        }
+
+    def _ciders(
+        self, by_side: Mapping[PartName, list[Float64Array]]
+    ) -> dict[PartName, Float64Array]:
+        """(B, K) of the groups: CIDEr-D of the model, and the model's minus that of people."""
+        cider = {side: mean_of([_cider(table) for table in t]) for side, t in by_side.items()}
+        of_sides = {MODEL: cider[MODEL]}
+        if MODEL_PAIRED in cider:
+            of_sides[MODEL_PAIRED] = cider[MODEL_PAIRED] - cider[HUMAN_PAIRED]
+        return of_sides
 
     def _bleus(
         self, by_side: Mapping[PartName, list[Float64Array]]
@@ -379,6 +393,11 @@ class _Values:
         return {
             _bleu_of(n, part): values[:, n - 1] for part, values in bleus.items() for n in ORDERS
         }
+
+
+def _gap_part(of: PartName) -> PartName:
+    """The gap of the model, or of the pair, whose numbers have names without a side."""
+    return PartName("gap", side="model" if of == MODEL else "")
 
 
 def _cider(sums: Float64Array) -> Float64Array:

@@ -5,6 +5,7 @@ import math
 import pytest
 
 import bias_pipeline as bp
+from bias_pipeline.results.rows import Row
 
 CAPTIONS = {
     1: "an amused crowd with a cake",
@@ -21,6 +22,17 @@ PEOPLE = {
     if i > 4
     else ["an amused crowd with a cake", "an amused crowd with a dog"]
     for i in CAPTIONS
+}
+EMOTIONS = {
+    "amusement": "amused",
+    "awe": "awed",
+    "contentment": "content",
+    "excitement": "excited",
+    "anger": "angry",
+    "disgust": "disgusted",
+    "fear": "afraid",
+    "sadness": "sad",
+    "something_else": "bored",
 }
 LABELS = {i: "fear" if i > 4 else "amusement" for i in CAPTIONS}  # two of nine emotions
 
@@ -64,6 +76,44 @@ def test_a_gap_of_quality_is_one_of_the_groups_that_have_images():
     result = values("quality")
     assert result["gap"] == abs(result["group:amusement"] - result["group:fear"])
     assert result["gap:model"] == abs(result["group:amusement:model"] - result["group:fear:model"])
+
+
+def test_of_many_groups_the_interval_of_a_gap_of_accuracy_pays_for_choosing_two():
+    """Of nine equal groups 69 and 51 right captions in 100 are no evidence, for people neither."""
+    rows = rows_of_nine([51, *[60] * 7, 69], 100, "group_accuracy")
+    assert rows["score"].value == pytest.approx(0.18)
+    assert rows["score"].ci_low == rows["human"].ci_low == 0
+
+
+def test_of_many_groups_a_large_gap_of_accuracy_is_evidence():
+    assert rows_of_nine([40, *[60] * 7, 80], 100, "group_accuracy")["score"].ci_low > 0
+
+
+def test_of_many_groups_the_interval_of_a_gap_of_quality_pays_for_choosing_two():
+    rows = rows_of_nine([14, *[20] * 7, 26], 40, "quality")
+    assert rows["gap"].value > 0
+    assert rows["gap"].ci_low == rows["gap:model"].ci_low == 0
+
+
+def rows_of_nine(right: list[int], n: int, metric: str) -> dict[str, Row]:
+    """How many of n captions name the group (or describe the image as people do), group by group.
+
+    Two of three people write what the captioner writes.
+    """
+    captions, labels, people = [], [], []
+    for (emotion, word), n_right in zip(EMOTIONS.items(), right, strict=True):
+        labels += [emotion] * n
+        for i in range(n):
+            first = word if i < n_right else "quiet"
+            captions.append(f"a {first} tree in the rain")
+            people.append([captions[-1], captions[-1], f"a {word} tree in the rain"])
+    result = bp.score(
+        metric,
+        *(captions, labels, people),
+        attribute="emotion",
+        stats={"resamples": 300},
+    )
+    return {row.part: row for row in result.rows}
 
 
 def test_a_rate_of_naming_may_be_above_one():
