@@ -346,7 +346,7 @@ def _check_size(path: Path) -> None:
     try:
         with ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
-    except (BadZipFile, OSError, ValueError) as error:
+    except (BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise _broken(path, error) from error
     if size > MAX_UNPACKED:
         raise DataError(

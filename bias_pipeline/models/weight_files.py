@@ -168,7 +168,7 @@ def _is_torchscript(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as file:
             return any(name.endswith("/constants.pkl") for name in file.namelist())
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):  # a damaged archive
         return False
 
 

@@ -84,6 +84,19 @@ def test_other_calls_are_refused(tmp_path, monkeypatch, call, zipped):
     assert [item.name for item in tmp_path.iterdir()] == ["a.pth"]
 
 
+@pytest.mark.parametrize(
+    ("last", "damaged"),
+    [(b"a/data.pkl", b"\xff/data.pkl"), (b"PK\x01\x02\0\0\0", b"PK\x01\x02\0\0\xff")],
+    ids=["a name that is not UTF-8", "a version that nobody reads"],
+)
+def test_a_damaged_directory_of_an_archive_is_refused(tmp_path, last, damaged):
+    path = saved(tmp_path / "a.pth", {})
+    before, _, after = path.read_bytes().rpartition(last)
+    path.write_bytes(before + damaged + after)
+    with pytest.raises(DataError, match="cut short|could run code"):
+        read_numbers(path)
+
+
 def archive(path: Path) -> Path:
     """As OpenAI's files of CLIP are: a program with its numbers."""
     with warnings.catch_warnings():
