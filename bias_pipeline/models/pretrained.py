@@ -6,7 +6,7 @@ comes with a model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -334,6 +334,25 @@ def tokenizer(model: Pretrained) -> Any:
             "set it to the number of tokens that the model reads"
         )
     return read
+
+
+def check_known(name: str, rows: Iterable[Sequence[int]], n_tokens: int) -> None:
+    """Refuse tokens that a network does not know, such as those that a tokenizer was given later.
+
+    Args:
+        name: of the model.
+        rows: numbers of the tokens of each text, at least one.
+        n_tokens: that the network knows.
+
+    Raises:
+        DataError: naming the highest one.
+    """
+    highest = max(map(max, rows), default=0)
+    if highest >= n_tokens:
+        raise DataError(
+            f"{name}: its tokenizer has a token of number {highest}, but its network has only "
+            f"{n_tokens:,} tokens, from 0; take the tokenizer of the same model"
+        )
 
 
 def _tokenizer_class(folder: Path) -> Any:

@@ -20,7 +20,7 @@ from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.machine import n_threads
-from bias_pipeline.models.pretrained import Pretrained, load, tokenizer
+from bias_pipeline.models.pretrained import Pretrained, check_known, load, tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -155,9 +155,11 @@ class Tokens:
         model: with its tokenizer.
         pooling: decides lower-casing and the longest text.
         positions: that the network has.
+        n_tokens: that the network knows.
     """
 
-    def __init__(self, model: Pretrained, pooling: Pooling, positions: int) -> None:
+    def __init__(self, model: Pretrained, pooling: Pooling, positions: int, n_tokens: int) -> None:
+        self._name, self._n_tokens = model.name, n_tokens
         self._tokenizer = tokenizer(model)
         self._lowercase = pooling.lowercase
         known = (pooling.longest, positions, self._tokenizer.model_max_length)
@@ -165,7 +167,11 @@ class Tokens:
         self.cut: frozenset[int] = frozenset()
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """Numbers of each text, at least one; ``cut`` lists the texts that were cut."""
+        """Numbers of each text, at least one; ``cut`` lists the texts that were cut.
+
+        Raises:
+            DataError: if the network does not know one.
+        """
         marked = [self._readable(text) for text in texts]
         rows: list[list[int]] = self._tokenizer(marked)["input_ids"] if marked else []
         long = [place for place, row in enumerate(rows) if len(row) > self.longest]
@@ -174,7 +180,9 @@ class Tokens:
             rows[place] = self._tokenizer(marked[place], truncation=True, max_length=self.longest)[
                 "input_ids"
             ]
-        return [row or [self._nothing()] for row in rows]
+        rows = [row or [self._nothing()] for row in rows]
+        check_known(self._name, rows, self._n_tokens)
+        return rows
 
     @property
     def padding(self) -> int:
@@ -216,7 +224,7 @@ def tokens_of(model: Pretrained, pooling: Pooling) -> Tokens:
     config = AutoConfig.from_pretrained(
         model.folder, local_files_only=True, trust_remote_code=False
     )
-    return Tokens(model, pooling, positions_of(config, model.kind))
+    return Tokens(model, pooling, positions_of(config, model.kind), config.vocab_size)
 
 
 def positions_of(config: Any, kind: str) -> int:

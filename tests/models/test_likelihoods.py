@@ -88,6 +88,15 @@ def test_padding_on_either_side_gives_the_same(causal, side):
     np.testing.assert_allclose(ours[:, 1] + ours[:, 3], totals, rtol=1e-4)
 
 
+def test_a_token_that_the_network_does_not_know_is_refused(causal, tmp_path):
+    folder = Path(copytree(causal, tmp_path / "gpt2"))
+    settings = folder / "tokenizer_config.json"
+    added = {**json.loads(settings.read_text()), "bos_token": "<added later>"}
+    settings.write_text(json.dumps(added))
+    with pytest.raises(DataError, match="has a token of number"):
+        model(folder).embed(["a dog runs"])
+
+
 def test_the_texts_beside_one_do_not_matter(causal):
     together = model(causal).embed(TEXTS)
     alone = np.concatenate([model(causal).embed([text]) for text in TEXTS])

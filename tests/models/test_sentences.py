@@ -194,6 +194,12 @@ def test_weights_that_are_no_numbers_are_refused(bert):
         sentences(bert).embed(["a dog"])
 
 
+def test_a_token_that_the_network_does_not_know_is_refused(bert):
+    (bert / "tokenizer_config.json").write_text('{"cls_token": "x"}')
+    with pytest.raises(DataError, match=r"has a token of number \d+, but"):
+        sentences(bert).embed(["a dog"])
+
+
 def test_a_missing_pooler_is_not_missed(bert):
     file = load_file(bert / "model.safetensors")
     weights_left = {key: value for key, value in file.items() if not key.startswith("pooler")}
