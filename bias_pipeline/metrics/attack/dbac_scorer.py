@@ -16,6 +16,7 @@ from bias_pipeline.metrics.attack.extra_parts import (
     NO_LESS_THAN_NONE,
     NO_SECOND_PERSON,
     equal_speech_parts,
+    error_of_first_seed,
     gap_of,
     gap_sentence,
     learning_note,
@@ -101,7 +102,7 @@ class DirectionScorer:
         if not shares:
             return score
         curve = {name: self._of_fewer(share) for name, share in {"all": 1.0, **shares}.items()}
-        error = score.parts[self.name].estimate.image_std
+        error = error_of_first_seed(score.parts[self.name].estimate)
         return replace(
             score,
             parts={**score.parts, **learning_parts(curve, self.name)},

@@ -27,6 +27,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import hash_ids, random_words
 from bias_pipeline.metrics.attack.attack_runner import check_tested
 from bias_pipeline.metrics.attack.extra_parts import (
+    error_of_first_seed,
     learning_note,
     learning_parts,
     smaller_shares,
@@ -394,7 +395,7 @@ class _Direction:
             notes=[
                 *([self._caution(estimates)] if self.question.several else []),
                 *filter(None, [self.question.note]),
-                *learning_note(curve, estimates[of].image_std, self.question.name),
+                *learning_note(curve, error_of_first_seed(estimates[of]), self.question.name),
             ],
         )
 

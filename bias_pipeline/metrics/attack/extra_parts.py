@@ -77,7 +77,8 @@ SHARES = {"half": 1 / 2, "quarter": 1 / 4}
 LEAST_TO_LEARN_FROM = 20  # images of each group
 _OF_THEM = {"all": "all training images", "half": "half of them", "quarter": "a quarter of them"}
 # Errors of the score by which that of a share differs by chance in about one of twenty captioners
-# without a bias (LIC of ``faithful``, 600 and 2,000 images); for DBAC it is fewer of them.
+# without a bias (LIC, Leakage, DBAC of ``faithful``, 400 to 4,000 images; DPA of captions that name
+# the other group in one image of ten: one of twelve).
 _NOISE = {"half": 2, "quarter": 3}
 _WHOSE = {"": "", "a_to_t": " of A→T", "t_to_a": " of T→A"}
 
@@ -109,7 +110,7 @@ def learning_note(curve: Mapping[str, Part], error: float, direction: str = "") 
 
     Args:
         curve: share to the score of attackers that learn from so many images, ``all`` first.
-        error: of the score, from its images.
+        error: of the first seed's score, from its images.
         direction: of the score, empty if it has none.
     """
     if not curve:
@@ -122,6 +123,16 @@ def learning_note(curve: Mapping[str, Part], error: float, direction: str = "") 
     level = abs(values[0] - values[-1]) <= _NOISE[fewest] * error
     meaning = "level" if level else "not level, so compare captioners on equally many images"
     return [f"learning curve{_WHOSE[direction]}: {texts}: {meaning}"]
+
+
+def error_of_first_seed(score: Estimate) -> float:
+    """The standard deviation under resampling of images of the seed that learning curves are of.
+
+    Args:
+        score: with its draws. The mean over seeds varies less than the score of one.
+    """
+    assert score.draws is not None
+    return float(np.std(score.draws.resampled[:, 0], ddof=1))
 
 
 NO_SECOND_PERSON = (

@@ -7,6 +7,7 @@ import pytest
 
 from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.config import compose
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split_rules import CrossFit
 from bias_pipeline.encoders.ngram import Ngram
@@ -85,6 +86,22 @@ def test_a_score_that_rises_or_falls_with_the_images_is_not_level(values):
 def test_what_noise_explains_is_level():
     (note,) = learning_note(curve_with(0.05, 0.03, 0.024), 0.009)
     assert note.endswith(": level")
+
+
+def test_noise_is_that_of_the_seed_whose_curve_it_is():
+    """One caption in ten names the other group; the mean over seeds varies less than the first."""
+    cell = compose.cell(
+        ["metric=dpa", "captioner=faithful", "dataset.n_images=400", "dataset.seed=45", FEW]
+    )
+    metric, captions = cell.build("metric"), cell.corpus()
+    texts = [captions.model.text(row) for row in range(len(captions.model))]
+    other = {"man": "woman", "woman": "man"}
+    for row in range(0, len(texts), 10):
+        texts[row] = " ".join(other.get(word, word) for word in texts[row].split())
+    model = Captions.from_texts(texts, captions.model.image_rows.tolist())
+    misnamed = captions.rewrite({"model": model})
+    score = metric.compute(misnamed, splits=metric.draw_splits(misnamed, range(5)))
+    assert curve_of(score, " of T→A").endswith(": level")
 
 
 def test_the_whole_of_a_curve_is_the_first_seed_alone():
