@@ -80,6 +80,7 @@ _OF_THEM = {"all": "all training images", "half": "half of them", "quarter": "a 
 # without a bias (LIC, Leakage, DBAC of ``faithful``, 400 to 4,000 images; DPA of captions that name
 # the other group in one image of ten: one of twelve).
 _NOISE = {"half": 2, "quarter": 3}
+_SHOWN = 0.0005  # what changes by less looks the same in the note
 _WHOSE = {"": "", "a_to_t": " of A→T", "t_to_a": " of T→A"}
 
 
@@ -117,10 +118,10 @@ def learning_note(curve: Mapping[str, Part], error: float, direction: str = "") 
         return []
     values, fewest = [part.estimate.value for part in curve.values()], [*curve][-1]
     texts = ", ".join(
-        f"{100 * value:.1f} with {_OF_THEM[share]}"
+        f"{100 * value:z.1f} with {_OF_THEM[share]}"
         for share, value in zip(curve, values, strict=True)
     )
-    level = abs(values[0] - values[-1]) <= _NOISE[fewest] * error
+    level = abs(values[0] - values[-1]) <= max(_NOISE[fewest] * error, _SHOWN)
     meaning = "level" if level else "not level, so compare captioners on equally many images"
     return [f"learning curve{_WHOSE[direction]}: {texts}: {meaning}"]
 

@@ -88,6 +88,14 @@ def test_what_noise_explains_is_level():
     assert note.endswith(": level")
 
 
+def test_scores_that_look_the_same_are_level_however_little_they_vary():
+    (note,) = learning_note(curve_with(2e-6, 1e-6, -3e-6), 1e-7)
+    assert note == (
+        "learning curve: 0.0 with all training images, 0.0 with half of them, "
+        "0.0 with a quarter of them: level"
+    )
+
+
 def test_noise_is_that_of_the_seed_whose_curve_it_is():
     """One caption in ten names the other group; the mean over seeds varies less than the first."""
     cell = compose.cell(
