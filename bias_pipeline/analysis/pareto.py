@@ -70,10 +70,10 @@ class Front:
 
     def verdict(self) -> str:
         """A sentence on which captioners are on the front, and which beat the others."""
-        return verdicts([self])[0]
+        return front_verdicts([self])[0]
 
 
-def verdicts(all_fronts: Sequence[Front]) -> list[str]:
+def front_verdicts(all_fronts: Sequence[Front]) -> list[str]:
     """Sentences on which captioners are on the front, and which beat the others.
 
     Headlines of bias under which the same can be said share a sentence.

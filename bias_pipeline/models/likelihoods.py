@@ -12,7 +12,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Float32Array, Float64Array, IntArray
 from bias_pipeline.errors import DataError
-from bias_pipeline.models.pretrained import Pretrained, check_known, load, tokenizer
+from bias_pipeline.models.pretrained import Pretrained, check_tokens, load, tokenizer
 from bias_pipeline.models.sentences import CAUSAL, MASKED, UNUSED, all_threads, positions_of
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Likelihoods:
     def _tokens(self, text: str) -> Tokens:
         """The tokens of a text, checked."""
         row = self._row(text)
-        check_known(self._name, [row or (0,)], self._network.config.vocab_size)
+        check_tokens(self._name, [row or (0,)], self._network.config.vocab_size)
         if len(row) > self._positions:
             raise DataError(
                 f"{self._name}: reads {self._positions} tokens, and '{text[:60]}...' has "

@@ -336,7 +336,7 @@ def tokenizer(model: Pretrained) -> Any:
     return read
 
 
-def check_known(name: str, rows: Iterable[Sequence[int]], n_tokens: int) -> None:
+def check_tokens(name: str, rows: Iterable[Sequence[int]], n_tokens: int) -> None:
     """Refuse tokens that a network does not know, such as those that a tokenizer was given later.
 
     Args:

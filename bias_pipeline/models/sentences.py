@@ -20,7 +20,7 @@ from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.machine import n_threads
-from bias_pipeline.models.pretrained import Pretrained, check_known, load, tokenizer
+from bias_pipeline.models.pretrained import Pretrained, check_tokens, load, tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -181,7 +181,7 @@ class Tokens:
                 "input_ids"
             ]
         rows = [row or [self._nothing()] for row in rows]
-        check_known(self._name, rows, self._n_tokens)
+        check_tokens(self._name, rows, self._n_tokens)
         return rows
 
     @property

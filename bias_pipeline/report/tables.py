@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, beyond_reach
-from bias_pipeline.analysis.pareto import fronts, verdicts
+from bias_pipeline.analysis.pareto import front_verdicts, fronts
 from bias_pipeline.errors import counted
 from bias_pipeline.io.files import write_file
 from bias_pipeline.io.terminal import fits_in_width, print_out, print_table, print_text, printable
@@ -49,7 +49,7 @@ def print_results(results: Sequence[Result]) -> None:
             print_text(section.heading)
         print_table(section.header, section.lines, keys=section.keys)
     print_out()
-    on_fronts = verdicts(fronts(results)) if len(results) > 1 else []
+    on_fronts = front_verdicts(fronts(results)) if len(results) > 1 else []
     for note in [*on_fronts, *_notes(results)]:
         print_text(note)
 

@@ -68,9 +68,11 @@ def _ordinal_distances(totals: Float64Array) -> Float64Array:
 
 
 def fleiss(counts: IntArray) -> float:
-    """Fleiss' kappa, with as many raters an image as there are (Fleiss, Levin and Paik 2003).
+    """Fleiss' kappa: agreement beyond chance, 1 if all agree, 0 if no more than by chance.
 
-    The share of agreeing pairs of an image with m answers weighs m - 1.
+    kappa = (P - Q) / (1 - Q): P is the share of agreeing pairs of answers, of which an image with m
+    answers weighs m - 1, and Q the sum of squared frequencies of answers (Fleiss 1971; Fleiss,
+    Levin and Paik 2003, chapter 18, for unequal numbers of raters). Of two raters it is Scott's pi.
 
     Args:
         counts: (N, K) how many raters gave each of K answers to each image.

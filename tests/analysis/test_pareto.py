@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.analysis.compare import rank_captioners
-from bias_pipeline.analysis.pareto import Front, fronts, verdicts
+from bias_pipeline.analysis.pareto import Front, front_verdicts, fronts
 from bias_pipeline.report.page import page
 from bias_pipeline.report.tables import print_results
 from bias_pipeline.results.rows import Result
@@ -124,7 +124,7 @@ def test_headlines_under_which_the_same_can_be_said_share_a_sentence():
         for k, one in enumerate(results)
         if one.rows[0].metric == "lic"
     ]
-    (sentence,) = verdicts(fronts([*results, *others]))
+    (sentence,) = front_verdicts(fronts([*results, *others]))
     assert sentence.startswith("quality and lic, leakage: no captioner is")
 
 
