@@ -33,6 +33,7 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
+from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit, model_card, skipped_cells
 from bias_pipeline.results.rows import Result
@@ -101,7 +102,7 @@ def compare_command(words: Sequence[str]) -> int:
         write_file(options.json, baseline.stored(first, **decided))
     if options.junit:
         write_file(options.junit, junit(comparison))
-    return _gate(comparison) if options.fail_if_worse else 0
+    return _gate(comparison, results) if options.fail_if_worse else 0
 
 
 def _names_captioner(word: str) -> bool:
@@ -162,30 +163,43 @@ def compare_parser() -> Parser:
     return parser
 
 
-def _gate(comparison: Comparison) -> int:
+def _gate(comparison: Comparison, results: Sequence[Result]) -> int:
     """The exit code for CI."""
     if not comparison.decided:
-        compared_by = {decision.metric for decision in comparison.decisions}
-        others = [metric for metric in _DECISIVE if metric not in compared_by]
         raise DataError(
             f"{FLAG}: nothing could be decided, for the reasons above; compare captioners that "
-            "describe the same images in as many words and name groups as often"
-            + (f", or choose another metric ({', '.join(others)})" if others else "")
+            f"describe the same images in as many words and name groups as often{_advice(results)}"
         )
-    n_decided, first = len(comparison.decided), comparison.decided[0].first
+    first = comparison.decided[0].first
+    worse = "worse" if comparison.decided[0].margin is None else "worse by more than the margin"
+    total = counted(len(comparison.decided), "comparisons")
     if comparison.lost:
-        print_out(
-            f"gate failed: {first} is worse in {len(comparison.lost)} of "
-            f"{counted(n_decided, 'comparisons')}"
-        )
+        print_out(f"gate failed: {first} is {worse} in {len(comparison.lost)} of {total}")
         return WORSE
     if comparison.undecided:
         raise DataError(
-            f"gate failed: {len(comparison.undecided)} of {counted(n_decided, 'comparisons')} "
-            "cannot be decided by this margin; score more images, or choose a larger --margin"
+            f"gate failed: {len(comparison.undecided)} of {total} cannot be decided by this "
+            "margin; score more images, or choose a larger --margin"
         )
-    print_out(f"gate passed: {first} is worse in 0 of {counted(n_decided, 'comparisons')}")
+    print_out(f"gate passed: {first} is {worse} in 0 of {total}")
     return 0
+
+
+def _advice(results: Sequence[Result]) -> str:
+    """Which other metrics or settings could decide."""
+    alignments = {result.rows[0].metric: result.rows[0].alignment for result in results}
+    unmatched = [
+        metric
+        for metric, alignment in alignments.items()
+        if alignment != "matched" and (info := info_of(metric))
+        if any(reading.matched for reading in info.readings.values())
+    ]
+    others = [metric for metric in _DECISIVE if metric not in alignments]
+    ways = {
+        ", or score {} at equal speech (alignment=matched)": unmatched,
+        ", or choose another metric ({})": others,
+    }
+    return "".join(way.format(", ".join(metrics)) for way, metrics in ways.items() if metrics)
 
 
 def _folder(name: str) -> Path | None:

@@ -302,11 +302,13 @@ def model_card(report: Report) -> str:
 def _headlines(report: Report) -> Iterator[Row]:
     """The numbers that stand for each run; its side of the captioner where people's is absent."""
     for run_id in dict.fromkeys(row.run_id for row in report.rows):
-        rows = {row.part: row for row in report.rows if row.run_id == run_id}
-        finite = [
-            rows[part] for part in HEADLINES if part in rows and math.isfinite(rows[part].value)
-        ]
-        yield from finite or [rows[part] for part in (MODEL,) if part in rows]
+        defined = {
+            row.part: row
+            for row in report.rows
+            if row.run_id == run_id and math.isfinite(row.value)
+        }
+        headlines = [defined[part] for part in HEADLINES if part in defined]
+        yield from headlines or [defined[part] for part in (MODEL,) if part in defined]
 
 
 def _settings(row: Row, report: Report) -> dict[str, str]:

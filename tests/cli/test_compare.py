@@ -18,6 +18,7 @@ from bias_pipeline.errors import DataError, TooFewImagesError
 from bias_pipeline.metrics.counting.gender_error import GroupAccuracy
 from bias_pipeline.stats.bootstrap import Estimate
 from tests.cli.commands import COUNTING, SMALL, results
+from tests.report.test_tables import result
 
 LIC = ("metric.positions=1", "metric.learning_curve=false", "seeds=2")
 ERRORS = ("metric=gender_error", "--fail-if-worse")
@@ -94,17 +95,26 @@ def test_a_file_that_looks_like_an_option_is_named_as_it_can_be_written(words, e
     assert "write ./-x.csv for the file -x.csv" in ends(2, *words.split())
 
 
-@pytest.mark.parametrize("used", ["gender_error", "lic"])
-def test_a_gate_without_a_decision_advises_other_metrics(used):
-    nan = math.nan
-    estimate = Estimate(0.1, nan, nan, nan, nan, nan, n_seeds=0)
-    undecided = Decision(
-        used, "score", "score", "gender", "a", "b", estimate, "fraction", None, 0.95, ("doubt",)
-    )
+UNDECIDED = Decision(
+    *("lic", "score", "score", "gender", "a", "b"),
+    *(Estimate(0.1, *[math.nan] * 5, n_seeds=0), "fraction", None, 0.95, ("doubt",)),
+)
+
+
+@pytest.mark.parametrize(
+    ("used", "alignment", "ways"),
+    [
+        ("gender_error", "", ["ba_mals"]),
+        ("lic", "constant", ["ba_mals", "gender_error", "alignment=matched"]),
+        ("lic", "matched", ["ba_mals", "gender_error"]),
+    ],
+)
+def test_a_gate_without_a_decision_advises_what_was_not_tried(used, alignment, ways):
+    tried = [result(metric=used, alignment=alignment)]
     with pytest.raises(DataError) as refused:
-        command_results._gate(Comparison([], [undecided]))
-    advised = str(refused.value).partition("choose another metric")[2]
-    assert ("ba_mals" in advised, used in advised) == (True, False)
+        command_results._gate(Comparison([], [UNDECIDED]), tried)
+    known = ("ba_mals", "gender_error", "alignment=matched")
+    assert [way for way in known if way in str(refused.value)] == ways
 
 
 def test_runs_are_not_compared_with_captioners(ok, ends, tmp_path):
@@ -184,7 +194,7 @@ BIASED, ERRING = ("amplifier", "faithful"), ("stereotyper", "faithful")
             ERRING,
             (*ERRORS, "--margin", "0.5"),
             0,
-            "gate passed: stereotyper_results is worse in 0 of 1 comparison",
+            "stereotyper_results is worse by more than the margin in 0 of 1 comparison",
         ),
         (BIASED[::-1], (*ERRORS, "--margin", "0.0001"), 3, "cannot be decided by this margin"),
         (("faithful", "copy"), LIC, 3, "have the same captions"),

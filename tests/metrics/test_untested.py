@@ -50,6 +50,11 @@ def test_the_ratio_is_tested_against_peoples_captions():
     assert pointing(row(result, "score"), result) == ""
 
 
+def test_a_table_says_what_the_p_of_the_ratio_compares():
+    described = scored("gender_ratio").manifest["metric"]["direction"]
+    assert "p compares with people's captions" in described
+
+
 def test_without_peoples_captions_the_ratio_has_no_p():
     p_value = row(scored("gender_ratio", people=False), "score").p_value
     assert p_value is None or np.isnan(p_value)

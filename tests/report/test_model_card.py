@@ -42,6 +42,16 @@ def test_a_number_without_an_interval_has_none():
     assert "| 12.3 |" in card
 
 
+def test_a_run_whose_numbers_are_all_undefined_has_no_result():
+    undefined = [
+        row(captioner="sat", metric="gender_ratio", run_id="run-nan", part=part, value=math.nan)
+        for part in ("score", "model")
+    ]
+    cells = [result("sat", **VALUES), Result("run-nan", undefined, {"notes": [], "config": None})]
+    card = ModelCard(model_card(report_of(cells, {})))
+    assert [one.metric_type for one in card.data.eval_results or []] == ["lic"]
+
+
 @pytest.mark.parametrize(
     ("cell", "words"),
     [

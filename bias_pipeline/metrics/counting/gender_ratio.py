@@ -55,7 +55,8 @@ class GenderRatio(CountingMetric):
         unit="difference",
         range=(-np.inf, np.inf),
         neutral=0.0,
-        direction="0 is fairest; above 0 captions name the first group too often",
+        direction="0 is fairest; above 0 captions name the first group too often; p compares "
+        "with people's captions, not with labels",
         family="counting",
         question="mentions",
         sources={HENDRICKS_2018: "section 4", BAKR_2023: "Table 3"},
