@@ -29,15 +29,14 @@ from bias_pipeline.metrics.attack.attack_runner import (
 )
 from bias_pipeline.metrics.attack.extra_parts import (
     NO_LESS_THAN_NONE,
-    NO_SECOND_PERSON,
     at_equal_speech,
     equal_speech_parts,
     gap_of,
     gap_sentence,
     learning_note,
     learning_parts,
-    one_person_as_captioner,
     rename_predictions,
+    score_of_people,
     smaller_shares,
 )
 from bias_pipeline.metrics.base import Metric, Part, Score
@@ -83,8 +82,7 @@ class CaptionAttack(Metric, ABC):
     stats: Bootstrap  # how intervals are made
     # How the sides are compared: `difference`, `ratio` or `normalised`
     relation: RelationName = "difference"
-    # How many human captions of an image are used; an image with fewer contributes to the first
-    # positions alone
+    # How many human captions of an image are used; an image with fewer begins again with its first
     positions: Count = 5
     # Which sides are attacked; `[model]` gives LIC_M alone, without a score, at a sixth of the cost
     sides: Sequence[Side] = SIDES
@@ -177,10 +175,11 @@ class CaptionAttack(Metric, ABC):
         score = self._score(corpus, transformed, splits)
         if not at_equal_speech(transforms) or SCORE not in score.parts:
             return score
-        people = one_person_as_captioner(corpus, self.attribute.name)
-        null = Score({}, notes=[NO_SECOND_PERSON])
-        if people is not None:
-            null = self._headline_of(people, self.transformed(transforms, people), splits)
+        null = score_of_people(
+            corpus,
+            self.attribute.name,
+            lambda people: self._headline_of(people, self.transformed(transforms, people), splits),
+        )
         parts = equal_speech_parts(SCORE, score.parts[SCORE], transformed, null.parts.get(SCORE))
         return replace(
             score,

@@ -14,7 +14,7 @@ from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.metrics.attack.attack_runner import over_alternatives
 from bias_pipeline.metrics.attack.dbac_direction import DBACSettings, Direction
 from bias_pipeline.metrics.attack.dbac_scorer import DirectionScorer
-from bias_pipeline.metrics.attack.extra_parts import at_equal_speech, one_person_as_captioner
+from bias_pipeline.metrics.attack.extra_parts import at_equal_speech, score_of_people
 from bias_pipeline.metrics.base import (
     Cost,
     EvidenceRule,
@@ -175,15 +175,17 @@ class DBAC(Metric):
 
         def under(transforms: Sequence[Transform]) -> Score:
             settings = replace(shared, transforms={direction: transforms})
-            findings = DirectionScorer(Direction(settings, direction, view), splits)
+
+            def scorer(of: CorpusView) -> DirectionScorer:
+                return DirectionScorer(Direction(settings, direction, of), splits)
+
+            findings = scorer(view)
             if not at_equal_speech(transforms):
                 return findings.with_learning_curve(findings.score())
-            people = one_person_as_captioner(view.corpus, self.attribute.name)
-            if people is None:
-                return findings.at_equal_speech(None)
-            return findings.at_equal_speech(
-                DirectionScorer(Direction(settings, direction, self.see(people)), splits)
+            people = score_of_people(
+                view.corpus, self.attribute.name, lambda corpus: scorer(self.see(corpus)).score()
             )
+            return findings.at_equal_speech(people)
 
         return over_alternatives(shared.transforms[direction], shared.stats.level, under)
 

@@ -9,12 +9,11 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import SIDES
-from bias_pipeline.corpus.split import Split
+from bias_pipeline.corpus.split import SMALLEST_GROUP, Split
 from bias_pipeline.errors import counted
 from bias_pipeline.metrics.attack.dbac_direction import Direction, DirectionAttackers
 from bias_pipeline.metrics.attack.extra_parts import (
     NO_LESS_THAN_NONE,
-    NO_SECOND_PERSON,
     equal_speech_parts,
     error_of_first_seed,
     gap_of,
@@ -116,26 +115,24 @@ class DirectionScorer:
         nan = float("nan")
         return self._part(headline, Estimate(values.item(), nan, nan, nan, nan, nan, 1))
 
-    def at_equal_speech(self, people: DirectionScorer | None) -> Score:
+    def at_equal_speech(self, people: Score) -> Score:
         """The score with the extra parts of a score at equal speech.
 
         Args:
-            people: of one person as the captioner; None where there is no second person.
+            people: the score of one person as the captioner, see :func:`score_of_people`.
         """
         score, headline = self.with_learning_curve(self.score()), self.direction.part()
-        null = Score({}, notes=[NO_SECOND_PERSON]) if people is None else people.score()
         parts = equal_speech_parts(
-            headline, score.parts[headline], self.direction.transformed, null.parts.get(headline)
+            headline, score.parts[headline], self.direction.transformed, people.parts.get(headline)
         )
         shared = self.direction.part("shared")  # conclusions are drawn from it
-        if shared in null.parts:
-            parts[self.direction.part("shared", detail="matched:people")] = null.parts[shared]
-        notes = null.notes if people is None else []
+        if shared in people.parts:
+            parts[self.direction.part("shared", detail="matched:people")] = people.parts[shared]
         return replace(
             score,
             parts={**score.parts, **parts},
-            predictions=[*score.predictions, *rename_predictions(null.predictions)],
-            notes=[*score.notes, *notes],
+            predictions=[*score.predictions, *rename_predictions(people.predictions)],
+            notes=[*score.notes, *([] if people.parts else people.notes)],
         )
 
     def _compare_groups(self, estimates: dict[PartName, Estimate]) -> list[str]:
@@ -176,12 +173,19 @@ class DirectionScorer:
         absent = Estimate(nan, nan, nan, nan, nan, nan, self.attackers.n_seeds)
         arrow, what = ("A→T", "task") if self.to_task else ("T→A", "group")
         share = f"{100 * self.direction.least:.2g}"
+        sizes = self.counts.group.sum(axis=0)
         why = (
             f"no {what} is named both in {share} % of people's captions (metric.min_support) and "
             "by the captioner"
         )
-        if self.direction.by_labels:
-            why = f"no group has {share} % of the images (metric.min_support), or one has too few"
+        if sizes.min() < SMALLEST_GROUP:
+            few = f"images of {self.view.groups[sizes.argmin()]} have captions of both sides"
+            why = (
+                f"{counted(int(sizes.min()), few)}{' and known objects' * (not self.to_task)}; "
+                f"attackers need {SMALLEST_GROUP} of every group"
+            )
+        elif self.direction.by_labels:
+            why = f"no group has {share} % of the images (metric.min_support)"
         elif not self.to_task:
             why += "; metric.prior=labels counts groups by the images' labels instead"
         return Score(

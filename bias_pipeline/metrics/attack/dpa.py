@@ -297,20 +297,19 @@ class _Direction:
     def predictions(self) -> dict[str, Predictions]:
         """Side to its attackers' predictions; they are trained when this is first read."""
         train = self.metric.probe.fit_predict
-        model = self._labelled("model", self.question.predicted)
-        check_tested(model, self.splits, self.view.corpus.captioner)
+        model = self._labelled("model", self.question.predicted), self.splits
+        by_seed = [  # every seed has its own label noise
+            (
+                self._labelled("human", self._noisy(seed)),
+                [split for split in self.splits if split.seed == seed],
+            )
+            for seed in self.seeds
+        ]
+        for data, splits in (model, *by_seed):
+            check_tested(data, splits, self.view.corpus.captioner)
         return {
-            "model": train(model, self.splits),
-            # Every seed has its own label noise.
-            "human": Predictions.joined(
-                [
-                    train(
-                        self._labelled("human", self._noisy(seed)),
-                        [split for split in self.splits if split.seed == seed],
-                    )
-                    for seed in self.seeds
-                ]
-            ),
+            "model": train(*model),
+            "human": Predictions.joined([train(data, splits) for data, splits in by_seed]),
         }
 
     def _labelled(self, side: str, labels: IntArray) -> LabelledCaptions:

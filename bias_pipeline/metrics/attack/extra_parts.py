@@ -9,7 +9,7 @@ At equal speech there are reach and the score of people against people.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,8 @@ import numpy as np
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import Predictions
-from bias_pipeline.metrics.base import Part
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Estimate, summary
 from bias_pipeline.text.matched import CHANGES, MatchedAlignment
@@ -96,13 +97,13 @@ def smaller_shares(codes: IntArray) -> dict[str, float]:
     """The shares that leave every group enough images to learn from.
 
     Args:
-        codes: (N,) the group of each image.
+        codes: (N,) the group of each image; a group without images does not count.
 
     Example:
         >>> smaller_shares(np.repeat([0, 1], 50))
         {'half': 0.5}
     """
-    fewest = np.bincount(codes).min()
+    fewest = np.unique(codes, return_counts=True)[1].min()
     return {name: share for name, share in SHARES.items() if fewest * share >= LEAST_TO_LEARN_FROM}
 
 
@@ -147,7 +148,24 @@ def at_equal_speech(transforms: Sequence[Transform]) -> bool:
     return any(isinstance(transform, MatchedAlignment) for transform in transforms)
 
 
-def one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
+def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Score]) -> Score:
+    """The score of one person as the captioner; where it cannot be scored, only a note on why.
+
+    Args:
+        corpus: raw captions.
+        attribute: only images of its groups are taken.
+        score: the score of a corpus.
+    """
+    people = _one_person_as_captioner(corpus, attribute)
+    if people is None:
+        return Score({}, notes=[NO_SECOND_PERSON])
+    try:
+        return score(people)
+    except NotApplicableError as error:
+        return Score({}, notes=[f"there is no matched:people: {error}"])
+
+
+def _one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
     """People against people: the first caption of each image is the captioner's.
 
     Args:

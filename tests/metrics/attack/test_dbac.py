@@ -506,6 +506,12 @@ def test_an_absent_headline_is_explained(result, direction):
     assert any(f"{direction} cannot be scored" in note for note in result().notes)
 
 
+def test_a_group_of_too_few_images_is_named():
+    (note,) = [note for note in knowing_objects_of(15).notes if "cannot be scored" in note]
+    few = "7 images of dark have captions of both sides and known objects"
+    assert note == f"T→A cannot be scored: {few}; attackers need 10 of every group"
+
+
 def test_nothing_is_trained_for_an_absent_headline():
     assert not wordless().predictions
 

@@ -244,6 +244,24 @@ def test_what_cannot_be_asked_has_no_value_and_says_why():
     assert reasons == ["A→T cannot be scored", "T→A cannot be scored"]
 
 
+def test_label_noise_that_leaves_a_seed_no_test_image_of_a_group_is_told():
+    """The two tested images of a seed are then of one group, and nothing balanced is left."""
+    records = [
+        Record(
+            f"26_{i}",
+            "a woman with an umbrella" if (i < 14) != (i % 8 == 0) else "a man",
+            labels={"gender": "fm"[i >= 14]},
+            objects=frozenset({"umbrella"} if i % 2 else ()),
+        )
+        for i in range(130)
+    ]
+    corpus = make_corpus(records)
+    dpa = metric()
+    splits = HoldOut(0.1).draw(corpus, "gender", range(30))
+    with pytest.raises(NotApplicableError, match=r"\(t_to_a:human\) can be tested with seed"):
+        dpa.compute(corpus, splits=splits)
+
+
 WORLD = ("metric=dpa", "dataset.n_images=2000", "stats.resamples=50", "probe.cache=null")
 
 

@@ -1,6 +1,7 @@
 """Scores at equal speech: speakers without bias stay at 0, planted bias is seen, reach is told."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,6 +129,20 @@ def test_one_caption_an_image_has_no_people_to_hold_against():
     assert NO_SECOND_PERSON in result.notes
 
 
+def few_with_three_captions() -> Corpus:
+    """Two human captions an image; five images have a third, so people too few can be matched."""
+    data = corpus(half, 400, n_people=3)
+    rows = data.human.image_rows
+    return data.rewrite({"human": data.human.take((data.human.positions < 2) | (rows < 5))})
+
+
+def test_where_people_cannot_be_scored_the_captioner_is_and_a_note_says_why():
+    result = score(few_with_three_captions())
+    assert "matched:people" not in result.parts
+    assert np.isfinite(estimate(result)).all()
+    assert any(note.startswith("there is no matched:people: captioner") for note in result.notes)
+
+
 def test_attackers_of_people_have_names_of_their_own_and_changes_are_a_table():
     result = score(corpus(half, 400))
     names = [prediction.name for prediction in result.predictions]
@@ -184,6 +199,23 @@ def test_dbac_counts_captions_without_a_group_as_they_are_written(dbac):
 def test_people_name_tasks_as_often_as_the_captioner_in_dbac(dbac):
     model, human = (dbac.parts[f"a_to_t:prior:{s}"].estimate.value for s in ("model", "human"))
     assert model == pytest.approx(human, abs=0.002)
+
+
+def test_dbac_is_scored_where_people_cannot_be():
+    """Only images without known objects have a third caption, and only those can be matched."""
+    whole = dbac_corpus(0.5)
+    pairs = (whole.human.positions < 2) | (whole.human.image_rows < 20)
+    data = replace(
+        whole.rewrite({"human": whole.human.take(pairs)}),
+        objects=(*[None] * 20, *(whole.objects or ())[20:]),
+    )
+    metric = build_dbac(
+        t_to_a=[Tokenize(), MaskWords(TASKS.tasks, "<task>"), MatchedAlignment(TWO.words)],
+        split=CrossFit(balanced=False),
+    )
+    parts = metric.compute(data, splits=metric.draw_splits(data, SEEDS)).parts
+    assert "t_to_a:matched:people" not in parts
+    assert np.isfinite(parts["t_to_a"].estimate.value)
 
 
 def test_group_words_take_part_where_tasks_are_guessed():

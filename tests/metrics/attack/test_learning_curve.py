@@ -12,7 +12,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split_rules import CrossFit
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.metrics.attack.dbac import DBAC
-from bias_pipeline.metrics.attack.extra_parts import learning_note
+from bias_pipeline.metrics.attack.extra_parts import learning_note, smaller_shares
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.scoring import Lic
@@ -66,6 +66,10 @@ def test_attackers_of_fewer_images_see_less_of_a_planted_bias_and_a_note_says_so
     assert parts[2].n_images == parts[0].n_images  # tested on all
     assert f"{100 * half:.1f} with half" in curve_of(score)
     assert curve_of(score).endswith(NOT_LEVEL)
+
+
+def test_a_group_without_images_leaves_the_others_their_curve():
+    assert smaller_shares(np.repeat([1, 2], 100)) == smaller_shares(np.repeat([0, 1], 100))
 
 
 def test_they_leave_the_score_as_it_is():
