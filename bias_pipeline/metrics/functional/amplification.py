@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.corpus.captions import ranges
+from bias_pipeline.corpus.captions import dense, ranges
 from bias_pipeline.metrics.functional.counts import Counts, nanmean, share
 from bias_pipeline.metrics.functional.groups import group_shares
 
@@ -340,12 +340,18 @@ def task_sets(tasks: sparse.csr_array, kind: str = "subsets", max_size: int = 2)
         return sorted(
             {tuple(columns.tolist()) for columns in lists if 0 < len(columns) <= max_size}
         )
-    sets: set[TaskSet] = set()
+    sets: list[TaskSet] = []
+    largest: list[TaskSet] = [()]
     places = rows.indptr[:-1].astype(np.int64)
-    image, codes = np.arange(rows.shape[0]), np.zeros(rows.shape[0], np.int64)
-    for size in range(1, max_size + 1):
-        image, places, codes = _extended(rows, image, places, codes)
-        sets |= {_decoded(code, size, rows.shape[1]) for code in np.unique(codes).tolist()}
+    image, which = np.arange(rows.shape[0]), np.zeros(rows.shape[0], np.int64)
+    for _ in range(max_size):
+        image, places, codes = _extended(rows, image, places, which)
+        which = dense(codes)  # so that codes stay far below 2 ** 63, whatever the size
+        distinct = np.zeros(int(which.max(initial=-1)) + 1, np.int64)
+        distinct[which] = codes
+        steps = (divmod(code, rows.shape[1]) for code in distinct.tolist())
+        largest = [(*largest[smaller], task) for smaller, task in steps]
+        sets += largest
     return sorted(sets)
 
 
@@ -410,11 +416,3 @@ def _extended(
     entry = ranges(places, lengths)
     larger = np.repeat(codes, lengths) * rows.shape[1] + rows.indices[entry]
     return np.repeat(image, lengths), entry + 1, larger
-
-
-def _decoded(code: int, size: int, n_tasks: int) -> TaskSet:
-    digits = []
-    for _ in range(size):
-        code, task = divmod(code, n_tasks)
-        digits.append(task)
-    return tuple(reversed(digits))

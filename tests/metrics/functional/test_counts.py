@@ -238,6 +238,14 @@ def test_sets_are_those_that_images_hold(t):
     )
 
 
+def test_sets_of_many_tasks_are_those_that_images_hold():
+    """79 ** 12 has more than 64 bits."""
+    row = np.arange(79) >= 66
+    sets = task_sets(sparse.csr_array(row[None]), "subsets", max_size=12)
+    assert len(sets) == 2**13 - 2
+    assert {task for tasks in sets for task in tasks} == {*range(66, 79)}
+
+
 @given(flags)
 def test_complete_sets_are_those_of_whole_images(t):
     sets = task_sets(sparse.csr_array(t), "complete", max_size=T)
