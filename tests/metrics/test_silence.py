@@ -160,6 +160,14 @@ def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does():
     assert any(note.startswith("the human side names") for note in score.notes)
 
 
+def test_nothing_is_compared_with_people_who_hardly_name_a_group():
+    corpus = cell("gender_error").corpus()
+    people = corpus.human
+    texts = ["a man", *["somebody"] * (len(people) - 1)]
+    mute = corpus.rewrite({"human": type(people).from_texts(texts, people.image_rows.tolist())})
+    assert math.isnan(compute("gender_error", mute).parts["named:increase"].estimate.value)
+
+
 @pytest.mark.parametrize("metric", NAMES)
 def test_a_captioner_that_is_mostly_neutral_still_has_a_score(metric):
     corpus = cell(metric, "captioner=neutral_speaker").corpus()

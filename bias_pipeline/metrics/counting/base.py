@@ -188,6 +188,12 @@ class CountingMetric(Metric):
             for name, about_part in about.items()
             if self.rests_on_names(name) and (why := rests_on.too_few_named(about_part.side))
         }
+        absent |= {
+            name: absent[side]
+            for name, sides in tally.differences.items()
+            for side in sides
+            if side in absent
+        }
         parts: dict[str, Part] = {}
         for name, about_part in about.items():
             unknown = name in absent or math.isnan(estimates[name].value)
