@@ -12,6 +12,7 @@ from bias_pipeline.metrics.value_names import sibling_name
 from bias_pipeline.results.rows import Result, Row, mapping_in, number_or_nan
 
 COVERAGE = 0.5
+NO_VALUE = "it has no value"
 NO_RULE = "it changes when captions say more or less, even without bias"
 NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 
@@ -74,8 +75,7 @@ def people_part(part: str) -> str:
 
 def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
     """Why people cannot be compared with the captioner at equal speech; empty if they can."""
-    name = "matched:reach" if headline == "score" else sibling_name(headline, "matched:reach")
-    reach = next((row.value for row in result.rows if row.part == name), math.nan)
+    reach = reach_of(result, headline)
     if not reach < limits.reach:  # NaN if not matched
         return ""
     return "at equal speech, people use only " + _too_few(reach, "of its words", limits.reach)
@@ -91,7 +91,7 @@ def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, f
 def lacks_evidence(row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
     """Why a reading cannot be used at all, empty if it can."""
     if math.isnan(row.value):
-        return "it has no value"
+        return NO_VALUE
     if row.coverage < limits.coverage:
         return "it covers only " + _too_few(row.coverage, "of its images", limits.coverage)
     if math.isnan(row.ci_low):

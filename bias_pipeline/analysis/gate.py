@@ -290,6 +290,13 @@ def _doubts(
     if not all("readings" in mapping_in(result.manifest, "metric") for result in pair):
         return ["these results are of an earlier version; run their cells again"]
     if reading is None:
+        empty = [
+            f"{row.captioner}: {conclusion_checks.NO_VALUE}"
+            for result in pair
+            if (row := _row(result, headline)) and math.isnan(row.value)
+        ]
+        if empty:
+            return empty
         judged = mapping_in(pair[0].manifest, "metric").get("question") in JUDGED
         return [conclusion_checks.NO_RULE if judged else conclusion_checks.NOT_JUDGED]
     rows = {result.rows[0].captioner: _row(result, reading.part) for result in pair}

@@ -64,7 +64,7 @@ def too_often(result: Result) -> list[TooOften]:
 
     Raises:
         UsageError: if it is of another metric, or of other than two groups.
-        NotApplicableError: if there are no human captions, or no such object.
+        NotApplicableError: if no image has captions of both sides, or there is no such object.
     """
     if result.rows[0].metric != METRIC:
         raise UsageError(
@@ -72,9 +72,10 @@ def too_often(result: Result) -> list[TooOften]:
         )
     groups_of(result)
     rows = {row.part: row for row in result.rows}
-    if HUMAN not in rows:
+    if SCORE not in rows:
         raise NotApplicableError(
-            f"{result.run_id}: has no captions of people to compare with; score a data set that has"
+            f"{result.run_id}: has no score, as no image has captions of both the captioner and "
+            "people; score a data set that has"
         )
     objects = {name: row for part, row in rows.items() if (name := object_of(part))}
     increased = [

@@ -217,7 +217,8 @@ def _doubt(
     result: Result, row: Row, reading: EvidenceRule | None, headline: str, limits: Limits
 ) -> str:
     if reading is None:
-        return conclusion_checks.NO_RULE
+        no_value = math.isnan(row.value)
+        return conclusion_checks.NO_VALUE if no_value else conclusion_checks.NO_RULE
     unsupported = conclusion_checks.lacks_evidence(
         row, reading, limits
     ) or conclusion_checks.beyond_reach(result, headline, limits)

@@ -120,6 +120,7 @@ def test_who_wins(one, other, winner, message):
         (WORST, cell("b", 0.1, blanks=0.2), "20% of the captions of b are blank"),
         (WORST, cell("b", 0.1, coverage=0.02), "it covers only 2% of its images; 50% are needed"),
         (WORST, cell("b", math.nan), "b: it has no value"),
+        (cell("a", 0.5, None), cell("b", math.nan, None), "): b: it has no value"),
         (
             cell("a", 0.5, attacked=True, n_images=900),
             cell("b", 0.5, attacked=True, n_images=450),

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from bias_pipeline.analysis.rebalance import TooOften, image_weights
+from bias_pipeline.analysis.rebalance import TooOften, image_weights, too_often
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.results.rows import Result
 from tests.corpora import make_corpus
+from tests.report.test_tables import row
 
 OBJECTS = TaskVocabulary("objects", {"dog": ["dog"], "tie": ["tie"], "cat": ["cat"]})
 GROUPS = ("male", "female")
@@ -57,6 +59,13 @@ def test_a_caption_of_two_objects_has_the_mean_of_their_factors():
 def test_images_of_no_group_keep_their_weight():
     data = corpus(("unsure", "a dog", 1), ("m", "a dog", 3), ("f", "a dog", 1), ("f", "a cat", 1))
     assert weights(data, TooOften("dog", model=0.8, human=0.5))[0] == 1
+
+
+def test_people_who_describe_other_images_give_nothing_to_rebalance():
+    rows = [row(metric="cooccurrence", part=part) for part in ("model", "human")]
+    result = Result("x", rows, {"config": {"attribute": {"groups": list(GROUPS)}}})
+    with pytest.raises(NotApplicableError, match="x: has no score, as no image has captions of"):
+        too_often(result)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,12 @@ def test_an_answer(result, message):
     assert answer(result) == message
 
 
+@pytest.mark.parametrize("reading", [ATTACKED, None])
+def test_a_number_without_a_value_is_not_used_for_that_reason(reading):
+    (finding,) = verdict([cell({"score": math.nan}, reading)]).findings
+    assert finding.doubt == "it has no value"
+
+
 def test_the_coverage_is_a_parameter():
     assert answer(cell({"score": 0.3}, coverage=0.02), Limits(coverage=0.01)) == "more"
 
