@@ -340,7 +340,7 @@ class RetrievalFairness(Metric):
     def _attackers(self, retrieved: Sequence[Retrieved], view: RetrievalView) -> dict[str, Part]:
         """Parts of attackers on pictures and on sentences."""
         rows = np.unique(np.concatenate([seed_result.attacked.rows for seed_result in retrieved]))
-        tested = len(rows), len(rows) / len(view.corpus)
+        tested = len(rows), len(rows) / int((view.codes >= 0).sum())
         pictures = [seed_result.attacked for seed_result in retrieved]
         parts = attacker_parts(pictures, view.corpus.keys, self.stats, tested)
         texts = [seed_result.texts for seed_result in retrieved if seed_result.texts is not None]

@@ -261,6 +261,11 @@ def test_all_images_may_be_retrieved_from(monkeypatch):
     assert (score.n_images, score.coverage) == (labelled, 1.0)
 
 
+def test_attackers_coverage_is_a_share_of_the_labelled_images(monkeypatch):
+    planted(monkeypatch, cell().corpus(), 1.0)
+    assert compute("split.test_share=1.0").parts["attacker:linear"].coverage == 1.0
+
+
 def test_seeds_that_retrieve_the_same_have_the_p_of_one(monkeypatch):
     planted(monkeypatch, cell().corpus(), 0.2)
     here = cell("split.test_share=1.0")
