@@ -119,7 +119,7 @@ class DirectionScorer:
         """The score with the extra parts of a score at equal speech.
 
         Args:
-            people: the score of one person as the captioner, see :func:`score_of_people`.
+            people: of one person as the captioner; without parts where it cannot be scored.
         """
         score, headline = self.with_learning_curve(self.score()), self.direction.part()
         parts = equal_speech_parts(
