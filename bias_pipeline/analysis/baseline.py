@@ -185,7 +185,8 @@ def _metric_and_attribute(result: Result) -> tuple[str, str]:
 def _differing(one: Result, two: Result) -> str:
     """What prevents pairing two results, empty if nothing does."""
     first, second = _comparable_facts(one), _comparable_facts(two)
-    return ", ".join(name for name in first if first[name] != second[name] or first[name] is None)
+    names = dict.fromkeys([*first, *second])  # another version may have other settings
+    return ", ".join(n for n in names if first.get(n) is None or first[n] != second.get(n))
 
 
 def _comparable_facts(result: Result) -> dict[str, object]:

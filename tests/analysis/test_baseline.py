@@ -76,6 +76,15 @@ def test_results_of_an_earlier_version_are_refused(baseline):
         compare_to_baseline([new], Baseline(OLD_FILE, [new], {}))
 
 
+def test_a_setting_that_only_one_version_has_is_named(baseline):
+    new = scored(NEW)
+    config = {name: value for name, value in new.manifest["config"].items() if name != "over"}
+    other = replace(new, manifest={**new.manifest, "config": config})
+    for one, two in ((new, other), (other, new)):
+        with pytest.raises(DataError, match=r"with this one: settings \(over\) differ"):
+            compare_to_baseline([one], Baseline(OLD_FILE, [two], {}))
+
+
 @pytest.mark.parametrize("cell", ["metric=gender_ratio", "attribute=gender metric=gender_ratio"])
 def test_what_the_earlier_captioner_could_not_be_scored_by_is_skipped(baseline, cell):
     earlier = replace(read(baseline), skipped={cell: "it names no group"})
