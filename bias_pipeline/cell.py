@@ -281,7 +281,7 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
     if n_seeds == 1:
         notes.append(
             "one seed does not show how much attackers vary: intervals assume that they vary as "
-            "much as images do, and there is no p"
+            "much as images do" + ("" if _has_p(score) else ", and there is no p")
         )
     elif 0 < n_seeds < metric.info.least_seeds and _trained(score):
         notes.append(
@@ -322,6 +322,12 @@ def _too_few_tested(score: Score, labelled: int) -> list[str]:
 def _trained(score: Score) -> bool:
     """Whether a headline uses attackers."""
     return any(part.estimate.n_seeds for name, part in score.parts.items() if name in HEADLINES)
+
+
+def _has_p(score: Score) -> bool:
+    """Whether a headline has a p; that of permuted labels needs no second seed."""
+    headlines = [part for name, part in score.parts.items() if name in HEADLINES]
+    return any(math.isfinite(part.estimate.p_value) for part in headlines)
 
 
 def _versions() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -9,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import Pictures
@@ -114,6 +116,13 @@ def test_each_concept_retrieves_and_names_the_group_it_leans_to():
     assert [float(str(line["share:male"])) > 0.6 for line in lines] == [True, False] * 5
     assert [line["over_represented"] for line in lines] == ["male", "female"] * 5
     assert max(float(str(line["p_holm"])) for line in lines) < 0.05
+
+
+def test_one_seed_has_the_p_of_permuted_labels_and_nothing_denies_it():
+    here = cell(*FEW, "metric.concepts=[zoo,laptop]")
+    result = run_cell(here.corpus(), here.build("metric"), (0,), run_id="x")
+    assert math.isfinite(next(row for row in result.rows if row.part == "score").p_value)
+    assert "there is no p" not in str(result.manifest["notes"])
 
 
 def test_a_query_that_evens_out_an_uneven_pool_is_not_fair():
