@@ -207,11 +207,12 @@ def without_small_groups(corpus: Corpus, attribute: str) -> Corpus:
 
 def _only(grouping: Grouping, groups: IntArray) -> Grouping:
     """A grouping with some of its groups; images of the others are counted as strata."""
-    place = np.full(len(grouping.names) + 1, -1, np.int64)  # the last is of code -1
+    place = np.full(len(grouping.names), NO_GROUP, np.int64)
     place[groups] = np.arange(len(groups))
+    codes = np.where(grouping.labelled, place[grouping.codes], grouping.codes)
     names = tuple(grouping.names[group] for group in groups)
     left_out = {name: n for name, n in grouping.sizes.items() if name not in names}
-    return Grouping(names, place[grouping.codes], {**grouping.strata, **left_out})
+    return Grouping(names, codes, {**grouping.strata, **left_out})
 
 
 # Group to the share of its images with a wrong label, or to the share with each label.

@@ -10,7 +10,7 @@ import pytest
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.corpus import UNSURE, Corpus, Record
 from bias_pipeline.corpus.regrouping import FEWEST_OF_SEVERAL, without_small_groups
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import NotApplicableError
@@ -194,3 +194,13 @@ def test_dpa_refuses_images_of_which_none_is_tested():
     split = Split(0, rows[:20], rows[20:], none, balanced=False)
     with pytest.raises(NotApplicableError, match="can be tested with seed 0"):
         compose.cell(["metric=dpa", *FEW]).build("metric").compute(known(20), splits=[split])
+
+
+def test_unsure_images_stay_unsure_where_a_small_group_is_left_out():
+    whole = of_sizes(30, 5, 30, 4)
+    grouping = whole.groupings["gender"]
+    unsure = replace(
+        grouping, names=NAMES, codes=np.where(grouping.codes == 3, UNSURE, grouping.codes)
+    )
+    left = without_small_groups(replace(whole, groupings={"gender": unsure}), "gender")
+    assert left.groupings["gender"].unsure.sum() == 4
