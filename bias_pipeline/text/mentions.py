@@ -17,9 +17,10 @@ longest phrase wins, so "hot dog" is not a dog. Naming a task twice counts once.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, product
 
 import numpy as np
 from scipy import sparse
@@ -368,6 +369,7 @@ def _hedging(words: Captions) -> BoolArray:
 def _near_hedges(words: Sequence[str]) -> set[int]:
     """The places of the words that closely follow a hedge."""
     text = " ".join(words)
+    begins = list(accumulate((len(word) + 1 for word in words), initial=0))
     ends = [match.end() for match in re.finditer(rf"\b(?:{phrase_pattern('hedge').pattern})", text)]
-    after = [text.count(" ", 0, end) + 1 for end in ends]
+    after = [bisect_right(begins, end) for end in ends]
     return {place for first in after for place in range(first, first + _REACH)}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bias_pipeline.corpus.attribute import Attribute, Context
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.text.mentions import hedged
 from bias_pipeline.text.scored_text import (
@@ -121,3 +122,12 @@ def test_a_shared_opening_of_a_third_of_the_captions_is_reported(texts, opening,
 )
 def test_a_hedge_is_before_the_group(text, expected):
     assert hedged(Captions.from_texts([text]), GENDER).tolist() == [expected]
+
+
+def test_a_phrase_before_a_hedge_does_not_move_it():
+    words = {"light": ["white"], "dark": ["black", "dark-skinned man"]}
+    person = Context("man")
+    senses = "black and white"
+    race = Attribute("race", tuple(words), words, applies_to=person, other_senses=senses)
+    text = "a black and white photo of what appears to be a black man"
+    assert hedged(Captions.from_texts([text]), race).tolist() == [True]
