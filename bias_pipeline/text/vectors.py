@@ -7,6 +7,7 @@ vector of zeros has no direction and counts as absent.
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -99,7 +100,7 @@ def word_vectors(source: str, words: Collection[str]) -> WordVectors:
     """
     try:
         return WordVectors.of(_read(source, frozenset(words)))
-    except (ValueError, EOFError, gzip.BadGzipFile) as error:
+    except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{source}: {error}") from error
     except OSError as error:
         raise ResourceError(f"{source}: cannot be read ({error.strerror or error})") from error

@@ -61,6 +61,13 @@ def test_a_cut_packed_file_is_refused(tmp_path):
         word_vectors(written(tmp_path, packed[:-20], "tiny.vec.gz"), {"dog"})
 
 
+def test_a_damaged_packed_file_is_refused(tmp_path):
+    packed = bytearray(gzip.compress("".join(f"w{k} {k} 1\n" for k in range(9000)).encode()))
+    packed[200:220] = bytes(20)
+    with pytest.raises(DataError, match=r"tiny\.vec\.gz"):
+        word_vectors(written(tmp_path, bytes(packed), "tiny.vec.gz"), {"w8000"})
+
+
 def test_a_line_without_an_end_is_refused(tmp_path):
     with pytest.raises(DataError, match="is no vector"):
         word_vectors(written(tmp_path, "dog " + "1 " * 600_000), {"dog"})
