@@ -86,9 +86,11 @@ class Tokenize(TextTransform):
 def tokenize_word(word: str, *, keep_punctuation: bool, keep_unknown: bool) -> list[str]:
     """Split one word (text without white space) into tokens; see :class:`Tokenize`."""
     if keep_unknown and _UNKNOWN in word:
-        before, after = word.split(_UNKNOWN, 1)
-        split = {"keep_punctuation": keep_punctuation, "keep_unknown": keep_unknown}
-        return [*tokenize_word(before, **split), _UNKNOWN, *tokenize_word(after, **split)]
+        first, *others = (
+            tokenize_word(part, keep_punctuation=keep_punctuation, keep_unknown=False)
+            for part in word.split(_UNKNOWN)
+        )
+        return [*first, *(token for part in others for token in (_UNKNOWN, *part))]
     if word.isascii():
         tokens = [match.group() for match in _ASCII.finditer(word)]
     else:
