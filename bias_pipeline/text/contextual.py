@@ -219,17 +219,17 @@ class ContextualAlignment(ConstantAlignment):
     def substitutions(self, corpus: Corpus, side: str) -> list[Substitution]:
         """The replacement of every unknown word of one side, the most frequent first."""
         captions = corpus.side(side).compact()
-        unknown = self.unknown_words(corpus, side)
-        near = self._nearest(corpus, unknown)
         counts = dict(zip(captions.types, captions.counts.tolist(), strict=True))
+        unknown = [word for word in self.unknown_words(corpus, side) if word in counts]
+        near = self._nearest(corpus, unknown)
         words = [*filter(is_word, unknown)]
         delta = self._delta(
             np.array([near.get(word, NOWHERE).distance for word in words]),
-            np.array([counts.get(word, 0) for word in words]),
+            np.array([counts[word] for word in words]),
             corpus.captioner,
         )
         substitutions = [
-            self._substitution(side, word, near.get(word, NOWHERE), counts.get(word, 0), delta)
+            self._substitution(side, word, near.get(word, NOWHERE), counts[word], delta)
             for word in unknown
         ]
         return sorted(substitutions, key=lambda one: (-one.count, one.word))

@@ -67,6 +67,12 @@ def test_what_was_replaced_is_told(vectors):
     assert math.isnan(float(str(table[1]["distance"])))
 
 
+def test_words_that_stand_in_masked_phrases_alone_are_not_replaced(vectors):
+    masked = MaskWords(["hot dog"], "<food>")(corpus("a hot dog puppy"))
+    table = ContextualAlignment(vectors)(masked).tables["substitutions"]
+    assert [one["word"] for one in table] == ["puppy"]
+
+
 def test_vectors_that_know_few_words_are_told(vectors):
     aligned = ContextualAlignment(vectors)(corpus("un chien puppy"))
     assert "67% of the 3 words to be replaced have no vector" in aligned.notes[-1]
