@@ -16,6 +16,7 @@ import io
 import logging
 import os
 import re
+import select
 import shutil
 import sys
 import traceback
@@ -25,7 +26,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO
 
 from bias_pipeline.io.files import replace_file
 
@@ -43,12 +44,13 @@ class _Sink(io.FileIO):
     def write(self, content: ReadableBuffer, /) -> int:
         """Write what can be written; reports that it wrote all."""
         try:
-            written = super().write(content)
+            while (written := super().write(content)) is None:  # the reader is slow
+                select.select([], [self], [])
         except OSError as error:
             if error.errno != errno.EPIPE:
                 self.fault = self.fault or error
             return memoryview(content).nbytes
-        return cast("int", written)
+        return written
 
 
 def open_streams() -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,19 @@ def test_a_full_output_loses_no_table(tmp_path):
 def test_a_stream_that_takes_nothing_is_no_reason_to_fail(tmp_path, line, code):
     done = shell(tmp_path, line)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_a_slow_reader_that_nobody_waits_for_gets_all_lines():
+    code = "from bias_pipeline.io.terminal import *; open_streams(); print_out(*range(30000))"
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    variables = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=write, env=variables)
+    os.close(write)
+    time.sleep(1)
+    with os.fdopen(read) as lines:
+        n_lines = sum(1 for _ in lines)
+    assert (child.wait(), n_lines) == (0, 30000)
 
 
 def test_a_working_folder_that_is_gone_is_said(tmp_path, monkeypatch, capfd):
