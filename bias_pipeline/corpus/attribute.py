@@ -323,7 +323,7 @@ class TaskVocabulary(Configurable):
         name: the vocabulary's name.
         tasks: task name to the words and phrases that name it, as text with commas or a list
             (synonyms and plurals, lower case; a phrase is words with one blank between). The
-            task's own name is always one of them.
+            task's own name counts only if it is one of them.
         source: where the list comes from.
     """
 

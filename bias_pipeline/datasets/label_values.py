@@ -113,7 +113,7 @@ TIE = "no majority"
 
 
 def majority(votes: Iterable[tuple[str, float]]) -> str:
-    """The label with the greatest sum of weights, None for a tie.
+    """The label with the greatest sum of weights, ``no majority`` for a tie.
 
     Example:
         >>> majority([("Male", 1), ("Male", 1), ("Female", 1)])
