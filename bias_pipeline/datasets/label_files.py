@@ -238,7 +238,7 @@ def _long(
         if named not in (attribute.name, labels.field):
             others.add(named)
             continue
-        who = next((str(row[name]) for name in _WHO if row.get(name)), "")
+        who = next(filter(None, (_label(rows, number, row, n) for n in _WHO if n in row)), "")
         label = _label(rows, number, row, "value")
         if who in votes[image]:
             repeated += 1
