@@ -81,7 +81,8 @@ def _known(label: str, labels: LabelMap) -> bool:
 
 def _meaning_of(label: str, labels: LabelMap, attribute: Attribute) -> str:
     """The only group, or label of no group, that this label can mean; empty if there is none."""
-    read = {**labels.groups, **{stratum: stratum for stratum in labels.strata if stratum}}
+    spelled = {_plain(stratum): stratum for stratum in reversed(labels.strata)}  # Unsure, unsure
+    read = {**labels.groups, **{s: spelled[_plain(s)] for s in labels.strata if s}}
     same = {meaning for name, meaning in read.items() if _plain(name) == _plain(label)}
     initial = label.casefold() if len(label) == 1 and label.isalpha() else None
     first = {m for name, m in read.items() if initial and name.casefold().startswith(initial)}

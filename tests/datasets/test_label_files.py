@@ -1,5 +1,6 @@
 """Labels: every form is read, no label is dropped in silence, annotators are counted."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,12 @@ def test_one_annotator_may_be_chosen(tmp_path):
     assert read(tmp_path, THREE, annotator="c").raw == {"1": "Female", "2": "Female", "3": ""}
 
 
+def test_annotators_may_be_numbers_from_0(tmp_path):
+    line = {"image_id": 1, "attribute": "gender", "value": "Male"}
+    text = "\n".join(json.dumps({**line, "annotator": number}) for number in range(3))
+    assert read(tmp_path, text, name="labels.jsonl").annotators == ("0", "1", "2")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -231,6 +238,7 @@ def test_a_map_may_say_more_than_one_file_holds_and_that_is_told(tmp_path):
         ("id,bb_gender\n7,Male\n8,Unsure\n9,two\n", GENDER, {"two": "Both"}),
         ("image_id,mood\n7,low\n8,unsure\n9,both\n", MOOD, {}),
         ("image_id,mood\n7,low\n8,Unsure\n9,\n", MOOD, {}),
+        ("image_id,mood\n7,low\n8,UNSURE\n9,BOTH\n", MOOD, {}),
         (f"{LONG}7,gender,Male,a\n7,gender,Female,b\n8,gender,Unsure,a\n", GENDER, {}),
     ],
 )
