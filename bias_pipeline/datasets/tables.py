@@ -285,12 +285,10 @@ def _lines(path: Path, what: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _csv_rows(path: Path, what: str, usual: str) -> Rows:
-    lines = _csv_lines(path, what, usual)
-    _, header = next(lines, (0, []))
+    _, header = next(_csv_lines(path, what, usual, strict=False), (0, []))
     delimiter = _delimiter(header, usual)
-    if delimiter != usual:
-        lines = _csv_lines(path, what, delimiter)
-        _, header = next(lines)
+    lines = _csv_lines(path, what, delimiter)
+    _, header = next(lines, (0, []))
     names = [name.strip() for name in header]
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -321,12 +319,14 @@ def _csv_mappings(
         yield number, dict(zip(names, cells, strict=True))
 
 
-def _csv_lines(path: Path, what: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Cells of each record and the line on which it ends."""
+def _csv_lines(
+    path: Path, what: str, delimiter: str, *, strict: bool = True
+) -> Iterator[tuple[int, list[str]]]:
+    """Cells of each record and the line on which it ends; a strict reader refuses stray quotes."""
     csv.field_size_limit(_MAX_CELL)
     with open_input(path, what=what, max_bytes=MAX_BYTES) as handle:
         text = io.TextIOWrapper(handle, encoding="utf-8-sig", newline="")
-        reader = csv.reader(text, delimiter=delimiter, strict=True)
+        reader = csv.reader(text, delimiter=delimiter, strict=strict)
         try:
             for cells in reader:
                 yield reader.line_num, cells

@@ -69,6 +69,11 @@ VARIANTS = [
         {"mine.csv": csv({"image_id": list(IDS), "caption": [f'"{[t]!r}"' for t in TEXTS]})},
     ),
     Variant("semicolons", {"mine.csv": table(sign=";")}, "columns separated by semicolons"),
+    Variant(
+        "semicolons and quotes",
+        {"mine.csv": table('"image_id"', '"caption"', ";")},
+        "columns separated by semicolons",
+    ),
     Variant("tabs in `.csv`", {"mine.csv": table(sign="\t")}, "columns separated by tabs"),
     Variant("bars", {"mine.csv": table(sign="|")}, "columns separated by bars"),
     Variant("a byte order mark", {"mine.csv": b"\xef\xbb\xbf" + table().encode()}),
