@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.datasets.coco_files import (
     human_captions,
     model_captions,
@@ -15,6 +14,7 @@ from bias_pipeline.datasets.coco_files import (
 )
 from bias_pipeline.datasets.columns import DECODING, MASKED
 from bias_pipeline.datasets.pickles import load_pickle
+from bias_pipeline.datasets.tables import Rows
 from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.json_files import expect, load_json
@@ -90,7 +90,7 @@ def _from_pickle(path: Path) -> dict[str, Table]:
         raise DataError(f"{path}, entry 0: neither 'pred' nor 'caption_list' is there")
     labels = {key: _column(path, checked, key, str) for key in _LABELS if key in checked[0]}
     if labels:
-        ids = {"id": [canonical_id(entry["img_id"]) for entry in checked]}
+        ids = {"id": [entry["img_id"] for entry in checked]}
         tables["_labels"] = ids | {key: list(column.values()) for key, column in labels.items()}
     if "rmdup_object_list" in checked[0]:
         tables["_objects"] = _object_table(_column(path, checked, "rmdup_object_list", list))
@@ -98,10 +98,10 @@ def _from_pickle(path: Path) -> dict[str, Table]:
 
 
 def _entry(path: Path, number: int, entry: object) -> dict[str, Any]:
+    """An entry with its canonical id."""
     fields = expect(entry, dict, path, f"entry {number}")
-    if "img_id" not in fields:
-        raise DataError(f"{path}, entry {number}: key 'img_id' is absent")
-    return fields
+    identifier = Rows(path, "entry", None, iter(())).id(number, fields, "img_id")
+    return {**fields, "img_id": identifier}
 
 
 def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: type) -> Any:
@@ -112,7 +112,7 @@ def _column(path: Path, entries: Sequence[Mapping[str, Any]], key: str, kind: ty
         value: Any = expect(entry.get(key), kind, path, place)
         for item in value if isinstance(value, list) else ():
             expect(item, str, path, place)
-        values[canonical_id(entry["img_id"])] = value
+        values[entry["img_id"]] = value
     if len(values) != len(entries):
         raise DataError(
             f"{path}: {counted(len(entries) - len(values), 'image ids occur')} twice; keep one each"

@@ -12,7 +12,6 @@ from typing import Any
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record
-from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.datasets.base import Dataset, check_folder
 from bias_pipeline.datasets.pickles import load_pickle
 from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
@@ -136,8 +135,9 @@ class LicDataset(Dataset):
         return files[key]
 
     def _human(self, attribute: str, labels: LabelMap) -> dict[str, dict[str, Any]]:
-        path = self.root / self.human[attribute.partition("_")[0]]
-        return _by_id(path, "caption_list", labels) if path.is_file() else {}
+        name = self.human.get(attribute.partition("_")[0])
+        path = self.root / name if name else None
+        return _by_id(path, "caption_list", labels) if path and path.is_file() else {}
 
     def _vocabulary(self, captioner: str) -> list[str] | None:
         name = self.files[captioner].get("vocabulary", captioner)
@@ -150,9 +150,10 @@ def _by_id(path: Path, captions: str, labels: LabelMap) -> dict[str, dict[str, A
     if not isinstance(entries, list) or not entries:
         raise DataError(f"{path}: expected a non-empty list of entries")
     by_id: dict[str, dict[str, Any]] = {}
+    rows = Rows(path, "entry", None, iter(()))
     for number, entry in enumerate(entries):
         _check_entry(entry, captions, labels, f"{path}, entry {number}")
-        identifier = canonical_id(entry["img_id"])
+        identifier = rows.id(number, entry, "img_id")
         if by_id.setdefault(identifier, entry) != entry:
             raise DataError(
                 f"{path}, entry {number}: image id {identifier} occurs twice with different "

@@ -84,6 +84,7 @@ def test_an_image_without_objects_is_kept(tmp_path):
     [
         ([], "holds no entries"),
         ([{"pred": "a dog"}], "entry 0: key 'img_id' is absent"),
+        ([{"img_id": 1.5, "pred": "a"}], r"some\.pkl, entry 0: image id 1\.5"),
         ([{"img_id": 1}], "neither 'pred' nor 'caption_list'"),
         ([{"img_id": 1, "pred": 3}], "entry 0, 'pred' must be a string"),
         ([{"img_id": 1, "caption_list": [3]}], "entry 0, 'caption_list' must be a string"),

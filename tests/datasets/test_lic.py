@@ -51,6 +51,11 @@ def test_without_human_captions_the_model_side_is_left(tmp_path):
     assert len(load(root).human) == 0
 
 
+def test_an_attribute_may_have_no_file_of_people(tmp_path):
+    words = (f"dataset.root={write_folder(tmp_path)}", "captioner=sat", "~dataset.human.gender")
+    assert len(compose.cell(["dataset=lic", *words]).corpus().human) == 0
+
+
 def test_the_published_vocabulary_is_read(tmp_path):
     assert load(write_folder(tmp_path)).vocabulary == {"<unk>", "<pad>", "a", "person", "with"}
 
@@ -94,7 +99,7 @@ def test_what_is_not_there_is_named(tmp_path, word, error, message):
         ({"bb_gender": "Femal"}, r"entry 7, image 107: label 'Femal'.*did you mean"),
         ({"bb_gender": None}, r"entry 7: label None is not text"),
         ({"pred": ["a", "b"]}, r"entry 7: 'pred' contains something that is not a caption"),
-        ({"img_id": 3.5}, r"image id 3\.5"),
+        ({"img_id": 3.5}, r"sat_cap_mw_entries\.pkl, entry 7: image id 3\.5"),
         ({"img_id": 100}, r"entry 7: image id 100 occurs twice with different contents"),
         ({"drop": "pred"}, "entry 7: key 'pred' is absent"),
     ],
