@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal
 from bias_pipeline.datasets.people import DISAGREEMENT, Label, PeopleDataset
 from bias_pipeline.datasets.tables import Rows, check_file, open_rows
 from bias_pipeline.errors import DataError, ResourceError, counted
-from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.io.json_files import decode, expect, load_json
 
 # Attribute to the columns of its votes, by what they vote for.
 _VOTES: Mapping[str, tuple[str, ...]] = {
@@ -323,7 +323,8 @@ class PATADataset(PeopleDataset):
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
         """See the base."""
         path = check_file(self.root / _FILE, "dataset.root")
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text = decode(path.read_bytes(), path, "lines of scene_race_gender_age|url")
+        for number, line in enumerate(text.splitlines(), start=1):
             if not line.strip():
                 continue
             name, bar, _ = line.partition("|")

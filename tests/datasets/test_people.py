@@ -252,6 +252,13 @@ def test_a_line_that_is_not_utf_8_is_named(tmp_path):
         load(tmp_path, "celeba")
 
 
+def test_a_list_that_is_not_utf_8_is_refused(tmp_path):
+    path = write(tmp_path, "pata") / "pata_fairness.files.lst"
+    path.write_bytes(path.read_bytes().replace(b"market", b"caf\xe9"))
+    with pytest.raises(DataError, match=r"files\.lst: line \d+, byte 4: not UTF-8"):
+        load(tmp_path, "pata")
+
+
 def test_tables_of_other_things_than_people_are_refused(tmp_path):
     for path in write(tmp_path, "visogender").glob("*.tsv"):
         path.write_text(path.read_text().replace("IDX", "ID"))
