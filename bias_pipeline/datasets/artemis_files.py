@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from bias_pipeline.corpus.captions import is_blank
+from bias_pipeline.corpus.image_ids import ENDINGS
 from bias_pipeline.datasets.tables import Rows, check_file, open_rows
 from bias_pipeline.declared import Configurable, Count, Range, Seed
 from bias_pipeline.errors import DataError, counted, did_you_mean
@@ -292,12 +293,10 @@ class Names:
 
     def find(self, name: str) -> str | None:
         """The painting of a path, or of a name without its style; None if none or several fit."""
-        plain = _ENDING.sub("", skeleton(name))
+        whole = skeleton(name)
+        plain = next((whole.removesuffix(e) for e in ENDINGS if whole.endswith(e)), whole)
         for parts in (2, 1):
             fitting = self._places.get("/".join(plain.split("/")[-parts:]), [])
             if len(set(fitting)) == 1:
                 return fitting[0]
         return None
-
-
-_ENDING = re.compile(r"\.(?:jpe?g|png)$")

@@ -14,6 +14,7 @@ from bias_pipeline.datasets.artemis_files import (
     EMOTIONS,
     Annotation,
     Cleaning,
+    Names,
     parts_of,
     read_release,
     repaired,
@@ -278,6 +279,10 @@ def test_pictures_are_found_by_names_in_another_wrong_encoding(tmp_path):
     corpus = load(root, f"dataset.images={pictures}")
     assert corpus.pictures is not None
     assert corpus.pictures.present.all()
+
+
+def test_a_picture_may_have_any_known_ending():
+    assert Names(["Realism/x"]).find("wikiart/Realism/x.webp") == "Realism/x"
 
 
 def test_an_absent_release_is_asked_for_by_its_folder(tmp_path):
