@@ -132,6 +132,11 @@ class CocoDataset(Dataset):
                 f"dataset.caption_index={caption_index} must be 0 without "
                 "dataset.multi_caption=true"
             )
+        if split_file and not split:
+            raise UsageError(
+                f"dataset.split_file={split_file} has no effect without the parts that are scored; "
+                "name them, as dataset.split=test"
+            )
         self.caption_index = caption_index if multi_caption else None
         self.sample = 0  # which of the file's numbered captions is read
         self.split_file = Path(split_file) if split_file else None

@@ -212,6 +212,12 @@ def test_a_split_file_says_what_is_scored(tmp_path, name, content):
     assert len(corpus) == 10
 
 
+def test_a_split_file_without_a_part_is_refused(tmp_path):
+    root = write_folder(tmp_path, {"split.csv": "image_id,split\n100,val\n"})
+    with pytest.raises(UsageError, match=r"name them, as dataset\.split=test"):
+        load(root, f"dataset.split_file={root / 'split.csv'}")
+
+
 def test_an_image_in_two_parts_is_refused(tmp_path):
     root = write_folder(tmp_path, {"split.csv": "image_id,split\n100,val\n100,test\n"})
     words = (f"dataset.split_file={root / 'split.csv'}", "dataset.split=[val]")
