@@ -238,11 +238,12 @@ def readable_pictures(
             it is read; else it counts as absent.
 
     Raises:
-        DataError: if ``strict`` and an image has none.
+        DataError: if ``strict`` and an image has none, or two images would have the same.
     """
     if not pictures.photos:
         return pictures, []
     place = "dataset.regions" if folder is None else f"{folder} (dataset.images)"
+    _check_distinct(pictures, images, place)
     absent = [image for image in images if pictures.photo(image) is None]
     if strict:
         if absent:
@@ -266,6 +267,18 @@ def readable_pictures(
         sound = {image: path for image, path in pictures.photos.items() if str(path) not in names}
         pictures = replace(pictures, photos=sound)
     return pictures, [f"{note}; the others are scored" for note in notes]
+
+
+def _check_distinct(pictures: PictureFiles, images: Sequence[str], place: str) -> None:
+    """Refuse two images that would have one picture, such as a/1.jpg and b/1.jpg."""
+    first: dict[str, str] = {}
+    for image in images:
+        other = first.setdefault(short_id(image), image)
+        if other != image and pictures.photo(image) is not None:
+            raise DataError(
+                f"images {other} and {image} would both have picture {short_id(image)} in {place}; "
+                "write ids without folders, each once, and call the pictures by them"
+            )
 
 
 def _fault(photo: Path | MissingPicture | None) -> str | None:

@@ -80,6 +80,13 @@ def test_a_corpus_of_some_images_keeps_their_pictures(root):
     assert [record.image for record in some] == [photo(root, 102), photo(root, 105)]
 
 
+def test_two_images_of_one_picture_are_refused(root):
+    (root / "labels.csv").write_text("id,gender\na/103.jpg,male\nb/103.jpg,female\n")
+    words = (named(root), f"dataset.attributes={root / 'labels.csv'}", "captioner=none")
+    with pytest.raises(DataError, match=r"a/103\.jpg and b/103\.jpg would both have picture 103"):
+        load(root, *words)
+
+
 def test_two_pictures_of_an_image_are_refused(root):
     (root / "photos" / "103.png").write_bytes(b"another")
     with pytest.raises(DataError, match="are both image 103"):
