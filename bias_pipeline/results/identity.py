@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.declared import TARGET, known_name
+from bias_pipeline.text.tokenize import Tokenize
 
-# Keys that do not change numbers: where files are, and how many processes work.
+# Settings of objects that do not change numbers: where files are, and how many processes work.
 _PLACES = frozenset({"cache", "checkpoint_minutes", "device", "processes"})
-# Settings of what is read from captions: the corpus's digest has their effect.
+# Settings of the tokenizer for what is read from captions: the corpus's digest has their effect.
 _OF_CORPUS = frozenset({"preambles", "declined", "unit", "subjects"})
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
 _WHOLE = re.compile(r"\$\{([\w.]+)\}")  # a reference and nothing else
@@ -155,8 +156,11 @@ def deciding(node: object) -> object:
         {'_target_': 'Ngram'}
     """
     if isinstance(node, Mapping):
-        named = {k: _class_name(v) if k == TARGET else v for k, v in node.items()}
-        return {k: deciding(v) for k, v in named.items() if k not in _PLACES | _OF_CORPUS}
+        target = _class_name(node[TARGET]) if TARGET in node else ""
+        left_out = _PLACES if target else frozenset[str]()
+        left_out |= _OF_CORPUS if target == Tokenize.__name__ else frozenset()
+        named = {k: target if k == TARGET else v for k, v in node.items() if k not in left_out}
+        return {k: deciding(v) for k, v in named.items()}
     if isinstance(node, list):
         return [deciding(item) for item in node]
     return node

@@ -12,7 +12,8 @@ from bias_pipeline.declared import Configurable
 from bias_pipeline.results.identity import groups_used, run_id, slug
 from tests.corpora import make_corpus
 
-TREE = {"transforms": [{"a": 1}, {"b": 2}], "probe": {"cache": "/x"}, "split": {"order": "hashed"}}
+PROBE = {"_target_": "bias_pipeline.a.Probe", "cache": "/x"}
+TREE = {"transforms": [{"a": 1}, {"b": 2}], "probe": PROBE, "split": {"order": "hashed"}}
 
 
 def corpus(caption: str = "a dog") -> Corpus:
@@ -47,9 +48,14 @@ def test_e19_what_is_changed_is_another_run(changes):
     assert identity(**changes) != identity()
 
 
-@pytest.mark.parametrize("probe", [{"cache": "/elsewhere"}, {"cache": "/x", "processes": 2}])
+@pytest.mark.parametrize("probe", [{**PROBE, "cache": "/elsewhere"}, {**PROBE, "processes": 2}])
 def test_the_place_of_the_cache_and_how_many_train_at_once_do_not_matter(probe):
     assert identity(changed(probe=probe)) == identity()
+
+
+def test_a_list_of_words_matters_whatever_its_name():
+    one, other = (identity(changed(task={"tasks": {"device": w}})) for w in ("phone", "laptop"))
+    assert one != other
 
 
 def test_the_name_of_a_class_matters_and_not_where_it_is_defined():
