@@ -206,6 +206,8 @@ def choices_in(override: str) -> list[str]:
     if not parsed.is_discrete_sweep() or isinstance(parsed._value, Glob):
         raise UsageError(f"{override}: a sweep must list its values, as {parsed.key_or_group}=a,b")
     value = parsed._value
+    if isinstance(value, RangeSweep) and not value.step:
+        raise UsageError(f"{override}: the step of a range must not be 0")
     if isinstance(value, RangeSweep) and _length(value) > MOST_VALUES:
         raise UsageError(f"{override}: a sweep may have at most {MOST_VALUES:,} values; name fewer")
     values = dict.fromkeys(parsed.sweep_string_iterator())  # each once

@@ -20,6 +20,13 @@ def test_a_value_that_a_sweep_names_twice_is_one_job():
     assert jobs_of(["metric=lic,dbac,lic"]) == [["metric=lic"], ["metric=dbac"]]
 
 
+def test_a_range_without_a_step_is_refused():
+    with pytest.raises(
+        UsageError, match=r"limit=range\(1,5,0\): the step of a range must not be 0"
+    ):
+        jobs_of(["limit=range(1,5,0)"])
+
+
 def test_a_folder_of_results_is_a_key_below_paths():
     with pytest.raises(UsageError, match=r"paths=x: name .* as paths\.outputs=x"):
         check_folders(["paths=x"])
