@@ -5,6 +5,7 @@ A logger that fails causes one warning and never fails a run.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import math
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -88,14 +90,14 @@ class CsvLogger(ResultLogger):
     def log(self, result: Result) -> None:
         """Append the rows."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            handle = os.open(self.path, _APPENDING | os.O_CREAT | os.O_EXCL, 0o666)
-            text = _with_settings(result)
-        except FileExistsError:
-            handle = os.open(self.path, _APPENDING)
-            whole = _with_settings(result) if self._has_settings() else rows_csv(result.rows)
-            text = whole.partition("\n")[2]
+        handle = os.open(self.path, _APPENDING | os.O_CREAT, 0o666)
         with os.fdopen(handle, "ab", buffering=0) as file:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)  # so that only one process writes the header
+            text = _with_settings(result)
+            if os.fstat(handle).st_size:
+                whole = text if self._has_settings() else rows_csv(result.rows)
+                text = whole.partition("\n")[2]
             file.write(text.encode("utf-8", "replace"))
 
     def _has_settings(self) -> bool:

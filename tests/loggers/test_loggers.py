@@ -289,6 +289,13 @@ def test_csv_appends_the_rows_of_each_cell(tmp_path):
     assert [line["run_id"] for line in lines] == ["one", "two"]
 
 
+def test_an_empty_csv_gets_a_header(tmp_path):
+    (tmp_path / "rows.csv").touch()
+    CsvLogger(str(tmp_path / "rows.csv")).log(result("one"))
+    lines = csv.DictReader(io.StringIO((tmp_path / "rows.csv").read_text()))
+    assert [line["run_id"] for line in lines] == ["one"]
+
+
 @pytest.mark.parametrize("content", ["mine", None])
 def test_e9_csv_follows_no_link(tmp_path, caplog, content):
     """Whoever can write to a shared folder of results may have put one there."""
