@@ -362,7 +362,8 @@ def _sbatch(script: Path) -> str:
         check=False,
     )
     if done.returncode:
-        raise UsageError(f"sbatch refused {script}: {done.stderr.strip().splitlines()[-1]}")
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise UsageError(f"sbatch refused {script}: {reason}")
     number = done.stdout.strip().partition(";")[0]
     if not number.isdigit():
         raise DataError(f"sbatch printed {done.stdout!r}, which is no job number")

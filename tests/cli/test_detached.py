@@ -105,6 +105,7 @@ def test_without_slurm_it_ends_with_5(ends, monkeypatch):
     [
         (("captioner='a\nb'",), 0, "7", "", "a job is one line; leave out line breaks"),
         ((), 1, "", "x\nno such partition\n", "array_0.sh: no such partition"),
+        ((), 1, "", "", "array_0.sh: no reason given"),
         ((), 0, "welcome\n", "", "'welcome\\n', which is no job number"),
     ],
 )
