@@ -12,7 +12,8 @@ KEYS = {"probe": "probe", "probe.encoder": "encoder"}
 
 
 def cell(run_id: str, order: int = 2, **columns: object) -> Result:
-    tree = {"_target_": "a.Metric", "probe": {"encoder": {"order": order}, "cache": run_id}}
+    probe = {"_target_": "a.Probe", "encoder": {"order": order}, "cache": run_id}
+    tree = {"_target_": "a.Metric", "probe": probe}
     return Result(run_id, [row(run_id=run_id, **columns)], {"config": tree, "keys": KEYS})
 
 
