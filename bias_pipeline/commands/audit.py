@@ -7,7 +7,7 @@ import re
 import shlex
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -81,8 +81,13 @@ def command(words: Sequence[str]) -> int:
     cells = _FileCells(overrides, _labels_of(overrides, options, attributes))
     announce = partial(_announce, options.file, cells)
     if options.dry_run:
-        _, plans = planned(cells, options.minutes, announce)
-        return cells.print_plan(plans)
+        corpora, plans = planned(cells, options.minutes, announce)
+        return cells.print_plan(
+            {
+                name: replace(plan, metrics=_permitted(plan, corpora[name]))
+                for name, plan in plans.items()
+            }
+        )
     limits = Limits(coverage=options.least_coverage, negligible=options.negligible)
     result = audited(cells, options.minutes, limits, announce)
     print_out(*str(result).splitlines())
@@ -328,7 +333,7 @@ def _announce(
         print_out(note)
     for name, plan in plans.items():
         which = f"{name}: " if len(plans) > 1 else ""
-        permitted = [m for m in plan.metrics if catalogue.permitted(infos()[m], corpora[name])]
+        permitted = _permitted(plan, corpora[name])
         print_out(
             f"{which}{counted(len(permitted), 'metrics')}, {counted(plan.seeds, 'seeds')}, "
             f"about {plan.seconds:.0f} s"
@@ -340,6 +345,11 @@ def _announce(
                 f"{which}no time for {', '.join(plan.left_out)}; --minutes gives more, or: {alone}"
             )
     print_out()
+
+
+def _permitted(plan: Plan, corpus: Corpus) -> list[str]:
+    """The planned metrics that have all the data that they need."""
+    return [name for name in plan.metrics if catalogue.permitted(infos()[name], corpus)]
 
 
 def _notes(corpora: Mapping[str, Corpus]) -> list[str]:

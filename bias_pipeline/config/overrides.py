@@ -214,6 +214,20 @@ def choices_in(override: str) -> list[str]:
     return [f"{parsed.get_key_element()}={value}" for value in values]
 
 
+def each_value_once(override: str) -> str:
+    """The override, without a value of its sweep that came before.
+
+    Example:
+        >>> each_value_once("metric=lic,dbac,lic"), each_value_once("metric=lic,lic")
+        ('metric=lic,dbac', 'metric=lic')
+    """
+    if not sweeps(override):
+        return override
+    choices = choices_in(override)
+    key = choices[0].partition("=")[0]
+    return f"{key}={','.join(choice.removeprefix(f'{key}=') for choice in choices)}"
+
+
 def override_values(override: str) -> list[str]:
     """The values that an override gives, as texts.
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.config.compose import CellConfig, cell_of
-from bias_pipeline.config.overrides import CHOICE
+from bias_pipeline.config.overrides import CHOICE, MOST_VALUES
 from bias_pipeline.config.yaml_files import check_yaml, stamp
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.paths import conf_dir, conf_dirs, conf_file, group_choices
@@ -100,6 +100,8 @@ def _plain(value: Any, key: str) -> object:
         return {name: _plain(one, f"{key}.{name}") for name, one in value.items()}
     if hasattr(value, "tolist"):
         return value.tolist()
+    if isinstance(value, range) and len(value) > MOST_VALUES:
+        raise UsageError(f"{key}={value!r} has more than {MOST_VALUES:,} values; name fewer")
     if isinstance(value, list | tuple | range):
         return [_plain(one, key) for one in value]
     if isinstance(value, Path):

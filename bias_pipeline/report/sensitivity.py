@@ -32,7 +32,7 @@ from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.repeated_scores import NOISE
-from bias_pipeline.metrics.value_names import direction_of
+from bias_pipeline.metrics.value_names import T_TO_A, direction_of
 from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
 from bias_pipeline.report.tables import ARROWS, headline_name, number, percent
 from bias_pipeline.results.rows import Result, Row
@@ -297,7 +297,9 @@ def unseen(
     for power in measured():
         name = reading_of(power.first)
         runs = matched if power.first.alignment == "matched" else metrics
-        if power.first.metric in runs:
+        # From objects to groups nothing is scored without objects.
+        scored = corpus.objects is not None or direction_of(power.first.part) != T_TO_A
+        if power.first.metric in runs and scored:
             score = (power.smallest(balanced), power.first.unit)
             largest[name] = max(score, largest.get(name, score))
     amounts = ", ".join(f"{amount(*score)} ({name})" for name, score in largest.items())

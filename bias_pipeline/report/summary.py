@@ -76,7 +76,10 @@ def _summary(
     return Summary(
         title=f"{attribute}, data set {dataset}",
         facts=facts(results),
-        verdict=brief(verdicts[one], attribute, one) if one else brief_of_all(verdicts, attribute),
+        verdict=[
+            *(brief(verdicts[one], attribute, one) if one else brief_of_all(verdicts, attribute)),
+            *_cautions(results, several=not one),
+        ],
         sure=_basis(list(verdicts.values()), results),
         panels=panels_of_one(verdicts[one], by_id, attribute, behind)
         if one
@@ -84,6 +87,18 @@ def _summary(
         undecided=_undecided(verdicts, attribute, results),
         several=not one,
     )
+
+
+def _cautions(results: Sequence[Result], *, several: bool) -> list[str]:
+    """The warnings about the captions, such as of many that decline, each once."""
+    start = "warning: "
+    warnings = (
+        (f"{result.rows[0].captioner}: " * several, note.removeprefix(start))
+        for result in results
+        for note in result.notes
+        if note.startswith(start)
+    )
+    return [f"{whose}{text}." for whose, text in dict.fromkeys(warnings)]
 
 
 def facts(results: Sequence[Result]) -> list[tuple[str, str]]:

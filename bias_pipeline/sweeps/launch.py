@@ -34,6 +34,7 @@ from bias_pipeline.config.overrides import (
     check_names,
     check_size,
     choices_in,
+    each_value_once,
     expand_intersections,
     jobs_of,
     options_of,
@@ -334,7 +335,7 @@ def expand(options: Namespace) -> list[str]:
         rest = [override for override in overrides if override != ALL_CAPTIONERS]
         swept = ",".join(quoted(name) for name in _all_captioners(rest, options))
         overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
-    return overrides
+    return [each_value_once(override) for override in overrides]
 
 
 def _sweep_of_experiment(options: Namespace) -> list[str]:

@@ -424,6 +424,12 @@ def test_it_names_the_command_of_what_there_is_no_time_for(run, plan, few, tmp_p
     assert "python -m bias_pipeline metric=dbac dataset=coco" in text, text
 
 
+def test_the_plan_lists_no_metric_that_needs_what_is_not_there(ok, plan, few):
+    plan("gender_error", "dpa")  # which needs objects
+    text = ok("audit", few.captions, "--attributes", few.labels, "--dry-run")
+    assert ("gender_error" in text, "dpa" in text) == (True, False), text
+
+
 @pytest.mark.slow
 def test_it_says_beforehand_how_small_a_bias_stays_unseen(ok, scenes):
     words = ("--attributes", scenes.labels, "--captions", scenes.people, "--dry-run")

@@ -74,6 +74,7 @@ def test_a_key_of_the_metric_is_the_metrics():
         ({"encodr": "lstm"}, "did you mean 'encoder'"),
         ({"stats": {"resample": 3}}, "did you mean 'resamples'"),
         ({"seeds": 0}, "seeds"),
+        ({"seeds": range(10**8)}, "more than 10,000 values"),
         ({"attribute": ["gender"]}, "one attribute or two"),
     ],
 )

@@ -29,6 +29,11 @@ def test_metrics_that_do_not_run_are_left_out():
     assert "lic" not in unseen(corpus(), "gender", ["gender_error", "lic"], [])
 
 
+def test_of_a_direction_that_needs_objects_nothing_is_said_without_them():
+    text = unseen(corpus(), "gender", ["dbac"], [])
+    assert ("A→T" in text, "T→A" in text) == (True, False), text
+
+
 def test_of_one_group_nothing_is_known():
     assert "two groups only" in unseen(corpus(labels="m"), "gender", ["gender_error"], [])
 

@@ -171,6 +171,16 @@ def test_the_verdict_says(results, sentence):
     assert sentence in words_of(first_screen(results))
 
 
+@pytest.mark.parametrize("names", [("sat",), ("sat", "oscar")])
+def test_captions_that_decline_are_told_with_the_verdict(names):
+    note = "109 of 600 captions decline: 0 of 360 (male), 109 of 218 (female)"
+    results = [result(captioner=name) for name in names]
+    manifest = {**results[0].manifest, "notes": [f"warning: {note}"]}
+    results[0] = replace(results[0], manifest=manifest)
+    whose = "sat: " * (len(names) > 1)
+    assert f'<p class="verdict">{whose}{note}.</p>' in first_screen(results)
+
+
 def test_the_page_concludes_within_the_limits_that_the_audit_was_given():
     strict = html(report_of([result()], {}, limits=Limits(coverage=1.01)))
     assert "It is unknown whether it names the wrong gender" in words_of(strict)

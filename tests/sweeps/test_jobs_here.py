@@ -47,6 +47,12 @@ def test_the_files_of_jobs_are_those_of_hydra(tmp_path, monkeypatch, words):
     assert written[0] == written[1]
 
 
+def test_a_value_that_a_sweep_names_twice_is_run_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished = launch.run([*SMALL, "captioner=faithful,'terse',faithful"])
+    assert [r.rows[0].captioner for r in finished.results] == ["faithful", "terse"]
+
+
 @pytest.mark.parametrize(
     ("word", "alone"),
     [
