@@ -334,6 +334,12 @@ class _InMemoryRunner:
         """The corpus of the first captioner."""
         return self._corpus(self._cell(next(iter(self.files)), attribute=attribute))
 
+    def read(self, attribute: str, settings: Mapping[str, str]) -> tuple[CellConfig, Corpus]:
+        """The cell of the first captioner's LIC under some settings, and its corpus."""
+        chosen = {**self._of(attribute), **_numbers(settings), "metric": "lic"}
+        config = self._cell(next(iter(self.files)), **chosen)
+        return config, self._corpus(config)
+
     def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
         """The results that the data permit; failures raise."""
         results: list[Result] = []
@@ -396,8 +402,8 @@ class _InMemoryRunner:
         return preset({**self.settings, **source, **chosen}, {"dataset": "coco", "logger": None})
 
     def _corpus(self, here: CellConfig) -> Corpus:
-        others = here.tree["metric"].get("others")
-        key = json.dumps([here.tree["captioner"], here.tree["attribute"], others])
+        others, read_from = here.tree["metric"].get("others"), ("captioner", "attribute", "text")
+        key = json.dumps([others, *(here.tree[name] for name in read_from)])
         if key not in self._read:
             corpus = read_corpus(here.tree)
             mine = Path(corpus.file).is_relative_to(self.folder.resolve())

@@ -24,13 +24,15 @@ from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.results.identity import deciding
 from bias_pipeline.results.rows import Result, checked, mapping_in, plain_values, result_of
-from bias_pipeline.results.settings import deciding_seeds
+from bias_pipeline.results.settings import deciding_seeds, text_settings
 from bias_pipeline.stats.bootstrap import Draws
 
 SCHEMA = 1
 _WHAT = "a file that compare --json or audit --json wrote"
 _SEEDS = "seeds"
-_MANIFEST_KEYS = ("metric", "corpus", "speech", "config", "keys", "attackers", "notes", "versions")
+_MANIFEST_KEYS = (
+    *("metric", "corpus", "speech", "config", "keys", "text", "attackers", "notes", "versions"),
+)
 
 
 def stored(results: Sequence[Result], **further: object) -> bytes:
@@ -200,6 +202,7 @@ def _comparable_facts(result: Result) -> dict[str, object]:
             "reference"
         ),
         _SEEDS: deciding_seeds(result),
+        "what of captions is scored": text_settings(result),
         "version of the metric": row.metric_version,
         "version or settings of attackers": _json(result.manifest.get("attackers", {})),
         **{f"settings ({key})": _json(value) for key, value in settings.items()},

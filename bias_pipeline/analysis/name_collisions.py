@@ -13,6 +13,7 @@ from typing import Any
 
 from bias_pipeline.io.paths import safe_name
 from bias_pipeline.results.rows import Result
+from bias_pipeline.results.settings import text_settings
 
 SWEPT = "BIAS_PIPELINE_SWEPT"  # the variable with the names of a sweep's files, for its jobs
 _DIGITS = 8  # of a digest, if two differ in nothing else
@@ -139,7 +140,10 @@ def _parts(file: str) -> tuple[str, ...]:
 
 
 def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Results renamed so that one name means one corpus of an attribute, by its digest."""
+    """Results renamed so that one name means one corpus of an attribute, by its digest.
+
+    Corpora of which other parts are scored (``text.unit``) keep their name: settings differ.
+    """
     digests: dict[tuple[str, ...], dict[str, None]] = {}
     for result in results:
         digests.setdefault(_scored(result), {})[_corpus(result, "digest")] = None
@@ -148,7 +152,7 @@ def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
         f"{len(versions)} corpora of {dataset} are called {captioner} under {attribute}: captions, "
         "labels or objects differ between runs, so their names end in the first digits of their "
         "digests"
-        for (dataset, captioner, attribute), versions in several.items()
+        for (dataset, captioner, attribute, *_), versions in several.items()
     ]
     renamed = [
         _renamed(r, f"{r.rows[0].captioner} {_corpus(r, 'digest')[:_DIGITS]}")
@@ -164,7 +168,7 @@ def _named(result: Result) -> tuple[str, str]:
 
 
 def _scored(result: Result) -> tuple[str, ...]:
-    return (*_named(result), result.rows[0].attribute)
+    return (*_named(result), result.rows[0].attribute, *text_settings(result).values())
 
 
 def _file(result: Result) -> str:

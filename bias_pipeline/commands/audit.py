@@ -110,6 +110,10 @@ class _FileCells:
     def corpus(self, attribute: str) -> Corpus:
         return cell(self._of(attribute)).corpus()
 
+    def read(self, attribute: str, settings: Mapping[str, str]) -> tuple[CellConfig, Corpus]:
+        config = cell([*self._of(attribute), "metric=lic", *_words_of(settings)])
+        return config, config.corpus()
+
     def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
         from bias_pipeline.sweeps.launch import run_cells
 
@@ -139,12 +143,16 @@ class _FileCells:
         jobs = [
             [
                 *(*self._of(attribute), f"metric={metric}", f"seeds={plan.seeds}"),
-                *(f"{key}={value}" for key, value in settings.items()),
+                *_words_of(settings),
             ]
             for attribute, plan in plans.items()
             for metric, settings in plan.cells
         ]
         return [*ComposedCells(jobs, options_of(()))]
+
+
+def _words_of(settings: Mapping[str, str]) -> list[str]:
+    return [f"{key}={value}" for key, value in settings.items()]
 
 
 def parser() -> Parser:
@@ -339,6 +347,11 @@ def _announce(
             f"about {plan.seconds:.0f} s"
         )
         print_out(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")
+        if plan.text:
+            print_out(
+                f"{which}people do not use enough words of its whole captions, so at equal speech "
+                f"({', '.join(plan.matched)}): {' '.join(_words_of(plan.text))}"
+            )
         if plan.left_out:
             alone = cells.alone(name, plan.left_out)
             print_out(

@@ -296,6 +296,13 @@ def sentences(verdict: Verdict) -> list[str]:
     ]
 
 
+# The parts of a caption that may be scored alone.
+_PARTS = {
+    "sentence": "the first sentence of each caption alone",
+    "subject": "the sentences on persons alone",
+}
+
+
 def _answered(verdict: Verdict, question: str) -> str:
     by: dict[str, list[str]] = {}
     for attribute in verdict.attributes:
@@ -312,8 +319,15 @@ def _answered(verdict: Verdict, question: str) -> str:
             clauses.append(f"{words} on {', '.join(by[answer])}: {values}")
     if alone := one_direction(verdict, question):
         clauses.append(alone)
-    if any(reading.matched for reading in decided):
-        clauses.append("It is compared with people who use each word as often as it does")
+    matched = [reading for reading in decided if reading.matched]
+    if matched:
+        units = {reading.unit for reading in matched}
+        parts = [
+            f", by {_PARTS[unit]}; of the rest nothing is known" for unit in _PARTS if unit in units
+        ]
+        clauses.append(
+            f"It is compared with people who use each word as often as it does{''.join(parts)}"
+        )
     # Where no image is unsure, nobody can assume a group.
     refused = by.get("", []) if question != "assuming" else []
     clauses += _unanswered(verdict, question, [*by.get("unknown", []), *refused])

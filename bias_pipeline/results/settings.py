@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING
 
 from bias_pipeline.corpus.split import seeds_of
 from bias_pipeline.declared import TARGET
 from bias_pipeline.results.identity import deciding
-from bias_pipeline.results.rows import COLUMNS, Result
+from bias_pipeline.results.rows import COLUMNS, Result, mapping_in
+from bias_pipeline.text.scored_text import ScoredText
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -26,6 +27,10 @@ _OF_ONE_METRIC = ("metric", "attribute", "dataset")
 CHOICES = (*_OF_ONE_METRIC, "captioner", *NAMED)  # columns of a row in which cells differ
 ABSENT = "–"
 ANNOTATOR = "dataset.annotator"  # the key whose labels are used
+# What is scored of captions, with its defaults. Runs of counting metrics store it apart.
+READ_AS = {
+    field.name: str(field.default) for field in fields(ScoredText) if field.name != "subjects"
+}
 _LONGEST = 40  # of a value, in characters
 _MOST = 6  # settings in a label
 
@@ -81,11 +86,15 @@ def with_settings(results: Iterable[Result]) -> list[Result]:
 def label(result: Result) -> str:
     """A result's settings as part of a name: choices by their names, values with their keys.
 
+    Captions that are scored as usual, as a whole, add nothing.
+
     Example:
         >>> label(Result("x", [], {}, settings={"encoder": "ngram", "encoder.order": "1"}))
         'ngram encoder.order=1'
     """
-    parts = [v if k in NAMED else f"{k}={v}" for k, v in result.settings.items() if v]
+    usual = {f"text.{key}": default for key, default in READ_AS.items()}
+    others = {k: v for k, v in result.settings.items() if v and v != usual.get(k)}
+    parts = [v if k in NAMED else f"{k}={v}" for k, v in others.items()]
     if len(parts) > _MOST:
         parts[_MOST:] = [f"and {len(parts) - _MOST} more ({_digest(' '.join(parts))})"]
     return " ".join(parts)
@@ -132,7 +141,13 @@ def _differing_within(
 
 
 def _choices(result: Result) -> dict[str, str]:
-    return {name: str(getattr(result.rows[0], name)) for name in NAMED}
+    return {name: str(getattr(result.rows[0], name)) for name in NAMED} | text_settings(result)
+
+
+def text_settings(result: Result) -> dict[str, str]:
+    """What of captions was scored, by key; :class:`~bias_pipeline.text.scored_text.ScoredText`."""
+    stored = mapping_in(result.manifest, "text")
+    return {f"text.{key}": str(stored.get(key, usual)) for key, usual in READ_AS.items()}
 
 
 def values_of(result: Result) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -28,9 +28,12 @@ from bias_pipeline.report.verdict_sentences import join_sentences, sentences
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.text.caption_statistics import FOREIGN_WORDS
+from bias_pipeline.text.transform import applied
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from bias_pipeline.config.compose import CellConfig
 
 
 # Attributes that are another one with other labels, or whose groups no captions name.
@@ -40,6 +43,13 @@ _SEEDS = 2  # repetitions; each guesses every image
 # Settings of runs at equal speech: single words, since pairs of words reveal who wrote them.
 EQUAL_SPEECH = {"alignment": "matched", "encoder.order": "1"}
 AT_EQUAL_SPEECH = ("lic", "leakage")
+# How much of each caption is scored at equal speech, on both sides; see `readable_text`.
+TEXTS: Sequence[Mapping[str, str]] = (
+    {},
+    {"text.preambles": "cut"},
+    {"text.unit": "sentence"},
+    {"text.preambles": "cut", "text.unit": "sentence"},
+)
 # Without objects DPA does not run, and DBAC's attackers of tasks answer in its place.
 AT_EQUAL_SPEECH_WITHOUT_OBJECTS = (*AT_EQUAL_SPEECH, "dbac")
 _FEW_CAPTIONS = 10_000
@@ -54,11 +64,13 @@ class Plan:
     seeds: int  # how many
     seconds: float  # expected
     matched: Sequence[str] = ()  # metrics that are run at equal speech too
+    # What of captions these score, one of `TEXTS`
+    text: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cells(self) -> list[tuple[str, Mapping[str, str]]]:
         """The metric of each cell, and its settings that are not the defaults."""
-        matched = [(metric, EQUAL_SPEECH) for metric in self.matched]
+        matched = [(metric, {**EQUAL_SPEECH, **self.text}) for metric in self.matched]
         return [*((metric, {}) for metric in self.metrics), *matched]
 
 
@@ -101,6 +113,10 @@ class Cells(Protocol):
         """What is scored under an attribute."""
         ...
 
+    def read(self, attribute: str, settings: Mapping[str, str]) -> tuple[CellConfig, Corpus]:
+        """The cell of LIC under some settings, and its corpus."""
+        ...
+
     def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
         """Run the planned cells."""
         ...
@@ -126,9 +142,24 @@ def planned(
     plans = {}
     for name, corpus in corpora.items():
         usual = 1 if len(corpus.model) <= _FEW_CAPTIONS else 5
-        plans[name] = plan_for(corpus, 60 * (minutes or usual), noisy=cells.noisy(name))
+        plan = plan_for(corpus, 60 * (minutes or usual), noisy=cells.noisy(name))
+        plans[name] = replace(plan, text=readable_text(cells, name)) if plan.matched else plan
     announce(corpora, plans)
     return corpora, plans
+
+
+def readable_text(cells: Cells, attribute: str) -> Mapping[str, str]:
+    """How much of captions people can match at equal speech: the first of :data:`TEXTS` they can.
+
+    What language models write before, after and beyond what one person writes cannot be matched.
+    If people cannot match the first sentence either, it is all of the captions.
+    """
+    for text in TEXTS:
+        config, corpus = cells.read(attribute, {**EQUAL_SPEECH, **text})
+        *before, matched = config.build("metric").transforms
+        if not matched.reach(applied(before, corpus)) < LIMITS.reach:  # NaN without words
+            return text
+    return TEXTS[0]
 
 
 def audited(

@@ -44,6 +44,7 @@ from bias_pipeline.io.progress import Bar
 from bias_pipeline.io.terminal import guard, redact_files, redacted, redacted_data, trace_of
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.results.rows import Result
+from bias_pipeline.results.settings import READ_AS
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps import slurm
 
@@ -328,7 +329,9 @@ def _compute(
     names = ("encoder", "head", "masking", "alignment", "scoring")
     origin = RunChoices(**{name: here.choice(name) for name in names})
     included = {name: str(place) for name, place in places().items()}
-    facts = {"config": here.tree["metric"], "keys": here.keys, "included": included, **facts}
+    text = {key: value for key, value in here.tree["text"].items() if key in READ_AS}
+    described = {"config": here.tree["metric"], "keys": here.keys, "included": included}
+    facts = {**described, "text": text, **facts}
     metric = here.build("metric")
     return run_cell(
         corpus,

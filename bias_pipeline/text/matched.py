@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 
@@ -98,6 +99,23 @@ class MatchedAlignment(TextTransform):
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
         """People's captions, changed; the captioner's unchanged."""
         return self(corpus).side(side)
+
+    def reach(self, corpus: Corpus) -> float:
+        """Share of the captioner's words that people's captions will reach, without changing them.
+
+        People reach a word in every image of which one of them used it.
+
+        Returns:
+            In [0, 1]; NaN without words or without human captions.
+        """
+        corpus = _described_by_several(corpus)
+        images = np.flatnonzero(comparable(corpus))
+        words = _Words.of(corpus.model, corpus.human, self.excluded)
+        wanted, used = (
+            _totals(_summed(words.indicators(side), side.image_rows, len(corpus))[images] > 0)
+            for side in (corpus.model, corpus.human)
+        )
+        return float(np.minimum(wanted, used).sum() / wanted.sum()) if wanted.any() else math.nan
 
     def _matched(self, corpus: Corpus) -> tuple[Captions, list[Change]]:
         """People's captions after the changes, and the changes by position."""

@@ -279,9 +279,10 @@ class ScoredText:
         answered = self._without_declined(corpus, blank_limit)
         notes = _opening_notes(answered, self.preambles)
         for rule in self._rules():
-            answered = answered.rewrite(
+            rewritten = answered.rewrite(
                 {side: _rewritten(answered.side(side), rule) for side in SIDES}
             )
+            answered = self._without_declined(rewritten, blank_limit)
         if self.unit != "caption":
             notes.append(_length_note(corpus, answered, self.unit))
         return replace(answered, notes=(*answered.notes, *notes))
@@ -300,15 +301,16 @@ class ScoredText:
         if self.declined == "keep" or not flags.any():
             return corpus
         declined = np.bincount(corpus.model.image_rows[flags], minlength=len(corpus))
+        declined += corpus.declined if len(corpus.declined) else 0
         left = replace(corpus, model=corpus.model.take(~flags), declined=declined)
         share = left.absent_share("model")
         if share > limit:
             raise DataError(
-                f"dataset {corpus.dataset!r}, captioner {corpus.captioner!r}: {int(flags.sum())} "
-                f"captions decline to describe or are errors of a service; with the blank ones "
-                f"{share:.1%} are absent, above the limit of {limit:.0%}; caption these images "
-                "again, score the refusals as captions with text.declined=keep, or raise "
-                "dataset.blank_limit"
+                f"dataset {corpus.dataset!r}, captioner {corpus.captioner!r}: "
+                f"{declined.sum()} captions decline to describe or are errors of a service; with "
+                f"the blank ones {share:.1%} are absent, above the limit of {limit:.0%}; caption "
+                "these images again, score the refusals as captions with text.declined=keep, or "
+                "raise dataset.blank_limit"
             )
         return left
 

@@ -47,6 +47,7 @@ def test_it_decides_as_the_captions_do(baseline):
         ({"labels": ["male", "female"] * 19 + ["female", "male"]}, "images, labels, objects"),
         ({"human": [["a man"], ["a lady"]] * 20}, "human captions"),
         ({"stats": {"resamples": 30}}, r"settings \(stats\)"),
+        ({"text": {"unit": "sentence"}}, "what of captions is scored"),
         (
             {"metric": "gender_ratio"},
             "old.json: was written without gender_ratio of gender; it has gender_error of gender. "

@@ -65,6 +65,13 @@ def test_cells_that_differ_in_more_are_not_compared():
     assert rank_captioners(results, draws) == []
 
 
+def test_captions_of_which_other_parts_are_scored_are_not_compared():
+    results = [result("a"), result("b")]
+    results[1] = replace(results[1], manifest={**results[1].manifest, "text": {"unit": "sentence"}})
+    draws = {r.run_id: {"score": draw(0.1)} for r in results}
+    assert rank_captioners(results, draws) == []
+
+
 def test_both_directions_are_compared():
     results = [
         replace(result(n), rows=[row(captioner=n, part=p) for p in ("a_to_t", "t_to_a")])

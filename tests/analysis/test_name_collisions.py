@@ -1,5 +1,7 @@
 """Two captioners of one name are never one row."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,6 +64,12 @@ def test_versions_of_one_file_stand_apart_by_digest():
     computed, (sentence,) = resolve_name_collisions([result(A, "a" * 64), result(A, "b" * 64)])
     assert names(computed) == ["model aaaaaaaa", "model bbbbbbbb"]
     assert sentence.startswith("2 corpora of coco are called model under gender")
+
+
+def test_other_parts_of_the_same_captions_keep_the_name():
+    first, second = result(A, "a" * 64), result(A, "b" * 64)
+    sentence = replace(second, manifest={**second.manifest, "text": {"unit": "sentence"}})
+    assert resolve_name_collisions([first, sentence]) == ([first, sentence], [])
 
 
 def test_a_name_that_another_captioner_has_is_not_given():

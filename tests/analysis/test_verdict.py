@@ -233,6 +233,21 @@ def test_at_equal_speech_there_is_an_answer(value, half, reach, limits, message)
     assert answer(at_equal_speech(value, half, reach), limits) == message
 
 
+def first_sentence(value: float) -> Result:
+    whole = at_equal_speech(value)
+    return replace(whole, manifest={**whole.manifest, "text": {"unit": "sentence"}})
+
+
+@pytest.mark.parametrize(("value", "message"), [(0.1, "more"), (0.0, "none"), (-0.1, "none")])
+def test_the_first_sentences_show_bias_but_cannot_rule_it_out(value, message):
+    assert answer(first_sentence(value)) == message
+
+
+def test_an_answer_by_first_sentences_says_so():
+    (line, *_) = sentences(verdict([first_sentence(0.0)]))
+    assert "by the first sentence of each caption alone; of the rest nothing is known." in line
+
+
 def test_where_there_is_a_score_at_equal_speech_it_decides():
     plain, matched = cell({"score": 0.3}, MATCHED), at_equal_speech(0.0)
     conclusion = verdict([plain, matched])

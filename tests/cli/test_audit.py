@@ -90,8 +90,10 @@ def few(tmp_path_factory) -> Files:
 def plan(monkeypatch) -> Callable[..., None]:
     """Have audits plan these metrics, whatever the time."""
 
-    def command(*metrics: str, left_out: tuple[str, ...] = ()) -> None:
-        chosen = auditing.Plan([*metrics], [*left_out], 1, 1.0)
+    def command(
+        *metrics: str, left_out: tuple[str, ...] = (), matched: tuple[str, ...] = ()
+    ) -> None:
+        chosen = auditing.Plan([*metrics], [*left_out], 1, 1.0, matched)
         monkeypatch.setattr(auditing, "plan_for", lambda *_, **__: chosen)
 
     return command
@@ -273,6 +275,15 @@ def test_captions_of_another_language_fail_no_job(few, tmp_path):
     result = audit(tmp_path / "out", german, *words)
     assert (result.code, "jobs failed" in result.text) == (0, False), result.text
     assert "\n100% of the captioner's captions hold no English word" in result.text
+
+
+def test_what_people_cannot_match_is_scored_by_its_first_sentences(ok, plan, few, tmp_path):
+    plan(matched=("lic",))
+    longer = few.changed(tmp_path / "long.json", lambda _, text: f"{text}. Everything looks calm.")
+    words = ("--attributes", few.labels, "--captions", few.people)
+    text = ok("audit", longer, *words)
+    assert "so at equal speech (lic): text.unit=sentence" in text
+    assert "by the first sentence of each caption alone; of the rest nothing is known." in text
 
 
 @pytest.mark.usefixtures("counting")

@@ -70,6 +70,14 @@ def test_a_value_without_a_key_is_told_by_its_place():
     assert settings_of(*results)[0] == {"metric.probe.encoder.order": "1"}
 
 
+def test_what_of_captions_is_scored_is_told_and_named_unless_it_is_all():
+    alone = cell("b", alignment="matched")
+    alone = replace(alone, manifest={**alone.manifest, "text": {"unit": "sentence"}})
+    first, second = with_settings([cell("a", alignment="constant"), alone])
+    assert first.settings == {"alignment": "constant", "text.unit": "caption"}
+    assert [label(first), label(second)] == ["constant", "matched text.unit=sentence"]
+
+
 def test_many_settings_make_a_label_that_no_others_have():
     labels = [
         label(Result("x", [], {}, settings={f"k{i}": str(i + item) for i in range(9)}))

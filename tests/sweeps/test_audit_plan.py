@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.config.compose import cell
+from bias_pipeline.config.compose import CellConfig, cell
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import NotApplicableError, SweepError, UsageError
 from bias_pipeline.sweeps import audit as auditing
-from bias_pipeline.sweeps.audit import plan_for
+from bias_pipeline.sweeps.audit import plan_for, readable_text
 
 
 @pytest.fixture
@@ -52,6 +52,11 @@ class Columns:
         del attribute
         return False
 
+    def read(self, attribute: str, settings: Mapping[str, str]) -> tuple[CellConfig, Corpus]:
+        del settings
+        corpus = self.corpus(attribute)
+        return cell(["metric=lic", "alignment=matched"]), corpus
+
     def scored(self, plans: Mapping[str, auditing.Plan]) -> auditing.ScoredCells:
         raise AssertionError(plans)
 
@@ -65,6 +70,41 @@ def test_a_further_column_of_labels_changes_nothing_of_what_is_run_for_gender(
     _, beside = auditing.planned(Columns(("gender", "race", "age")), minutes)
     assert alone["gender"].left_out
     assert beside["gender"] == alone["gender"]
+
+
+@dataclass(frozen=True)
+class Spoken(Columns):
+    """Cells of scenes whose captioner says more than what it sees."""
+
+    before: str
+    captioner: str
+    after: str
+
+    def read(self, attribute: str, settings: Mapping[str, str]) -> tuple[CellConfig, Corpus]:
+        words = [f"{key}={value}" for key, value in settings.items()]
+        config = cell(["metric=lic", "dataset.n_images=300", *words])
+        read = cell(["dataset.n_images=300", f"captioner={self.captioner}"]).corpus()
+        texts = [f"{self.before}{read.model.text(row)}{self.after}" for row in range(len(read))]
+        spoken = read.rewrite({"model": Captions.from_texts(texts)})
+        return config, config.build("text").scored.of(spoken)
+
+
+@pytest.mark.parametrize(
+    ("before", "captioner", "after", "text"),
+    [
+        ("", "faithful", "", {}),
+        ("The image depicts ", "faithful", "", {"text.preambles": "cut"}),
+        ("", "faithful", ". Everything looks calm.", {"text.unit": "sentence"}),
+        ("", "verbose", "", {"text.unit": "sentence"}),
+        (
+            *("In this image, we can see ", "faithful", ". Everything looks calm."),
+            {"text.preambles": "cut", "text.unit": "sentence"},
+        ),
+        ("qwertz uiop asdf ", "faithful", " yxcv", {}),  # nobody else speaks so
+    ],
+)
+def test_at_equal_speech_as_much_is_scored_as_people_can_match(before, captioner, after, text):
+    assert readable_text(Spoken(("gender",), before, captioner, after), "gender") == text
 
 
 class Failing(Columns):

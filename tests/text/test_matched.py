@@ -88,6 +88,13 @@ def test_reach_is_a_share(seed):
 
 @given(seeds)
 @settings(deadline=None, max_examples=30)
+def test_the_reach_is_known_before_people_are_changed(seed):
+    alignment, corpus = MatchedAlignment(excluded=["man"]), random_corpus(seed)
+    assert alignment.reach(corpus) == pytest.approx(np.mean(reach(alignment(corpus))))
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=30)
 def test_excluded_words_never_take_part(seed):
     corpus = random_corpus(seed)
     matched = MatchedAlignment(excluded=["man", "woman"])(corpus)

@@ -33,6 +33,11 @@ def test_a_declined_caption_is_absent_not_blank_and_people_s_stay():
     assert scored.blanks == corpus().blanks
 
 
+def test_a_refusal_behind_a_preamble_that_is_cut_is_absent_too():
+    behind = ScoredText(preambles="cut").of(corpus(text=f"Sure! Here is a caption: {SORRY}"), 1.0)
+    assert (len(behind.model), behind.declined.sum()) == (0, 20)
+
+
 def test_declined_captions_stay_if_asked():
     raw = corpus(declined=3)
     scored = ScoredText(declined="keep").of(raw)
