@@ -119,8 +119,10 @@ def _print_finished(
         replace(result, settings={key: values[key] for key in values if key in keys})
         for result, values in zip(apart, swept, strict=True)
     )
+    # Jobs that differ in what their metric does not use are one run, and one line.
+    runs = {(result.run_id, *result.settings.items()): result for result in results}
     by_value: dict[str, list[Result]] = {}
-    for result in results:
+    for result in runs.values():
         value = getattr(result.rows[0], tables_by) if tables_by else ""
         by_value.setdefault(value, []).append(result)
     for number, table in enumerate(by_value.values()):
@@ -134,7 +136,7 @@ def _print_finished(
 
         for bound in bounds(results, swept):
             print_out(bound.sentence())
-    write_table(outputs, results)
+    write_table(outputs, [*runs.values()])
     return results
 
 
