@@ -55,7 +55,7 @@ def test_a_value_that_a_sweep_names_twice_is_run_once(tmp_path, monkeypatch):
 
 def test_jobs_that_are_one_run_have_one_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    launch.run([*SMALL, "captioner=faithful", "alignment=constant,matched"])  # which it does not use
+    launch.run([*SMALL, "captioner=faithful", "alignment=constant,matched"])  # not used
     table = (tmp_path / "outputs" / "table.csv").read_text()
     lines = [line for line in capsys.readouterr().out.splitlines() if "faithful  " in line]
     assert (len(lines), table.count(",score,")) == (1, 1)

@@ -184,8 +184,8 @@ class AttackRunner:
         learnt, tested = (np.bincount(labels[part], minlength=n_groups) for part in (train, test))
         fewest = grouping.names[int(np.bincount(labels, minlength=n_groups).argmin())]
         return [
-            f"{n_groups} groups: a uniform guess scores {chance:.3g}; an attacker learns from "
-            f"{_range(learnt)} images of each group and is tested on {_range(tested)} (the "
+            f"{n_groups} groups: a uniform guess scores {100 * chance:.3g} %; an attacker learns "
+            f"from {_range(learnt)} images of each group and is tested on {_range(tested)} (the "
             f"smallest group is {fewest})"
         ]
 

@@ -267,8 +267,8 @@ def moody(kind: type[CaptionAttack]) -> Score:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (LIC, "a uniform guess scores 0.111"),
-        (Leakage, "scores 0.333"),
+        (LIC, "a uniform guess scores 11.1 %"),
+        (Leakage, "scores 33.3 %"),
         # A tenth of the smallest group is tested, and as many of the others.
         (LIC, "learns from 18 images of each group and is tested on 2 (the smallest group is sad)"),
     ],
