@@ -414,7 +414,7 @@ def check_names(options: Namespace) -> None:
             )  # else Hydra checks it
             if not value.strip():
                 raise UsageError(f"{override}: a name is missing; {listed_names(known)}")
-            if value == "all":
+            if value == "all" and key == "metric":
                 raise UsageError(f"{override}: all must be the only value, as {key}=all")
             if plain and value not in (*known, CHOICE):
                 raise UsageError(f"{key}={value} is unknown; {did_you_mean(value, known)}")

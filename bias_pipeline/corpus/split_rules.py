@@ -54,6 +54,11 @@ class HoldOut(SplitRule):
         Raises:
             UsageError: if the shares do not fit together.
         """
+        if self.validation_share and self.order == "file":
+            raise UsageError(
+                f"split: validation_share={self.validation_share}, but order=file draws no such "
+                "part, as the published code; set split.validation_share=0 or split.order=hashed"
+            )
         if self.validation_share and not self.trains:
             raise UsageError(
                 f"split: test_share={self.test_share} and validation_share="

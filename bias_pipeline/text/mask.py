@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bias_pipeline.corpus.attribute import Words, words_of
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
+from bias_pipeline.text.tokenize import as_tokens
 from bias_pipeline.text.transform import TextTransform, is_special
 
 
@@ -80,5 +81,5 @@ class KeepWords(TextTransform):
 
 
 def _tokenized(words: Words) -> frozenset[str]:
-    """Words and phrases as in tokenised captions, where a hyphen is a token."""
-    return frozenset(word.replace("-", " - ") for word in words_of(words))
+    """Words and phrases as in tokenised captions."""
+    return frozenset(map(as_tokens, words_of(words)))

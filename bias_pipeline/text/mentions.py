@@ -20,6 +20,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, product
 
 import numpy as np
@@ -36,7 +37,7 @@ from bias_pipeline.corpus.attribute import (
 )
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.text.scored_text import phrase_pattern
-from bias_pipeline.text.tokenize import tokenize_word
+from bias_pipeline.text.tokenize import as_tokens, tokenize_word
 
 
 def describing_a_person(captions: Captions, places: IntArray, context: Context) -> BoolArray:
@@ -231,11 +232,12 @@ def listed_words(captions: Captions, naming: Naming) -> Listed:
 
 def _listed(captions: Captions, naming: Naming) -> Listed:
     context = naming.applies_to
-    group = {word: k for k, (_, group_words) in enumerate(naming.words) for word in group_words}
+    plain = partial(as_tokens, keep_punctuation=False)
+    group = {plain(w): k for k, (_, group_words) in enumerate(naming.words) for w in group_words}
     words = lowered_words(captions)
     if context is not None:  # "a chef's hat" is a chef hat
         words = words.rewrite(lambda word: () if word == "'s" else (word,))
-    words = words.join(sorted({*group, *naming.other_senses}))
+    words = words.join(sorted({*group, *map(plain, naming.other_senses)}))
     groups = np.array([group.get(word, NO_GROUP) for word in words.types], np.int64)[words.tokens]
     places = np.flatnonzero(groups >= 0)
     names = np.ones(len(places), bool)
@@ -304,8 +306,9 @@ def task_mentions(
     Returns:
         (N, T) indicators.
     """
-    column = {word: i for i, task in enumerate(tasks) for word in vocabulary.tasks[task]}
-    return captions.read(_task_mentions, vocabulary.all_words, tuple(column.items()), len(tasks))
+    column = {as_tokens(w): i for i, task in enumerate(tasks) for w in vocabulary.tasks[task]}
+    words = tuple(map(as_tokens, vocabulary.all_words))
+    return captions.read(_task_mentions, words, tuple(column.items()), len(tasks))
 
 
 def _task_mentions(

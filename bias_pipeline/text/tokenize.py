@@ -98,6 +98,22 @@ def tokenize_word(word: str, *, keep_punctuation: bool, keep_unknown: bool) -> l
     return tokens if keep_punctuation else [t for t in tokens if any(map(str.isalnum, t))]
 
 
+def as_tokens(phrase: str, *, keep_punctuation: bool = True) -> str:
+    """A listed word or phrase as it is in captions that are split into tokens.
+
+    Example:
+        >>> as_tokens("dark-skinned"), as_tokens("catcher's mitt")
+        ('dark - skinned', "catcher 's mitt")
+        >>> as_tokens("dark-skinned", keep_punctuation=False)
+        'dark skinned'
+    """
+    return " ".join(
+        token
+        for word in phrase.split()
+        for token in tokenize_word(word, keep_punctuation=keep_punctuation, keep_unknown=True)
+    )
+
+
 def _unicode_tokens(word: str) -> list[str]:
     """Runs of letters, digits and their marks; every other character alone."""
     tokens: list[str] = []

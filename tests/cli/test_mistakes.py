@@ -29,6 +29,7 @@ DIAL = "metric=gender_error captioner=mine +dataset.captioners.mine"
         ("compare a b dataset.captions=x", "is unknown for dataset=scenes; did you mean"),
         ("compare a b dataset.captions=x", "world. dataset=coco has it."),
         ("data validate my/captions.json", "file, write captioner=my/captions.json"),
+        ("attribute=all", "attribute=all is unknown"),
         ("metric=all,lic", "all must be the only value, as metric=all"),
         ("captioner=all,faithful", "all must be the only value, as captioner=all"),
         ("paths.outputs=a,b", "needs quotes within quotes: 'paths.outputs=\"a,b\"'"),

@@ -117,6 +117,7 @@ def test_odd_seeds_are_refused(seeds):
     [
         ({"test_share": 0}, "test_share"),
         ({"test_share": 0.9, "validation_share": 0.1}, "test_share"),
+        ({"order": "file", "validation_share": 0.1}, "order=file draws no such part"),
         ({"order": "hash"}, "order='hash' must be one of hashed, file"),
     ],
 )

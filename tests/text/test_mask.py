@@ -29,8 +29,9 @@ def test_masking_keeps_the_number_of_words_and_twice_is_once(texts):
     [
         ([{"male": ["man"], "female": ["woman"]}, ["pregnant"]], "a pregnant woman", "a <x> <x>"),
         (["dog", "hot dog"], "a hot dog and a dog", "a <x> and a <x>"),
+        (["catcher's mitt"], "a catcher 's mitt", "a <x>"),
     ],
-    ids=["words by group", "the longest phrase whole"],
+    ids=["words by group", "the longest phrase whole", "as it is split"],
 )
 def test_listed_words_are_masked(words, text, expected):
     assert MaskWords(words, "<x>").mask(Captions.from_texts([text])).text(0) == expected

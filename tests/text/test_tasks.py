@@ -31,6 +31,13 @@ def named(text: str, tasks: tuple[str, ...] = TASKS) -> set[str]:
     return {task for task, count in zip(tasks, row, strict=True) if count}
 
 
+@pytest.mark.parametrize("word", ["t-shirt", "catcher's mitt"])
+def test_a_listed_word_is_split_as_captions_are(word):
+    vocabulary = TaskVocabulary("toy", {"thing": [word]})
+    captions = Captions.from_texts([f"a red {word}."])
+    assert task_mentions(captions, vocabulary, ("thing",)).toarray().tolist() == [[1.0]]
+
+
 @pytest.mark.parametrize(
     ("text", "tasks"),
     [
@@ -126,3 +133,9 @@ def test_a_group_without_words_is_never_named():
 )
 def test_one_group_is_asked_for(text, group):
     assert named_group(Captions.from_texts([text]), GENDER, GENDER.groups).tolist() == [group]
+
+
+def test_a_word_with_an_apostrophe_names_its_group():
+    attribute = Attribute("gender", ("male", "female"), {"male": ["men's"]}, {})
+    captions = Captions.from_texts(["a men's hat", "a hat"])
+    assert named_group(captions, attribute, attribute.groups).tolist() == [0, -1]
