@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
@@ -20,9 +21,10 @@ _WHOLE = re.compile(r"\d+\.0")
 
 
 def canonical_id(raw: object) -> str:
-    """The one form of an image id: digits lose their leading zeros, other text is kept.
+    """The one form of an image id: digits lose their leading zeros, other text is in Unicode NFC.
 
-    So ``42``, ``"42"`` and ``"000042"`` are one image, and ``"a042"`` is another.
+    So ``42``, ``"42"`` and ``"000042"`` are one image, and ``"a042"`` is another. Systems write
+    accents in names of files differently (NFC, NFD).
 
     Raises:
         DataError: if ``raw`` is neither a whole number nor a non-empty string.
@@ -38,7 +40,9 @@ def canonical_id(raw: object) -> str:
     text = str(raw).strip()
     if not text:
         raise DataError("an image id is empty")
-    return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text
+    if not text.isascii():
+        return unicodedata.normalize("NFC", text)
+    return text.lstrip("0") or "0" if text.isdigit() else text
 
 
 def id_key(identifier: str) -> tuple[int, int, str]:

@@ -79,6 +79,10 @@ def test_e3_leading_zeros_do_not_make_another_image(raw, expected):
     assert canonical_id(raw) == expected
 
 
+def test_an_accent_that_is_written_as_a_sign_of_its_own_makes_no_other_image():
+    assert canonical_id("cafe\u0301") == canonical_id("caf\u00e9")
+
+
 @pytest.mark.parametrize("raw", ["", None, 1.5, True])
 def test_e3_odd_ids_are_refused(raw):
     with pytest.raises(DataError, match="image id"):
