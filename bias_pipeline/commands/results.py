@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis import baseline
-from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, beyond_reach
 from bias_pipeline.analysis.gate import Comparison, check_margin, compared
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
@@ -33,10 +33,12 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
+from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit, model_card, skipped_cells
 from bias_pipeline.results.rows import Result
+from bias_pipeline.results.settings import text_settings
 from bias_pipeline.results.store import ResultStore
 
 if TYPE_CHECKING:
@@ -194,9 +196,16 @@ def _advice(results: Sequence[Result]) -> str:
         if alignment != "matched" and (info := info_of(metric))
         if any(reading.matched for reading in info.readings.values())
     ]
+    unreached = {
+        result.rows[0].metric: None
+        for result in results
+        if text_settings(result)["text.unit"] == "caption"
+        if any(beyond_reach(result, headline) for headline in HEADLINES)
+    }
     others = [metric for metric in _DECISIVE if metric not in alignments]
     ways = {
         ", or score {} at equal speech (alignment=matched)": unmatched,
+        ", or score {} by first sentences (text.unit=sentence text.preambles=cut)": unreached,
         ", or choose another metric ({})": others,
     }
     return "".join(way.format(", ".join(metrics)) for way, metrics in ways.items() if metrics)

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -115,6 +116,19 @@ def test_a_gate_without_a_decision_advises_what_was_not_tried(used, alignment, w
         command_results._gate(Comparison([], [UNDECIDED]), tried)
     known = ("ba_mals", "gender_error", "alignment=matched")
     assert [way for way in known if way in str(refused.value)] == ways
+
+
+@pytest.mark.parametrize(
+    ("reach", "unit", "advised"),
+    [(0.9, "caption", True), (0.9, "sentence", False), (0.96, "caption", False)],
+)
+def test_a_gate_advises_first_sentences_where_people_cannot_match_the_whole(reach, unit, advised):
+    one = result(metric="lic", alignment="matched")
+    rows = [*one.rows, replace(one.rows[0], part="matched:reach", value=reach)]
+    tried = replace(one, rows=rows, manifest={**one.manifest, "text": {"unit": unit}})
+    with pytest.raises(DataError) as refused:
+        command_results._gate(Comparison([], [UNDECIDED]), [tried])
+    assert ("lic by first sentences (text.unit=sentence" in str(refused.value)) is advised
 
 
 def test_runs_are_not_compared_with_captioners(ok, ends, tmp_path):
