@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bias_pipeline.corpus.corpus import BLANK_WARNING
-from bias_pipeline.metrics.base import EvidenceRule
+from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
+from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import sibling_name
 from bias_pipeline.results.rows import Result, Row, mapping_in, number_or_nan
+from bias_pipeline.results.settings import text_settings
 
 COVERAGE = 0.5
 NO_VALUE = "it has no value"
 NO_RULE = "it changes when captions say more or less, even without bias"
+DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # metrics that decide most often
 NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 
 
@@ -205,3 +208,27 @@ def _unlike(
             wording, of_other = _WORDING[trait]
             return f"{one} {wording.format(value)} and {two} {of_other.format(other_value)}"
     return ""
+
+
+def untried(results: Sequence[Result]) -> str:
+    """Other metrics or settings that could decide between these results, in words."""
+    alignments = {result.rows[0].metric: result.rows[0].alignment for result in results}
+    unmatched = [
+        metric
+        for metric, alignment in alignments.items()
+        if alignment != "matched" and (info := info_of(metric))
+        if any(reading.matched for reading in info.readings.values())
+    ]
+    unreached = {
+        result.rows[0].metric: None
+        for result in results
+        if text_settings(result)["text.unit"] == "caption"
+        if any(beyond_reach(result, headline) for headline in HEADLINES)
+    }
+    others = [metric for metric in DECISIVE if metric not in alignments]
+    ways = {
+        ", or score {} at equal speech (alignment=matched)": unmatched,
+        ", or score {} by first sentences (text.unit=sentence text.preambles=cut)": unreached,
+        ", or choose another metric ({})": others,
+    }
+    return "".join(way.format(", ".join(metrics)) for way, metrics in ways.items() if metrics)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis import baseline
-from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, beyond_reach
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, untried
 from bias_pipeline.analysis.gate import Comparison, check_margin, compared
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
@@ -33,12 +33,9 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit, model_card, skipped_cells
 from bias_pipeline.results.rows import Result
-from bias_pipeline.results.settings import text_settings
 from bias_pipeline.results.store import ResultStore
 
 if TYPE_CHECKING:
@@ -49,7 +46,6 @@ if TYPE_CHECKING:
 
 FLAG = "--fail-if-worse"
 WORSE = 1
-_DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # metrics that decide most often
 
 _COMPARE_ABOUT = """\
 Is captioner A fairer than the others? Name captioners of the data set, files of captions, or
@@ -170,7 +166,7 @@ def _gate(comparison: Comparison, results: Sequence[Result]) -> int:
     if not comparison.decided:
         raise DataError(
             f"{FLAG}: nothing could be decided, for the reasons above; compare captioners that "
-            f"describe the same images in as many words and name groups as often{_advice(results)}"
+            f"describe the same images in as many words and name groups as often{untried(results)}"
         )
     first = comparison.decided[0].first
     worse = "worse" if comparison.decided[0].margin is None else "worse by more than the margin"
@@ -185,30 +181,6 @@ def _gate(comparison: Comparison, results: Sequence[Result]) -> int:
         )
     print_out(f"gate passed: {first} is {worse} in 0 of {total}")
     return 0
-
-
-def _advice(results: Sequence[Result]) -> str:
-    """Which other metrics or settings could decide."""
-    alignments = {result.rows[0].metric: result.rows[0].alignment for result in results}
-    unmatched = [
-        metric
-        for metric, alignment in alignments.items()
-        if alignment != "matched" and (info := info_of(metric))
-        if any(reading.matched for reading in info.readings.values())
-    ]
-    unreached = {
-        result.rows[0].metric: None
-        for result in results
-        if text_settings(result)["text.unit"] == "caption"
-        if any(beyond_reach(result, headline) for headline in HEADLINES)
-    }
-    others = [metric for metric in _DECISIVE if metric not in alignments]
-    ways = {
-        ", or score {} at equal speech (alignment=matched)": unmatched,
-        ", or score {} by first sentences (text.unit=sentence text.preambles=cut)": unreached,
-        ", or choose another metric ({})": others,
-    }
-    return "".join(way.format(", ".join(metrics)) for way, metrics in ways.items() if metrics)
 
 
 def _folder(name: str) -> Path | None:
