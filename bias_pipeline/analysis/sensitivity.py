@@ -17,6 +17,7 @@ import numpy as np
 from bias_pipeline.analysis.attacker_variants import Variants
 from bias_pipeline.array_types import BoolArray, Float64Array
 from bias_pipeline.errors import DataError
+from bias_pipeline.stats.compare import FEWEST_CORRELATED
 
 Statistic = Callable[[Float64Array], Float64Array]
 
@@ -161,9 +162,6 @@ def _side_by_side(one: Variants, two: Variants) -> Variants:
         neutral=np.concatenate([one.neutral, two.neutral]),
         resampled=np.concatenate([one.resampled, two.resampled], axis=2) if alike else nothing,
     )
-
-
-FEWEST_CORRELATED = 3  # captioners
 
 
 @dataclass(frozen=True)

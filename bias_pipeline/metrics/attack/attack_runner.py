@@ -104,7 +104,7 @@ class AttackRunner:
     """Attackers of one corpus.
 
     Args:
-        manner: of the metric.
+        settings: of the metric.
         transformed: captions as attackers read them.
         splits: one a seed, or one a fold.
 

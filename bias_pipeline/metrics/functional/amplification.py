@@ -74,14 +74,9 @@ def directional_pairs(
 
     Source: Wang and Russakovsky 2021, eq. 2-3.
     """
-    if direction == "a_to_t":
-        labelled = share(counts.labels, counts.groups[..., :, None])
-        predicted = share(counts.task_given_group, counts.captioned[..., :, None])
-    else:
-        labelled = share(counts.labels, counts.tasks[..., None, :])
-        predicted = share(counts.group_given_task, of_task(counts, denominator)[..., None, :])
     signs = association(training or counts)
-    return np.where(signs == 0, -1 if tie == "negative" else 0, signs) * (predicted - labelled)
+    changes = multi_pairs(counts, direction, denominator=denominator)
+    return np.where(signs == 0, -1 if tie == "negative" else 0, signs) * changes
 
 
 def ba_directional(
@@ -235,8 +230,7 @@ def multi_pairs(
     if direction == "a_to_t":
         predicted = share(counts.task_given_group, counts.captioned[..., :, None])
         return predicted - share(base.labels, base.groups[..., :, None])
-    named = counts.group_given_task.sum(axis=-2) if denominator == "named" else counts.tasks
-    predicted = share(counts.group_given_task, named[..., None, :])
+    predicted = share(counts.group_given_task, of_task(counts, denominator)[..., None, :])
     return predicted - share(base.labels, base.tasks[..., None, :])
 
 
@@ -301,12 +295,9 @@ def multi_mals(
         >>> multi_mals(Counts.of(a, t, all_men, t))[0].round(4).item()
         0.3333
     """
-    labels = (training or counts).labels
-    before = share(labels, labels.sum(axis=-2, keepdims=True))
-    after = share(counts.joint, counts.joint.sum(axis=-2, keepdims=True))
-    whole = np.rint(labels).astype(np.int64)
-    leaning = labels.shape[-2] * whole > whole.sum(axis=-2, keepdims=True)
-    pairs = np.where(leaning, after - before, 0.0 * (after - before))
+    of_labels = training or counts
+    change = group_shares(counts.joint) - group_shares(of_labels.labels)
+    pairs = np.where(leaning(of_labels), change, 0.0 * change)
     return nanmean(np.abs(pairs).sum(axis=-2), 1), _variance(pairs)
 
 

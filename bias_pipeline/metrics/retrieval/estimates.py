@@ -31,7 +31,7 @@ from bias_pipeline.metrics.functional.skew import (
 )
 from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.value_names import SCORE, PartName
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against, summary
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against, spanned, summary
 
 _BATCH_CELLS = 4_000_000  # labels of retrieved images that are in memory at once
 _EQUAL = 1e-9  # statistics that differ by a smaller share are equal
@@ -174,7 +174,7 @@ def fairness_of(
     each = zip(parts, of_each.tolist(), strict=True)
     return {
         SCORE: replace(estimates[SCORE], p_value=of_all),
-        **{part: replace(_spanned(estimates[part]), p_value=p_value) for part, p_value in each},
+        **{part: replace(spanned(estimates[part]), p_value=p_value) for part, p_value in each},
     }
 
 
@@ -218,13 +218,6 @@ def _scaled(estimate: Estimate, factor: float, level: float) -> Estimate:
     value = draws.per_seed
     near = replace(draws, resampled=value + factor * (draws.resampled - value))
     return replace(summary(near, level), draws=draws)
-
-
-def _spanned(estimate: Estimate) -> Estimate:
-    """The estimate, without an interval if no resampling moved it."""
-    if estimate.image_std > 0:
-        return estimate
-    return replace(estimate, ci_low=math.nan, ci_high=math.nan)
 
 
 MAX, MIN, BIAS, NDKL, KL = (
