@@ -302,8 +302,8 @@ class AttackScore(NamedTuple):
     """The mean over captions of the largest s_a."""
 
     value: float  # in [1 / K, 1], the mean over attackers too
-    low: float  # of its 95 % interval over captions
-    high: float  # of its 95 % interval over captions
+    low: float  # of its 95 % interval over captions; NaN for one
+    high: float  # of its 95 % interval over captions; NaN for one
     n_images: int  # captions that were read
     seed_std: float  # between attackers; NaN for one
 
@@ -350,7 +350,9 @@ def anonymous_attack(
     probs = metric.predictions(data, [splits])[0].probs
     largest = np.stack([one.max(axis=1) for one in probs])  # (S, N)
     captions = largest.mean(axis=0)
-    half = float(stats.t.ppf(0.975, len(captions) - 1) * stats.sem(captions))
+    half = math.nan
+    if len(captions) > 1:
+        half = float(stats.t.ppf(0.975, len(captions) - 1) * stats.sem(captions))
     value = float(captions.mean())
     std = float(largest.mean(axis=1).std(ddof=1)) if len(largest) > 1 else math.nan
     return AttackScore(value, value - half, min(value + half, 1.0), len(captions), std)

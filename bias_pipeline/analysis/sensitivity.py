@@ -17,6 +17,7 @@ import numpy as np
 from bias_pipeline.analysis.attacker_variants import Variants
 from bias_pipeline.array_types import BoolArray, Float64Array
 from bias_pipeline.errors import DataError
+from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.stats.compare import FEWEST_CORRELATED
 
 Statistic = Callable[[Float64Array], Float64Array]
@@ -89,7 +90,7 @@ def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensiti
     """By what share coefficients are lower than those of another number; negative if higher.
 
     The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
-    variants that both have count.
+    variants that both have count. NaN where the other number does not vary.
 
     Raises:
         DataError: if they share no captioner, or fewer than two variants.
@@ -112,12 +113,12 @@ def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensiti
     both = _side_by_side(scores.only(shared, shared_variants), other.only(shared, shared_variants))
     width = len(shared_variants)
 
-    def share(values: Float64Array) -> Float64Array:
+    def reduced(values: Float64Array) -> Float64Array:
         one, two = values[..., :width], values[..., width:]
-        return 1 - coefficient_of_variation(one) / coefficient_of_variation(two)
+        return 1 - share(coefficient_of_variation(one), coefficient_of_variation(two))
 
-    each = within(both, share, level)
-    mean = within(both, _mean_of(share), level)
+    each = within(both, reduced, level)
+    mean = within(both, _mean_of(reduced), level)
     unpaired = [name for name in (*scores.variants, *other.variants) if name not in shared_variants]
     return Sensitivity(both, dict(zip(shared, each, strict=True)), mean[0], tuple(unpaired))
 

@@ -69,6 +69,11 @@ def test_a_caption_that_says_nothing_is_guessed_at_chance(photos):
     assert score.n_images == N_ANONYMOUS
 
 
+def test_one_caption_has_a_score_and_no_interval(photos):
+    score = attacked({"1": photos["1"]}, "xyzzy", *LIC)
+    assert np.isnan([score.value, score.low, score.high]).tolist() == [False, True, True]
+
+
 def test_words_of_the_attribute_are_masked(photos):
     values = {attacked(photos, f"a {word} sits", *LIC).value for word in ("man", "woman")}
     assert len(values) == 1

@@ -105,6 +105,11 @@ def test_a_reduction_against_itself_is_none():
 THREE = {"sat": {"lstm": 0.1, "ngram": 0.3, "mpnet": 0.9}}
 
 
+def test_against_a_number_that_does_not_vary_there_is_no_reduction():
+    one, other = (Variants.of_table("x", {"sat": {"a": 1.0, "b": b}}) for b in (2.0, 1.0))
+    assert np.isnan(reduction(one, other).mean.value)
+
+
 def test_a_reduction_is_of_the_variants_that_both_have():
     one, two = Variants.of_table("a", {"sat": TWO["sat"]}), Variants.of_table("b", THREE)
     there, back = reduction(one, two), reduction(two, one)
