@@ -122,6 +122,11 @@ def seeds_text(seeds: Sequence[int]) -> str:
     return str(len(seeds)) if first else f"[{','.join(map(str, seeds))}]"
 
 
+def read_as(result: Result, text: Mapping[str, object]) -> Result:
+    """A result with other settings of :func:`text_settings` that change none of its captions."""
+    return replace(result, manifest={**result.manifest, "text": text})
+
+
 def _differing_within(
     results: Sequence[Result], names: Sequence[str], describe: Callable[[Result], dict[str, str]]
 ) -> list[dict[str, str]]:

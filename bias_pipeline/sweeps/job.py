@@ -43,8 +43,8 @@ from bias_pipeline.io.paths import places
 from bias_pipeline.io.progress import Bar
 from bias_pipeline.io.terminal import guard, redact_files, redacted, redacted_data, trace_of
 from bias_pipeline.metrics import catalogue
-from bias_pipeline.results.rows import Result
-from bias_pipeline.results.settings import READ_AS
+from bias_pipeline.results.rows import Result, mapping_in
+from bias_pipeline.results.settings import READ_AS, read_as
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps import slurm
 
@@ -287,7 +287,8 @@ def close_log() -> None:
 def outcome_of(result: Result, *, cached: bool) -> dict[str, object]:
     """The outcome of a cell that did not fail."""
     status = "cached" if cached else "done"
-    return {"run_id": result.run_id, "status": status, "exit_code": 0, "process": os.getpid()}
+    known = {"run_id": result.run_id, "text": mapping_in(result.manifest, "text")}
+    return {**known, "status": status, "exit_code": 0, "process": os.getpid()}
 
 
 def load_or_run(here: CellConfig, corpus: Corpus, **facts: object) -> tuple[Result, bool]:
@@ -300,7 +301,7 @@ def load_or_run(here: CellConfig, corpus: Corpus, **facts: object) -> tuple[Resu
     store = ResultStore(here.tree["paths"]["outputs"])
     logged = store.finished(identity) if store.is_logged(identity) else None
     if logged is not None:
-        return logged, True  # even if another process claims it
+        return read_as(logged, _text(here)), True  # even if another process claims it
     with store.claim(identity):
         finished = store.finished(identity)
         result = finished or _compute(here, corpus, identity, facts)
@@ -308,7 +309,12 @@ def load_or_run(here: CellConfig, corpus: Corpus, **facts: object) -> tuple[Resu
         if not store.is_logged(identity):
             _log(here, result, resumed=finished is not None)
             store.mark_logged(identity)
-    return stored, finished is not None
+    return read_as(stored, _text(here)), finished is not None
+
+
+def _text(here: CellConfig) -> dict[str, object]:
+    """What of captions is scored; a setting that changes no caption is the same run."""
+    return {key: value for key, value in here.tree["text"].items() if key in READ_AS}
 
 
 def _log(here: CellConfig, result: Result, *, resumed: bool) -> None:
@@ -329,9 +335,8 @@ def _compute(
     names = ("encoder", "head", "masking", "alignment", "scoring")
     origin = RunChoices(**{name: here.choice(name) for name in names})
     included = {name: str(place) for name, place in places().items()}
-    text = {key: value for key, value in here.tree["text"].items() if key in READ_AS}
     described = {"config": here.tree["metric"], "keys": here.keys, "included": included}
-    facts = {**described, "text": text, **facts}
+    facts = {**described, "text": _text(here), **facts}
     metric = here.build("metric")
     return run_cell(
         corpus,

@@ -12,7 +12,7 @@ from bias_pipeline.analysis.name_collisions import resolve_file_collisions
 from bias_pipeline.errors import SweepError, UsageError, counted
 from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.results.rows import Result
-from bias_pipeline.results.settings import ANNOTATOR, CHOICES, with_settings
+from bias_pipeline.results.settings import ANNOTATOR, CHOICES, read_as, with_settings
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.job import OUTCOME
@@ -68,7 +68,7 @@ def conclude(
     for outcome, values in zip(outcomes, differences, strict=True):
         outcome["swept"] = values
     finished = [
-        (result, outcome["swept"])
+        (read_as(result, outcome.get("text", {})), outcome["swept"])
         for outcome in outcomes
         if outcome["status"] != "failed"
         and (result := known.get(name := str(outcome["run_id"])) or store.load(name))

@@ -131,6 +131,13 @@ def test_a_gate_advises_first_sentences_where_people_cannot_match_the_whole(reac
     assert ("lic by first sentences (text.unit=sentence" in str(refused.value)) is advised
 
 
+def test_a_run_that_a_setting_does_not_change_is_compared_under_it(ok):
+    ok(*COUNTING, "captioner=faithful")  # of one sentence: the same run by first sentences
+    printed = ok("compare", "faithful", "verbose", *COUNTING, "text.unit=sentence")
+    assert "cached, not run again: 1 of 2 jobs" in printed
+    assert "gender_error (by named): no significant difference" in printed
+
+
 def test_runs_are_not_compared_with_captioners(ok, ends, tmp_path):
     ok(*COUNTING, "captioner=faithful")
     (path,) = results(tmp_path)
