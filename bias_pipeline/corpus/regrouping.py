@@ -320,7 +320,7 @@ class LabelNoise:
             rate = self.rates[group]
             each = rate if isinstance(rate, Mapping) else None
             for column, label in enumerate(names):
-                even = wrong[group] / (len(names) - 1)
+                even = wrong[group] / max(len(names) - 1, 1)
                 shares[row, column] = even if each is None else each.get(label, 0.0)
             shares[row, row] = 1 - wrong[group]
         ends = np.cumsum(shares, axis=1)

@@ -157,8 +157,11 @@ class ArtemisDataset(Dataset):
             painting = known.find(identifier)
             if painting is None:
                 foreign.append(identifier)
-            else:
-                captions[painting] = caption
+            elif captions.setdefault(painting, caption) != caption:
+                raise DataError(
+                    f"{path}: two different captions are of {painting}, one of them that of "
+                    f"{identifier}; keep one"
+                )
         if not captions.keys() & paintings.keys():
             raise DataError(
                 f"{path}: no caption is of a painting of dataset.split={','.join(self.split)}: the "

@@ -19,7 +19,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Context, words_of
-from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.captions import Captions, is_blank
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, BLANK_WARNING, SIDES, Corpus
 from bias_pipeline.errors import DataError, UsageError, counted
 from bias_pipeline.io.files import read_csv
@@ -332,8 +332,9 @@ def _without_thoughts(corpus: Corpus) -> Corpus:
 
 
 def _answer_of(text: str) -> str:
-    """A caption without thoughts; the sign of a thought, which declines, if nothing is left."""
-    return after_thoughts(text) or (text and "<think>")
+    """A caption without thoughts; the sign of a thought, which declines, if no word is left."""
+    answer = after_thoughts(text)
+    return "<think>" if text and is_blank(answer) else answer
 
 
 def declined_images(corpus: Corpus) -> BoolArray:

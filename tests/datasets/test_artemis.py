@@ -269,6 +269,14 @@ def test_captions_that_do_not_fit_are_refused(tmp_path, images, error, message):
         load(captioned(tmp_path, images), captioner="some")
 
 
+def test_two_captions_of_a_painting_under_two_names_are_refused(tmp_path):
+    painting = next(iter(STYLES_OF))
+    path = captioned(tmp_path, STYLES_OF) / "captioners" / "some.csv"
+    path.write_text(f'{path.read_text()}"{painting}.jpg",another\n')
+    with pytest.raises(DataError, match=f"two different captions are of {painting}"):
+        load(tmp_path, captioner="some")
+
+
 def test_captions_of_no_painting_are_counted(tmp_path):
     notes = load(captioned(tmp_path, [*STYLES_OF, "Realism/unknown"]), captioner="some").notes
     assert "1 caption is of no painting, such as Realism/unknown" in notes

@@ -267,3 +267,11 @@ def test_captioners_of_a_sweep_are_known_beforehand(tmp_path):
     words = ["metric=gender_error", "captioner=faithful,nobody", f"paths.outputs={tmp_path}"]
     with pytest.raises(UsageError, match="captioner 'nobody' is unknown"):
         launch.run([*words, "dataset.label_noise={male: 0, female: 0}"])
+
+
+def test_labels_of_a_single_group_err_into_no_group():
+    grouping = counted().groupings["gender"]
+    one = replace(grouping, names=("male",), codes=np.zeros(len(grouping.codes), np.int64))
+    corpus = replace(counted(), groupings={"gender": one})
+    codes = noise({"male": 0.5}).redrawn(corpus, 0).groupings["gender"].codes
+    assert set(codes.tolist()) == {0, -1}

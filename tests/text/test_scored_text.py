@@ -100,7 +100,9 @@ def test_thoughts_are_not_scored_and_it_is_noted():
     assert any("20 of 20 captions hold a model's thoughts" in line for line in scored.notes)
 
 
-@pytest.mark.parametrize("thought", ["<think>It could be a wo", "It could be a man</think>"])
+@pytest.mark.parametrize(
+    "thought", ["<think>It could be a wo", "It could be a man</think>", "<think>a man</think> ."]
+)
 def test_a_thought_without_an_answer_is_an_absent_caption(thought):
     one, *rest = records()
     scored = ScoredText().of(make_corpus([replace(one, model=thought), *rest]))
