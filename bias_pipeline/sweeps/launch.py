@@ -235,7 +235,7 @@ def _added_in_vain(options: Namespace, config: DictConfig, loader: Loader) -> li
     """The overrides that add a key (``+seed=5``) to which nothing refers."""
     from omegaconf import OmegaConf
 
-    tops = {word: word[1:].partition("=")[0].partition(".")[0] for word in options.overrides}
+    tops = {w: w.lstrip("+").partition("=")[0].partition(".")[0] for w in options.overrides}
     added = {word: top for word, top in tops.items() if word[0] == "+" and "@" not in top}
     if not added:
         return []

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from bias_pipeline.corpus.attribute import Context
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
 from bias_pipeline.text.scored_text import JOINERS, Declined, Preambles, ScoredText, Unit
 from bias_pipeline.text.transform import TextTransform
 
@@ -52,7 +52,7 @@ class Tokenize(TextTransform):
 
     def __init__(
         self,
-        lowercase: Sequence[str] = SIDES,
+        lowercase: Sequence[Side] = SIDES,
         keep_punctuation: bool = True,
         keep_unknown: bool = True,
         version: int = VERSION,

@@ -88,6 +88,7 @@ def test_a_value_of_other_signs_is_refused_with_the_way_to_write_it(ends, word, 
         ("foo.bar=5", "foo is unknown; Known: alignment,"),
         ("dataset.captioners.mine.a_to_t=1", "a plus sign, +dataset.captioners.mine.a_to_t=..."),
         ("attribute=null", "attribute=null is unknown; Known: age,"),
+        ("dataset.captioners={a:{a_to_t:1}}", "a plus sign, +dataset.captioners.NAME=..."),
         ("logger={a:1}", "logger is set to keys that it lacks; Known: csv, wandb."),
         ("hydra/launcher=submitit_slrm", "is unknown; did you mean 'submitit_slurm'? Known: basic"),
     ],
@@ -107,6 +108,7 @@ def test_an_unknown_key_of_a_sweep_is_refused_with_the_choice_that_lacks_it(ends
         (("+seed=5",), True),
         (("+mine=7", "stats.seed=${mine}"), False),
         (("+dataset.captioners.mine.a_to_t=0.3",), False),
+        (("++seeds=2",), False),
     ],
 )
 def test_a_key_that_nothing_refers_to_is_noted(ok, words, noted):

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bias_pipeline.corpus.corpus import Record
+from bias_pipeline.errors import UsageError
 from bias_pipeline.text.tokenize import Tokenize, tokenize_word
 from bias_pipeline.text.transform import is_special
 from tests.corpora import make_corpus
@@ -52,6 +53,11 @@ def test_each_side_can_keep_its_case():
     corpus = make_corpus([Record("1", "A Dog", ("A Cat",))])
     cased = Tokenize(lowercase=["human"])(corpus)
     assert (cased.model.text(0), cased.human.text(0)) == ("A Dog", "a cat")
+
+
+def test_a_side_that_is_none_is_refused():
+    with pytest.raises(UsageError, match=r"lowercase=.* must be one of model, human"):
+        Tokenize(lowercase=["both"])
 
 
 def test_another_version_is_refused():
