@@ -196,9 +196,13 @@ class AttackRunner:
         grouping = self.transformed.groupings[self.settings.attribute]
         tables = list(labelled(part, captions, grouping, self.settings.positions))
         if not tables:
+            codes = grouping.codes[np.unique(captions.image_rows)]
+            sizes = np.bincount(codes, minlength=len(grouping.names)).tolist()
+            listed = ", ".join(f"{name} {n}" for name, n in zip(grouping.names, sizes, strict=True))
             raise NotApplicableError(
                 f"captioner {self.transformed.captioner!r}, {side} captions: attackers need two "
-                f"groups or more with at least {SMALLEST_GROUP} captioned images each"
+                f"groups or more with at least {SMALLEST_GROUP} captioned images each, and none "
+                f"with fewer; found {listed}"
             )
         return [self.settings.with_inputs(table, self.transformed) for table in tables]
 

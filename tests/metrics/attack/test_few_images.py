@@ -103,6 +103,15 @@ def test_the_others_are_scored_as_if_it_were_not_there_and_its_images_are_not_co
     assert round(row.n_images / row.coverage) == row.n_images + 12
 
 
+def test_a_group_without_captions_is_named(three):
+    cell = compose.cell(["metric=lic", "dataset.n_images=400", *FEW, *three])
+    corpus = with_third(cell.corpus(), 40)
+    described = corpus.groupings["three"].codes[corpus.model.image_rows] != 2
+    silent = replace(corpus, model=corpus.model.take(described))
+    with pytest.raises(NotApplicableError, match=r"none with fewer; found .* nonbinary 0"):
+        run_cell(silent, cell.build("metric"), SEEDS, run_id="x")
+
+
 def test_t_to_a_of_dpa_is_of_the_groups_that_captions_name(three):
     result = scored("dpa", 400, three, third=60)
     assert not math.isnan(headline(result, "t_to_a").value)
