@@ -184,8 +184,8 @@ class Loader(ConfigLoaderImpl):
             return f"{key} is not in the configuration; to add it, write a plus sign, +{key}=..."
         if isinstance(inner := OmegaConf.select(config, key), DictConfig):
             add = f"to add one, write a plus sign, +{key}.NAME=..."
-            known = listed_names(map(str, inner)) if inner else add
-            return f"{key} is set to keys that it lacks; {known}"
+            fix = listed_names(map(str, inner)) if inner else add
+            return f"{key} is set to keys that it lacks; {fix}"
         groups = [] if above else _groups()
         known = {str(one) for one in (*node, *groups) if str(one)[0] != "_"}
         choice = str(config.hydra.runtime.choices.get(first, CHOICE)) if above else CHOICE

@@ -152,7 +152,8 @@ class ArtemisDataset(Dataset):
         self, path: Path, known: Names, paintings: Mapping[str, Sequence[Annotation]]
     ) -> tuple[dict[str, str], list[str]]:
         """Painting to the captioner's caption, and notes on what does not fit."""
-        captions, foreign = {}, []
+        captions: dict[str, str] = {}
+        foreign = []
         for identifier, caption in model_captions(path).captions.items():
             painting = known.find(identifier)
             if painting is None:
