@@ -31,7 +31,9 @@ WRONG_IF: Mapping[str, str] = {
 _ALPHA = 0.05
 
 
-ALONE = "there are no captions by people to compare it with"  # a doubt
+# Doubts.
+ALONE = "there are no captions by people to compare it with"
+UNNAMED = "people's captions name a group too rarely to compare it with them"
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,8 @@ def _finding(
     alone = people not in rows if compared is not row else not (doubt or lowest < neutral)
     if alone:
         doubt = ALONE
+    elif math.isnan(compared.value) and not math.isnan(row.value):
+        doubt = UNNAMED
     return Finding(
         question=question,
         row=row,
