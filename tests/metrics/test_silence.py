@@ -160,12 +160,23 @@ def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does():
     assert any(note.startswith("the human side names") for note in score.notes)
 
 
-def test_nothing_is_compared_with_people_who_hardly_name_a_group():
+def hardly_named() -> Corpus:
+    """Of people's captions one in 300 names men, and one names women."""
     corpus = cell("gender_error").corpus()
     people = corpus.human
-    texts = ["a man", *["somebody"] * (len(people) - 1)]
-    mute = corpus.rewrite({"human": type(people).from_texts(texts, people.image_rows.tolist())})
-    assert math.isnan(compute("gender_error", mute).parts["named:increase"].estimate.value)
+    names = {0: "a man", 150: "a woman"}
+    texts = [names.get(row % 300, "somebody") for row in range(len(people))]
+    return corpus.rewrite({"human": type(people).from_texts(texts, people.image_rows.tolist())})
+
+
+def test_nothing_is_compared_with_people_who_hardly_name_a_group():
+    parts = compute("gender_error", hardly_named()).parts
+    assert math.isnan(parts["named:increase"].estimate.value)
+
+
+def test_a_ratio_has_no_p_beside_people_who_hardly_name_a_group():
+    score = compute("gender_ratio", hardly_named()).parts["score"].estimate
+    assert np.isnan([score.value, score.p_value]).tolist() == [False, True]
 
 
 @pytest.mark.parametrize("metric", NAMES)

@@ -45,7 +45,7 @@ class GenderRatio(CountingMetric):
     ``captions:human`` is the ratio in people's captions, ``captions:increase`` the captioner's
     minus that, on the images that both describe, each counted once. People's captions do not keep
     the labels' proportions either, so the p of ``score`` tests ``captions:increase`` against 0;
-    without people's captions there is no p.
+    without people's captions that name groups there is no p.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -105,20 +105,21 @@ class GenderRatio(CountingMetric):
         view.check_compared(view.codes[images])
         people = view.labelled & view.has("human")
         both = images & people
+        compared = bool(both.any()) and not view.too_few_named("human")
         tables = {
             MODEL: _named(view, "model"),
             HUMAN: one_hot(np.where(images, view.codes, -1), 2),
         }
         if people.any():
             tables[CAPTIONS] = _named(view, "human")
-        if both.any():
+        if compared:
             each = np.maximum(view.n_captions("human"), 1)[:, None]  # an image counts once
             tables[MODEL_PAIRED] = only(tables[MODEL], both)
             tables[HUMAN_PAIRED] = only(sparse.csr_array(tables[CAPTIONS] / each), both)
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             ratios = {name: gender_ratio(sums[name], first) for name in tables}
-            if both.any():
+            if compared:
                 ratios[INCREASE] = ratios.pop(MODEL_PAIRED) - ratios.pop(HUMAN_PAIRED)
             return {SCORE: ratios[MODEL] - ratios[HUMAN], **ratios}
 
@@ -131,7 +132,7 @@ class GenderRatio(CountingMetric):
                 CAPTIONS: ValueBasis(people, "human", "ratio"),
                 INCREASE: ValueBasis(both, unit="difference"),
             },
-            tested={SCORE: INCREASE} if both.any() else {},
+            tested={SCORE: INCREASE} if compared else {},
             notes=_nobody(view, np.asarray(tables[MODEL].sum(axis=0)), 1 - first),
         )
 
