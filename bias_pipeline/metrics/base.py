@@ -219,8 +219,8 @@ class Part:
         estimate: value and uncertainty.
         unit: ``fraction`` (printed in per cent), ``ratio``, ...
         n_images: images it rests on.
-        coverage: ``n_images`` as a share of all images that the metric is about
-            (:meth:`Metric.scope`).
+        coverage: the images that it uses, also to learn from, as a share of all that the metric is
+            about (:meth:`Metric.scope`).
         neutral_rate: share of its captions that name no group.
         range: lowest and highest possible value, which also limit its interval; None: for a
             headline the metric's own, else that of its unit.
