@@ -164,8 +164,8 @@ def _variants_in(folder: Path, over: Sequence[str], fewest: int = 2) -> list[Var
     if not tables:
         subject = "no captioner was" if fewest == 1 else "no two captioners were"
         raise DataError(
-            f"{folder}: {subject} scored under two variants of {', '.join(over)}; run a sweep such "
-            "as captioner=all encoder=ngram,lstm"
+            f"{folder}: {subject} scored under every variant of {', '.join(over)} that the runs "
+            "have, at least two; run a sweep such as captioner=all encoder=ngram,lstm"
         )
     return tables
 

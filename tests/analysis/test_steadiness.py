@@ -1,5 +1,6 @@
 """Sensitivity and consistency: printed tables, planted scores and finished runs."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -234,13 +235,17 @@ def test_an_unknown_key_is_refused():
         variants(results(), {}, ["encodr"])
 
 
+SWEEP = (
+    *("metric=lic", "scoring=lic,accuracy", "seeds=2", "logger=csv"),
+    *("dataset.n_images=120", "stats.resamples=20", "metric.positions=1"),
+)
+
+
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real sweep over two kinds of guesses."""
     folder = tmp_path_factory.mktemp("outputs")
-    words = "metric=lic scoring=lic,accuracy captioner=faithful,stereotyper seeds=2 logger=csv"
-    small = "dataset.n_images=120 stats.resamples=20 metric.positions=1"
-    assert main([*words.split(), *small.split(), f"paths.outputs={folder}"]) == 0
+    assert main([*SWEEP, "captioner=faithful,stereotyper", f"paths.outputs={folder}"]) == 0
     return folder
 
 
@@ -261,6 +266,15 @@ def test_runs_are_analysed_without_training(outputs, word, message, capfd):
 def test_what_cannot_be_analysed_is_refused(words, code, message, outputs, capfd):
     assert main(["analysis", words[0], str(outputs), *words[1:]]) == code
     assert message in capfd.readouterr().err
+
+
+def test_variants_that_one_captioner_lacks_are_named_as_the_reason(outputs, tmp_path, capfd):
+    folder = shutil.copytree(outputs, tmp_path / "outputs")
+    assert (
+        main([*SWEEP, "scoring=confidence", "captioner=faithful", f"paths.outputs={folder}"]) == 0
+    )
+    assert main(["analysis", "consistency", str(folder), "--over", "scoring"]) == 3
+    assert "no two captioners were scored under every variant" in capfd.readouterr().err
 
 
 def test_a_single_captioner_varies_too():
