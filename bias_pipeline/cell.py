@@ -208,9 +208,11 @@ def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
         for name, part in score.parts.items()
         if name in HEADLINES
     }
+    moved = next((value for value in neutral.values() if value != info.neutral), info.neutral)
     return {
         "title": info.title,
-        "direction": info.direction,
+        # a ratio is neutral at 1
+        "direction": info.direction.replace(f"above {info.neutral:g} ", f"above {moved:g} "),
         "question": info.question,
         "images": info.images,
         "says": dict(info.says),

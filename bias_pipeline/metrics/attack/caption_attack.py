@@ -333,7 +333,7 @@ class CaptionAttack(Metric, ABC):
         if gap is not None:
             two = images[gap.worst] | images[gap.best]
             parts[GAP] = self._part(gap.estimate, corpus, "model", two, sides[0].images)
-        notes = [] if gap is None else [gap_sentence(self.info.name, estimates, gap)]
+        notes = [] if gap is None else [gap_sentence(self.info.name, estimates, gap, self._unit)]
         compared = {name: self._compared(part) for name, part in parts.items()}
         if GAP in compared:
             compared[GAP] = replace(compared[GAP], range=NO_LESS_THAN_NONE)

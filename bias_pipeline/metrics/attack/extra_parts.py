@@ -56,22 +56,24 @@ def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
     return Gap(ordered[-1], ordered[0], summary(worst - best, corrected))
 
 
-def gap_sentence(of: str, groups: Mapping[str, Estimate], gap: Gap) -> str:
-    """Worst group and largest gap, in per cent.
+def gap_sentence(of: str, groups: Mapping[str, Estimate], gap: Gap, unit: str = "fraction") -> str:
+    """Worst group and largest gap, as tables print them: fractions in per cent.
 
     Args:
         of: what was scored, such as ``lic`` or ``A→T``.
         groups: see :func:`gap_of`.
         gap: from there.
+        unit: of the scores.
     """
-    return (
-        f"{of}: worst group {gap.worst} {_formatted(groups[gap.worst])}; largest gap "
-        f"{_formatted(gap.estimate)}, to {gap.best}"
+    worst, largest = (
+        f"{_formatted(e.value, unit)} [{_formatted(e.ci_low, unit)}, {_formatted(e.ci_high, unit)}]"
+        for e in (groups[gap.worst], gap.estimate)
     )
+    return f"{of}: worst group {gap.worst} {worst}; largest gap {largest}, to {gap.best}"
 
 
-def _formatted(e: Estimate) -> str:
-    return f"{100 * e.value:.1f} [{100 * e.ci_low:.1f}, {100 * e.ci_high:.1f}]"
+def _formatted(value: float, unit: str) -> str:
+    return f"{100 * value:z.1f}" if unit == "fraction" else f"{value:z.2f}"
 
 
 SHARES = {"half": 1 / 2, "quarter": 1 / 4}
@@ -81,7 +83,7 @@ _OF_THEM = {"all": "all training images", "half": "half of them", "quarter": "a 
 # without a bias (LIC, Leakage, DBAC of ``faithful``, 400 to 4,000 images; DPA of captions that name
 # the other group in one image of ten: one of twelve).
 _NOISE = {"half": 2, "quarter": 3}
-_SHOWN = 0.0005  # what changes by less looks the same in the note
+_SHOWN = 0.0005  # a fraction that changes by less looks the same in the note
 _WHOSE = {"": "", "a_to_t": " of A→T", "t_to_a": " of T→A"}
 
 
@@ -118,11 +120,13 @@ def learning_note(curve: Mapping[str, Part], error: float, direction: str = "") 
     if not curve:
         return []
     values, fewest = [part.estimate.value for part in curve.values()], [*curve][-1]
+    unit = next(iter(curve.values())).unit
     texts = ", ".join(
-        f"{100 * value:z.1f} with {_OF_THEM[share]}"
+        f"{_formatted(value, unit)} with {_OF_THEM[share]}"
         for share, value in zip(curve, values, strict=True)
     )
-    level = abs(values[0] - values[-1]) <= max(_NOISE[fewest] * error, _SHOWN)
+    shown = _SHOWN if unit == "fraction" else 10 * _SHOWN
+    level = abs(values[0] - values[-1]) <= max(_NOISE[fewest] * error, shown)
     meaning = "level" if level else "not level, so compare captioners on equally many images"
     return [f"learning curve{_WHOSE[direction]}: {texts}: {meaning}"]
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.attackers.logistic import ConvexProbe
+from bias_pipeline.cell import run_cell
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.split_rules import CrossFit, HoldOut
@@ -122,6 +123,14 @@ def test_the_score_is_the_difference_of_the_paired_sides_and_comes_from_accuracy
     assert values["score"] == pytest.approx(
         values["lic_from:accuracy"] + values["lic_from:confidence"]
     )
+
+
+@pytest.mark.parametrize(
+    ("relation", "words"), [("ratio", "above 1 the"), ("difference", "above 0 the")]
+)
+def test_a_table_says_above_which_value_captions_leak_more(relation, words):
+    result = run_cell(leaky_corpus(), build(relation=relation), SEEDS, run_id="x")
+    assert words in result.manifest["metric"]["direction"]
 
 
 @pytest.mark.parametrize(("relation", "neutral"), [("ratio", 1.0), ("normalised", 0.0)])

@@ -38,10 +38,10 @@ def build(**options: bool) -> LIC:
     )
 
 
-def curve_with(*values: float) -> dict[str, Part]:
+def curve_with(*values: float, unit: str = "fraction") -> dict[str, Part]:
     """Of all, half and a quarter of the images."""
     estimates = [Estimate(value, *[math.nan] * 4, math.nan, 1) for value in values]
-    parts = [Part(one, "fraction", 100, 1.0, 0.0) for one in estimates]
+    parts = [Part(one, unit, 100, 1.0, 0.0) for one in estimates]
     return dict(zip(("all", "half", "quarter"), parts, strict=True))
 
 
@@ -90,6 +90,11 @@ def test_a_score_that_rises_or_falls_with_the_images_is_not_level(values):
 def test_what_noise_explains_is_level():
     (note,) = learning_note(curve_with(0.05, 0.03, 0.024), 0.009)
     assert note.endswith(": level")
+
+
+def test_a_ratio_is_in_no_per_cent():
+    (note,) = learning_note(curve_with(1.44, 1.4, 1.2, unit="ratio"), 0.01)
+    assert note.startswith("learning curve: 1.44 with all training images, 1.40 with half")
 
 
 def test_scores_that_look_the_same_are_level_however_little_they_vary():

@@ -36,6 +36,12 @@ def test_worst_and_best_are_found_and_groups_without_a_score_left_out():
     assert text.endswith("], to a")
 
 
+def test_scores_that_are_no_fractions_are_in_no_per_cent():
+    gap = gap_of(GROUPS, 0.95)
+    assert gap is not None
+    assert gap_sentence("lic", GROUPS, gap, "ratio").startswith("lic: worst group b 0.40 [")
+
+
 def test_the_interval_pays_for_choosing_among_all_pairs():
     gap, one, two = gap_of(GROUPS, 0.95), GROUPS["b"].draws, GROUPS["a"].draws
     assert gap is not None
