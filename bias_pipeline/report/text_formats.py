@@ -322,8 +322,10 @@ def _result(row: Row, report: Report) -> dict[str, Any]:
     """A number as the hub's ``model-index`` has it; a fraction stays one."""
     info = info_of(row.metric)
     arguments: dict[str, Any] = _settings(row, report)
-    ends = {"ci_low": row.ci_low, "ci_high": row.ci_high, "p_value": row.p_value}
+    ends = {"ci_low": row.ci_low, "ci_high": row.ci_high}
     arguments |= {name: round(value, 6) for name, value in ends.items() if math.isfinite(value)}
+    if math.isfinite(row.p_value):
+        arguments["p_value"] = float(f"{row.p_value:.4g}")  # however small, it is not 0
     arguments |= {
         "n_images": row.n_images,
         "n_seeds": row.n_seeds,

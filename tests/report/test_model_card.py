@@ -42,6 +42,12 @@ def test_a_number_without_an_interval_has_none():
     assert "| 12.3 |" in card
 
 
+def test_a_small_p_is_not_0():
+    card = ModelCard(model_card(report_of([result("sat", **{**VALUES, "p_value": 9e-24})], {})))
+    (number,) = card.data.eval_results or []
+    assert number.metric_args["p_value"] == 9e-24
+
+
 def test_a_run_whose_numbers_are_all_undefined_has_no_result():
     undefined = [
         row(captioner="sat", metric="gender_ratio", run_id="run-nan", part=part, value=math.nan)
