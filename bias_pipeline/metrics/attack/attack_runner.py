@@ -18,6 +18,7 @@ from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in, with_few
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.metrics.base import HEADLINES, Part, Score
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, PartName
+from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.choices import mean_over_choices
 from bias_pipeline.text.transform import Transform, alternatives, is_special
 
@@ -165,12 +166,12 @@ class AttackRunner:
         self.trained.append(predictions[0])
         return predictions
 
-    def group_note(self, images: BoolArray, chance: float) -> list[str]:
+    def group_note(self, images: BoolArray, scoring: Scoring) -> list[str]:
         """What several groups share, for a reader: chance, and the images of each after balancing.
 
         Args:
             images: (N,) which of the corpus are attacked.
-            chance: the score of a uniform guess.
+            scoring: of guesses, which says what a uniform one scores.
 
         Returns:
             A sentence; none for two groups.
@@ -183,8 +184,10 @@ class AttackRunner:
         train, test = self.splits[0].select(rows, labels)
         learnt, tested = (np.bincount(labels[part], minlength=n_groups) for part in (train, test))
         fewest = grouping.names[int(np.bincount(labels, minlength=n_groups).argmin())]
+        chance = scoring.chance(n_groups)
+        shown = f"{100 * chance:.3g} %" if scoring.unit == "fraction" else f"{chance:.3g}"
         return [
-            f"{n_groups} groups: a uniform guess scores {100 * chance:.3g} %; an attacker learns "
+            f"{n_groups} groups: a uniform guess scores {shown}; an attacker learns "
             f"from {_range(learnt)} images of each group and is tested on {_range(tested)} (the "
             f"smallest group is {fewest})"
         ]

@@ -249,10 +249,7 @@ class CaptionAttack(Metric, ABC):
             notes=[
                 *transformed.notes,
                 *attack.notes,
-                *attack.group_note(
-                    both if both.any() else has_model | has_human,
-                    self.scoring.chance(len(grouping.names)),
-                ),
+                *attack.group_note(both if both.any() else has_model | has_human, self.scoring),
                 *self.probe.encoder.notes(grouping.names),
                 *self._missing(has_model, has_human),
                 *self._unnamed(parts),

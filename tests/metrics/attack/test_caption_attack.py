@@ -262,7 +262,7 @@ MOODS = ("calm", "glad", "sad")
 
 
 @cache
-def moody(kind: type[CaptionAttack]) -> Score:
+def moody(kind: type[CaptionAttack], **options: object) -> Score:
     """Images of three groups, of which the last is by far the smallest."""
     records = [
         Record(f"{mood}{i}", f"a {('sea', 'sun', 'rain')[k]} {i}", (f"a hill {i}",), {"mood": mood})
@@ -270,7 +270,8 @@ def moody(kind: type[CaptionAttack]) -> Score:
         for i in range(n)
     ]
     mood = Attribute("mood", MOODS, {}, {})
-    return score(of_groups("mood", MOODS, records), kind, attribute=mood, transforms=[Tokenize()])
+    settings = {"attribute": mood, "transforms": [Tokenize()], **options}
+    return score(of_groups("mood", MOODS, records), kind, **settings)
 
 
 @pytest.mark.parametrize(
@@ -284,6 +285,11 @@ def moody(kind: type[CaptionAttack]) -> Score:
 )
 def test_of_several_groups_chance_and_the_images_after_balancing_are_told(kind, words):
     assert any(words in note for note in moody(kind).notes)
+
+
+def test_chance_of_an_inverse_entropy_is_in_no_per_cent():
+    (note,) = [n for n in moody(LIC, scoring=InverseCrossEntropy()).notes if "uniform guess" in n]
+    assert "a uniform guess scores 0.91;" in note
 
 
 def test_two_groups_need_no_such_note():
