@@ -53,7 +53,9 @@ def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
     assert best is not None
     assert worst is not None
     corrected = 1 - (1 - level) / math.comb(len(known), 2)
-    return Gap(ordered[-1], ordered[0], summary(worst - best, corrected))
+    gap = summary(worst - best, corrected)
+    at_least = float(np.maximum(gap.ci_low, NO_LESS_THAN_NONE[0]))
+    return Gap(ordered[-1], ordered[0], replace(gap, ci_low=at_least))
 
 
 def gap_sentence(of: str, groups: Mapping[str, Estimate], gap: Gap, unit: str = "fraction") -> str:

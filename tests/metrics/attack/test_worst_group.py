@@ -36,6 +36,13 @@ def test_worst_and_best_are_found_and_groups_without_a_score_left_out():
     assert text.endswith("], to a")
 
 
+def test_the_interval_of_a_gap_begins_at_0_in_the_sentence_too():
+    alike = {"a": estimate(0.1, 0.5), "b": estimate(0.11, 0.5)}
+    gap = gap_of(alike, 0.95)
+    assert gap is not None
+    assert "largest gap 1.0 [0.0, " in gap_sentence("lic", alike, gap)
+
+
 def test_scores_that_are_no_fractions_are_in_no_per_cent():
     gap = gap_of(GROUPS, 0.95)
     assert gap is not None
