@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bias_pipeline.encoders.base import PAD, UNKNOWN
 from bias_pipeline.models.pretrained import Pretrained
-from bias_pipeline.models.sentences import How, network_of, pool_tokens
+from bias_pipeline.models.sentences import How, network_of, pool_tokens, vector_size
 
 
 def random_word_vectors(n_words: int, size: int) -> nn.Embedding:
@@ -162,7 +162,7 @@ class LanguageNet(nn.Module):
         super().__init__()
         self.network = network_of(model, torch.device("cpu")).train()
         self.how = how
-        self.output_dim = int(self.network.config.hidden_size)
+        self.output_dim = vector_size(self.network.config)
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(N, D) of tokens (N, L), padded, and lengths (N,)."""

@@ -175,8 +175,9 @@ class Captioner:
             prompt, add_special_tokens=False, return_tensors="pt"
         ).input_ids
         config = self._network.generation_config
-        first = words.new_tensor([[config.decoder_start_token_id or config.bos_token_id]])
-        return {"decoder_input_ids": first.new_tensor([[*first[0], *words[0]]])}
+        start = config.decoder_start_token_id
+        first = config.bos_token_id if start is None else start
+        return {"decoder_input_ids": words.new_tensor([[first, *words[0]]])}
 
     def _begun(self, shown: PreparedPhoto) -> list[int]:
         """The tokens before a caption, if ``generate`` repeats them."""

@@ -226,9 +226,11 @@ def prefetch_advice(name: str, revision: str = MAIN) -> str:
     return f"`python -m bias_pipeline models prefetch {name}{pinned}`"
 
 
-# Weights, configuration, vocabulary, preprocessing; how a sentence model pools; the licence.
-_WANTED = re.compile(r"[^/]+\.(safetensors|safetensors\.index\.json|json|txt|model)"
-                     r"|README\.md|[0-9]+_\w+/config\.json")  # fmt: skip
+# Weights, configuration, vocabulary, preprocessing, templates; how a sentence model pools; the
+# licence.
+_WANTED = re.compile(r"[^/]+\.(safetensors|safetensors\.index\.json|json|txt|model|jinja)"
+                     r"|README\.md|[0-9]+_\w+/config\.json"
+                     r"|additional_chat_templates/[^/]+\.jinja|video_processor/[^/]+\.json")  # fmt: skip
 
 
 def prefetch(name: str, revision: str, tell: Callable[[str], None]) -> Place:
@@ -348,6 +350,7 @@ _CACHES = (
     "dynamic", "static", "hybrid", "hybrid_chunked", "sliding_window", "offloaded",
     "offloaded_static", "quantized", None,
 )  # fmt: skip
+_PERIODS = ("_theta", "_base_freq")  # of rotary positions, no sizes
 _KERNELS = ("kernel_config", "use_kernels", "quantization_config")
 
 
@@ -385,8 +388,9 @@ def check_config(path: Path, config: Mapping[str, Any]) -> None:
     for key, value in _entries(config):
         if _names_code(key, value):
             raise _refused(path, key, value, "code of a hub is not loaded; take it out")
-        most = MOST_LAYERS if "layer" in key else LARGEST
-        if type(value) is int and abs(value) > most:
+        counts_layers = "layer" in key and "per_layer" not in key
+        most = MOST_LAYERS if counts_layers else LARGEST
+        if type(value) is int and abs(value) > most and not key.endswith(_PERIODS):
             raise _refused(path, key, value, f"at most {most:,} are built")
 
 

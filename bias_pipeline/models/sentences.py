@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -43,19 +43,20 @@ class Pooling:
     longest: int | None = None
 
 
-def own_pooling(folder: Path, otherwise: How) -> Pooling:
+def own_pooling(folder: Path, otherwise: How, chosen: How | None = None) -> Pooling:
     """The pooling that a model's own files describe.
 
     Args:
         folder: the model's.
         otherwise: the pooling if they do not say.
+        chosen: the pooling whatever they say, None for theirs.
 
     Raises:
         DataError: if they need something unsupported, naming the file.
     """
     path = folder / _MODULES
     if not path.is_file():
-        return Pooling(otherwise)
+        return Pooling(chosen or otherwise)
     modules = expect(load_json(path, what="a sentence model's parts"), list, path, "")
     paths = {_kind(module, path): str(module.get("path", "")) for module in modules}
     unknown = sorted(set(paths) - set(_KNOWN))
@@ -63,8 +64,10 @@ def own_pooling(folder: Path, otherwise: How) -> Pooling:
         raise DataError(f"{path}: a part {unknown[0]!r} is not supported; parts are {_KNOWN}")
     reading = _optional(folder / "sentence_bert_config.json")
     longest = reading.get("max_seq_length")
+    if chosen is None and "Pooling" in paths:
+        chosen = _how(folder / paths["Pooling"] / "config.json")
     return Pooling(
-        _how(folder / paths["Pooling"] / "config.json") if "Pooling" in paths else otherwise,
+        chosen or otherwise,
         normalize="Normalize" in paths,
         lowercase=reading.get("do_lower_case") is True,
         longest=longest if type(longest) is int and longest > 0 else None,
@@ -135,13 +138,8 @@ def pooling_of(model: Pretrained, how: How | None, normalize: bool | None) -> Po
         how: chosen, None for its own.
         normalize: chosen, None for its own.
     """
-    pooling = own_pooling(model.folder, how or default_pooling(model.kind))
-    return Pooling(
-        how or pooling.how,
-        pooling.normalize if normalize is None else normalize,
-        pooling.lowercase,
-        pooling.longest,
-    )
+    pooling = own_pooling(model.folder, default_pooling(model.kind), how)
+    return pooling if normalize is None else replace(pooling, normalize=normalize)
 
 
 class Tokens:
@@ -235,6 +233,11 @@ def positions_of(config: Any, kind: str) -> int:
     return int(most) - (int(config.pad_token_id) + 1 if kind in _SHIFTED else 0)
 
 
+def vector_size(config: Any) -> int:
+    """D of a network's vectors of tokens; some OPTs make them smaller than their layers'."""
+    return int(getattr(config, "word_embed_proj_dim", None) or config.hidden_size)
+
+
 def network_of(model: Pretrained, device: torch.device) -> Any:
     """The network, float32, without a head."""
     from transformers import AutoModel
@@ -277,7 +280,7 @@ class Sentences:
         self._network = network_of(model, device)
         self._tokens = tokens_of(model, pooling)
         self._name, self._device, self._pooling = model.name, device, pooling
-        self.size = int(self._network.config.hidden_size)
+        self.size = vector_size(self._network.config)
 
     @property
     def cut(self) -> frozenset[int]:

@@ -95,6 +95,14 @@ def test_an_absurd_configuration_is_refused_with_its_key(folder, part, key, valu
         find_pretrained(str(folder), KINDS)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("rope_theta", 10_000_000), ("vocab_size_per_layer_input", 262_144)]
+)
+def test_numbers_of_published_models_will_do(key, value):
+    """Of Qwen 3 of 2507, and of Gemma 3n."""
+    check_config(Path("config.json"), {"text_config": {key: value}})
+
+
 @pytest.mark.parametrize("key", ["kernel_config", "use_kernels", "quantization_config"])
 def test_a_kernel_of_a_hub_is_refused(key):
     with pytest.raises(DataError, match="code of a hub is not loaded"):

@@ -177,6 +177,17 @@ def test_captions_that_end_early_are_not_filled(kind, photos):
     assert [text for [text] in captions(kind, photos, PROMPT)] == texts
 
 
+def test_a_prompt_follows_the_decoders_first_token_of_number_0(photos):
+    writer = Captioner(
+        find_pretrained(str(tiny_captioner("vision-encoder-decoder")), None),
+        torch.device("cpu"),
+        Decoding("a dog", LONGEST),
+    )
+    config = writer._network.generation_config
+    config.decoder_start_token_id, config.bos_token_id = 0, 4
+    assert writer.read(photos[0]).inputs["decoder_input_ids"][0, 0] == 0
+
+
 @pytest.mark.parametrize(
     ("kind", "since"), [("florence2", "4.56"), ("internvl", "4.52"), ("vlm9", "a later version")]
 )

@@ -17,6 +17,9 @@ FILES = {
     "config.json": b'{"model_type": "bert"}',
     "model.safetensors": b"weights",
     "1_Pooling/config.json": b"{}",
+    "chat_template.jinja": b"{{ messages }}",
+    "additional_chat_templates/tools.jinja": b"{{ tools }}",
+    "video_processor/preprocessor_config.json": b"{}",
     "README.md": b"---\nlicense: apache-2.0\n---\n",
     "modeling.py": b"raise SystemExit",
     "pytorch_model.bin": b"pickle",
@@ -73,10 +76,13 @@ def fetch() -> list[str]:
     return messages
 
 
-def test_weights_settings_pooling_and_licence_are_fetched_and_nothing_that_runs(hub):
+def test_weights_settings_pooling_templates_and_licence_are_fetched_and_nothing_that_runs(hub):
     fetch()
-    wanted = {"config.json", "model.safetensors", "1_Pooling/config.json", "README.md"}
-    assert set(hub.fetched) == wanted
+    assert set(hub.fetched) == FILES.keys() - {
+        "modeling.py",
+        "pytorch_model.bin",
+        "onnx/config.json",
+    }
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])

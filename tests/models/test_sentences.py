@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
+from bias_pipeline.encoders.nets import LanguageNet
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.models.model_location import CARRIED, find_place
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
@@ -122,6 +123,23 @@ def test_a_choice_goes_before_the_models_files(bert):
     write_sentence_parts(bert)
     model = find_pretrained(str(bert), KINDS)
     assert pooling_of(model, "cls", False) == Pooling("cls", normalize=False, longest=16)
+
+
+def test_a_choice_goes_before_a_pooling_of_the_models_files_that_is_unknown(bert):
+    write_sentence_parts(bert, "max_tokens")
+    assert pooling_of(find_pretrained(str(bert), KINDS), "mean", None).how == "mean"
+
+
+def test_vectors_may_be_smaller_than_those_of_the_layers(tmp_path):
+    """As OPT's of 350 million weights."""
+    from transformers import OPTConfig, OPTModel
+
+    words = write_bert(tmp_path / "opt")
+    sizes = {"hidden_size": 32, "ffn_dim": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = OPTConfig(vocab_size=999, word_embed_proj_dim=16, do_layer_norm_before=False, **sizes)
+    OPTModel(config).save_pretrained(words)
+    assert sentences(words).embed(TEXTS).shape == (len(TEXTS), 16)
+    assert LanguageNet(find_pretrained(str(words), KINDS), "last").output_dim == 16
 
 
 def test_normalised_vectors_have_length_one(bert):
