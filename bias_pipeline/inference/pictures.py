@@ -163,7 +163,7 @@ def labels_in(
 
 
 def _stored(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
-    """Digest to value and reason; temporary failures only on request."""
+    """Digest to value and reason; temporary failures only on request, where there is no other."""
     results = {}
     for path in store.index():
         table = store.table(path)
@@ -171,7 +171,7 @@ def _stored(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, 
             continue
         columns = (table[name].to_pylist() for name in ("id", "stamp", "value", "reason"))
         for digest, stamp, value, reason in zip(*columns, strict=True):
-            if stamp >= 0 or not lasting:
+            if stamp >= 0 or not (lasting or digest in results):
                 results[digest] = (value, reason)
     return results
 

@@ -1,5 +1,6 @@
 """What frozen networks see in pictures: each picture once, whoever asks, however often killed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -7,7 +8,9 @@ import numpy as np
 import pytest
 
 from bias_pipeline.corpus.pictures import Drawn, Pictures, Pixels
-from bias_pipeline.inference.pictures import regions_of
+from bias_pipeline.inference.blocks import BlockStore
+from bias_pipeline.inference.pictures import labels_in, regions_of
+from bias_pipeline.vision.photos import UnreadableError
 
 N = 250  # some blocks
 
@@ -82,3 +85,23 @@ def test_a_killed_job_goes_on_where_it_was(tmp_path):
         looked(tmp_path, item, first)
     looked(tmp_path, item, second)
     assert len(second.shades) == N - len(first.shades)
+
+
+def test_a_label_that_was_found_later_counts(tmp_path):
+    """A picture that could not be read once is in two blocks, of which either may come first."""
+    away = {f"{number:03}" for number in range(30)}
+
+    class Labels:
+        def read(self, path: Path) -> Path:
+            if path.name in away:
+                raise UnreadableError("the disk is away", lasting=False)
+            return path
+
+        def describe(self, paths: Sequence[Path]) -> list[str]:
+            return ['[["dog", 0.5]]'] * len(paths)
+
+    pictures = {f"{number:03}": Path(f"{number:03}") for number in range(300)}
+    store = BlockStore(tmp_path, {"job": "labels"}, "a model")
+    assert labels_in(pictures, store, Labels)[1].keys() == away
+    away.clear()
+    assert labels_in(pictures, store, Labels)[1] == {}
