@@ -210,7 +210,8 @@ def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
     if set(settings) != known:
         raise DataError(f"{path}: encoder must have the keys {', '.join(sorted(known))}")
     for key, value in settings.items():
-        if type(value) is not type(getattr(usual, key)):
+        expected = type(getattr(usual, key))
+        if type(value) is not expected and (type(value), expected) != (int, float):
             raise DataError(f"{path}: encoder.{key}={value!r} is of the wrong type")
     try:
         encoder = CLASSES[kind](NO_PROMPT, **settings)

@@ -182,6 +182,15 @@ def test_it_computes_in_one_precision(folder):
         Judge(Prompt("gender"), str(folder), dtype="bfloat16").require()
 
 
+def test_a_dropout_that_was_set_as_a_whole_number_is_read(tmp_path):
+    folder = write(tmp_path / "mine", "sat")
+    encoder = json.loads((folder / "config.json").read_text())["encoder"]
+    edit(folder, "config.json", encoder={**encoder, "dropout": 0})
+    assert Fitted.read(located(folder)).encoder == replace(
+        ENCODERS["sat"], prompt=NO_PROMPT, dropout=0
+    )
+
+
 def refused(folder: Path) -> str:
     with pytest.raises(BiasPipelineError) as caught:
         FittedJudge(located(folder), CPU)
