@@ -31,12 +31,11 @@ from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import redacted
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.vision.masking import PhotoReader
-from bias_pipeline.vision.photos import UnreadableError, read_photo
+from bias_pipeline.vision.photos import NO_METADATA, UnreadableError, read_photo
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0  # before a request is tried again
-_FIRST_GAP_S = 0.05
+_FIRST_GAP_S, _NO_GAP_S = 0.05, 0.001
 _FASTER = 0.95  # by each answer
-_NO_GAP_S = 0.001
 
 
 class Pace:
@@ -92,7 +91,7 @@ def wait_before(attempt: int) -> float:
 
 KEY = "OPENAI_API_KEY"  # the variable that has the key
 VERSION = 1  # raise it whenever another picture or question is sent
-_QUALITY = 95
+_QUALITY, _LONGEST_OF_JPEG = 95, 65_500
 
 
 @dataclass(frozen=True)
@@ -121,6 +120,7 @@ class ChatServer:
         )
         try:
             parts = urlsplit(self.url)
+            _ = parts.port
         except ValueError as error:
             raise usage from error
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -184,10 +184,10 @@ class ChatServer:
     def picture(self, path: Path) -> str:
         """A photo as a data URL: upright, a JPEG of high quality, without where it was taken."""
         photo = self.read(path)
-        if self.longest_side is not None:
-            photo.thumbnail((self.longest_side, self.longest_side))
+        longest = min(self.longest_side or _LONGEST_OF_JPEG, _LONGEST_OF_JPEG)
+        photo.thumbnail((longest, longest))
         content = BytesIO()
-        photo.save(content, "JPEG", quality=_QUALITY, subsampling=0)
+        photo.save(content, "JPEG", quality=_QUALITY, subsampling=0, **NO_METADATA)
         return f"data:image/jpeg;base64,{base64.b64encode(content.getvalue()).decode()}"
 
 
@@ -290,6 +290,8 @@ def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> 
     """What an exception of the client means."""
     import openai
 
+    if any(type(cause).__name__ == "ConnectTimeout" for cause in _causes(error)):
+        return _absent("it accepts no connection", server)
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         words = (
             f"{server.host} did not answer within {timeout_s:g} s; allow it more with --timeout, "
@@ -301,7 +303,10 @@ def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> 
     certificate = next((e for e in _causes(error) if isinstance(e, ssl.SSLError)), None)
     if certificate is not None:
         return _of_tls(certificate, server)
-    reason = str(_causes(error)[-1]) or type(error).__name__
+    return _absent(str(_causes(error)[-1]) or type(error).__name__, server)
+
+
+def _absent(reason: str, server: ChatServer) -> Fault:
     words = (
         f"no server answers at {server.url} ({redacted(reason)[:_SHOWN]}); start it, or correct "
         "--server; what is finished stays"
@@ -372,7 +377,8 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
         return Fault(words, status=status, refused=True)
     if status in (401, 403):
         known = f"refuses the key in {KEY}" if os.environ.get(KEY) else f"needs a key; set {KEY}"
-        return Fault(words, UsageError(f"{server.host} {known} ({status})"), status=status)
+        reason = status if status == 401 else f"{status}: {words}"  # it may refuse the model alone
+        return Fault(words, UsageError(f"{server.host} {known} ({reason})"), status=status)
     if status in _NO_SUCH_PLACE or 300 <= status < 400:
         place = response.headers.get("location", "")
         moved = UsageError(f"{server.url} redirects to another address: {redacted(place)}; name it")

@@ -278,6 +278,7 @@ class ServedCaptioner:
     def _checked(self, image: str, text: str | None) -> Answer:
         """An answer, whatever its shape; tokens are counted."""
         if text is None:
+            self._note_answer()
             return Answer(image, absent=REFUSED)
         try:
             body = json.loads(text)
@@ -293,13 +294,16 @@ class ServedCaptioner:
             return Answer(image, absent=WRONG_SHAPE)
         if answer.absent == FAILED:
             raise self._broken("broke an answer off")
-        self._works, self._failures, self._retry = True, 0, ("", 0.0)
+        self._note_answer()
         self.n_captions += 1
         usage = body.get("usage")
         if isinstance(usage, dict):
             self.tokens_in += _count(usage.get("prompt_tokens"))
             self.tokens_out += _count(usage.get("completion_tokens"))
         return answer
+
+    def _note_answer(self) -> None:
+        self._works, self._failures, self._retry = True, 0, ("", 0.0)
 
     @property
     def rate(self) -> float:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ MAX_PIXELS = 89_478_485  # Pillow's limit for a warning: a quarter of a gigabyte
 MAX_STRETCH = 100
 _JPEG_END, _TAIL = b"\xff\xd9", 1024  # cameras write a few bytes after the end
 _STRIP = 256  # rows
-_FIRST_LYING = 5  # EXIF orientations from this one on swap rows and columns
+_LYING = range(5, 9)  # EXIF orientations that swap rows and columns
 
 
 class UnreadableError(Exception):
@@ -153,8 +153,12 @@ def photo_size(path: Path) -> tuple[int, int]:
 
     try:
         with _opened(path, _formats()) as opened:
-            lies = opened.getexif().get(ExifTags.Base.Orientation, 1) >= _FIRST_LYING
-            return (opened.width, opened.height) if lies else (opened.height, opened.width)
+            lies = opened.getexif().get(ExifTags.Base.Orientation, 1) in _LYING
+            width, height = opened.size
+            tags: Any = getattr(opened, "tag_v2", None)
+            if tags:  # newer versions of Pillow have turned the size of a TIFF already
+                width, height = tags[ExifTags.Base.ImageWidth], tags[ExifTags.Base.ImageLength]
+            return (width, height) if lies else (height, width)
     except Exception:  # decoders raise any exception; reading reports it
         return 0, 0
 
@@ -230,8 +234,9 @@ def _check_depth(image: Image) -> None:
 
 
 def _rgb(image: Image) -> Image:
-
-    if image.mode.startswith("I;16"):
+    if image.mode in ("I;16B", "I;16L", "I;16N"):  # in the order of other machines
+        image = image.convert("I").convert("I;16")
+    if image.mode == "I;16":
         image = image.point(lambda value: value / 257, "L")
     if "A" in image.getbands() or "transparency" in image.info:
         return _on_white(image)
@@ -390,10 +395,13 @@ def thumbnail(picture: Image) -> str:
     return jpeg(square)
 
 
+NO_METADATA = {"exif": b"", "comment": b"", "xmp": b""}  # else Pillow writes what a file had
+
+
 def jpeg(picture: Image) -> str:
     """A picture as a JPEG in base64, without metadata."""
     content = io.BytesIO()
-    picture.save(content, "JPEG", quality=_QUALITY, exif=b"")
+    picture.save(content, "JPEG", quality=_QUALITY, **NO_METADATA)
     return base64.b64encode(content.getvalue()).decode("ascii")
 
 

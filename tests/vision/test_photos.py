@@ -16,6 +16,7 @@ from bias_pipeline.vision.photos import (
     fault_of,
     find_photos,
     image_id,
+    photo_size,
     read_photo,
 )
 
@@ -128,6 +129,16 @@ def test_a_photo_is_upright(turn, tmp_path):
     assert np.array_equal(np.asarray(read_photo(path)), np.asarray(upright))
 
 
+@pytest.mark.parametrize("ending", ["jpg", "png", "tif"])
+@pytest.mark.parametrize("turn", [*range(1, 9), 9])
+def test_a_size_is_that_of_the_upright_photo(turn, ending, tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    path = saved(tmp_path / f"x.{ending}", Image.new("RGB", (24, 16)), exif=exif)
+    photo = read_photo(path)
+    assert photo_size(path) == (photo.height, photo.width)
+
+
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF")
 def test_broken_orientation_does_not_cost_the_photo(tmp_path):
     exif = b"Exif\0\0MM\0*\0\0\0\x08garbage"
@@ -192,6 +203,12 @@ def test_a_photo_below_the_threshold_of_pillow_may_be_too_large_too(tmp_path, mo
 def test_sixteen_bits_become_eight_in_any_format(tmp_path):
     Image.fromarray(np.full((4, 4), 257 * 90, np.uint16)).save(tmp_path / "1.png")
     assert np.asarray(read_photo(tmp_path / "1.png")).tolist() == [[[90] * 3] * 4] * 4
+
+
+def test_sixteen_bits_of_another_machine_become_eight(tmp_path):
+    shades = np.full((4, 4), 257 * 90, ">u2")
+    Image.frombytes("I;16B", (4, 4), shades.tobytes()).save(tmp_path / "1.tif")
+    assert np.asarray(read_photo(tmp_path / "1.tif")).tolist() == [[[90] * 3] * 4] * 4
 
 
 @pytest.mark.parametrize("ending", ["jpg", "png", "bmp"])

@@ -1,5 +1,6 @@
 """``caption --server``: a server refuses, breaks, hangs; nothing is lost and no key is shown."""
 
+import base64
 import re
 import shutil
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 
 import pytest
 from PIL import Image
@@ -126,6 +128,40 @@ def test_a_server_that_hangs(ask):
         rest.set()
     assert ("did not answer within 0.3 s" in printed, printed.count("\n")) == (True, 1)
     assert len(stub.requests) <= caption.AT_ONCE  # it was not waited for again
+
+
+def test_a_server_that_takes_no_connection_is_not_given_more_time():
+    import httpx
+    import openai
+
+    try:
+        raise openai.APITimeoutError(httpx.Request("POST", URL)) from httpx.ConnectTimeout("late")
+    except openai.APITimeoutError as late:
+        fault = chat_server.server_fault(late, ChatServer(URL, "qwen"), 300.0)
+    assert fault.absent
+    assert "no server answers at https://api.invalid/v1" in fault.words
+    assert "--timeout" not in fault.words
+
+
+def test_a_declined_photo_is_an_answer_between_failures(ask_stub):
+    n_asked = 0
+
+    def answer(_: Body) -> Reply:
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked == N_PHOTOS // 2:
+            return error(400, "no people", "content_filter")
+        return completion("dog", "error")
+
+    _, printed = ask_stub(answer, "--batch", "1", code=5)
+    assert (n_asked, "in a row" in printed) == (N_PHOTOS, False), printed
+
+
+def test_a_model_that_a_key_may_not_use_is_named(ask_stub, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    words = "project p1 does not have access to model qwen"
+    _, printed = ask_stub(lambda _: error(403, words), code=2)
+    assert words in printed
 
 
 class Dying:
@@ -282,6 +318,20 @@ def test_an_address_with_a_key_is_refused_without_it(url):
     assert "abc" not in str(refused.value)
 
 
+@pytest.mark.parametrize("ending", ["jpg", "gif"])
+def test_comments_in_a_photo_stay_here(tmp_path, ending):
+    path = tmp_path / f"1.{ending}"
+    Image.new("RGB", (8, 8)).save(path, comment=b"at home")
+    sent = base64.b64decode(ChatServer(URL, "qwen").picture(path).partition(",")[2])
+    assert b"at home" not in sent
+
+
+def test_a_photo_longer_than_a_jpeg_is_sent_smaller(tmp_path):
+    Image.new("L", (66_000, 700)).save(tmp_path / "1.png")
+    sent = base64.b64decode(ChatServer(URL, "qwen").picture(tmp_path / "1.png").partition(",")[2])
+    assert Image.open(BytesIO(sent)).width == 65_500
+
+
 # --- words that do not fit together
 
 
@@ -293,6 +343,7 @@ def test_an_address_with_a_key_is_refused_without_it(url):
         ("--revision main", "--revision does not go with --server"),
         ("--server localhost:8000", "--server takes an address such as"),
         ("--server http://[::1", "--server takes an address such as"),
+        ("--server http://127.0.0.1:v1", "--server takes an address such as"),
         ("--to-batch a.jsonl --from-batch b.jsonl", "give one"),
     ],
 )
