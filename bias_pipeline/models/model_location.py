@@ -229,8 +229,8 @@ def prefetch_advice(name: str, revision: str = MAIN) -> str:
 # Weights, configuration, vocabulary, preprocessing, templates; how a sentence model pools; the
 # licence.
 _WANTED = re.compile(r"[^/]+\.(safetensors|safetensors\.index\.json|json|txt|model|jinja)"
-                     r"|README\.md|[0-9]+_\w+/config\.json"
-                     r"|additional_chat_templates/[^/]+\.jinja|video_processor/[^/]+\.json")  # fmt: skip
+                     r"|README\.md|[0-9]+_\w+/config\.json|video_processor/[^/]+\.json"
+                     r"|additional_chat_templates/[^/]+\.jinja")  # fmt: skip
 
 
 def prefetch(name: str, revision: str, tell: Callable[[str], None]) -> Place:

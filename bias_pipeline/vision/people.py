@@ -41,14 +41,14 @@ def crop_person(pictures: Pictures, row: int, crop: Crop) -> Image:
 
 
 def largest_person(regions: Sequence[Region]) -> Region | None:
-    """The person with the largest box, None if there is none.
+    """The person with the largest box within the picture, None if there is none.
 
     Example:
         >>> small, large = (Region("person", (0, 0, side, side), (9, 9)) for side in (2, 5))
         >>> largest_person((small, large)).box
         (0, 0, 5, 5)
     """
-    people = [region for region in regions if region.category == PERSON]
+    people = [one for one in regions if one.category == PERSON and not one.outside]
     return max(people, key=lambda region: region.box[2] * region.box[3], default=None)
 
 
@@ -75,6 +75,7 @@ def crop_cache_key(pictures: Pictures, row: int, crop: Crop) -> str:
     """A digest of all that decides :func:`crop_person`: content, edits and the person's box."""
     edits = [sorted(edit.spec.items()) for edit in pictures.edits]
     place = pictures.known(row) if crop == "person" else None
+    place = place and tuple(region for region in place if not region.outside)
     parts = (VERSION, crop, pictures.contents[row], edits, place)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 

@@ -43,6 +43,7 @@ def test_a_person_stands_in_the_middle_of_a_grey_square(picture):
 
 
 SMALL = Region("person", (0, 30, 4, 4), (40, 60))
+BESIDE = Region("person", (70, 0, 50, 30), (40, 60))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,9 @@ def test_the_largest_person_is_shown_whatever_the_size_of_the_annotated_picture(
 
 
 @pytest.mark.parametrize(
-    ("regions", "crop"), [([], "person"), ([person()], "none")], ids=["nobody", "uncropped"]
+    ("regions", "crop"),
+    [([], "person"), ([person()], "none"), ([BESIDE], "person")],
+    ids=["nobody", "uncropped", "beside the picture"],
 )
 def test_without_a_person_to_cut_out_all_is_shown(picture, regions, crop):
     assert shown(picture, *regions, crop=crop).shape == (40, 60, 3)
