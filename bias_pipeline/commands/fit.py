@@ -130,7 +130,8 @@ def command(words: Sequence[str]) -> int:
 def _check_captioner_options(options: Namespace) -> None:
     """Refuse options of captioners that do not fit the others."""
     keys = ("weights", "each_epoch", "equalizer", "confusion_weight", "confident_weight")
-    given = [key for key in keys if getattr(options, key) not in (None, False)]
+    values = {key: getattr(options, key) for key in keys}
+    given = [key for key, value in values.items() if value is not None and value is not False]
     if given and options.kind in (CLIP, DEBIAS):
         flag = given[0].replace("_", "-")
         raise UsageError(f"--{flag} is an option of fit sat and fit grit only; leave it out")

@@ -225,6 +225,12 @@ def _study(options: Namespace) -> Any:
     able = {i: path for i, path in photos.items() if masked is None or not masked.absent(path)}
     if len(able) < len(photos):
         print_out(counted(len(photos) - len(able), "photos have nobody to mask and are not shown"))
+    if masked is not None and not able:
+        lacking = masked.absent(next(iter(photos.values())))
+        raise DataError(
+            f"{options.regions} has no {lacking} in any photo of {options.folder}; show them whole, "
+            "or give a file that has one"
+        )
     study = Study(
         question,
         {short_id(image): path for image, path in able.items()},
@@ -284,6 +290,8 @@ def _captions(options: Namespace, cell: compose.CellConfig) -> dict[str, str]:
     read = {image: text for image, text in whole.items() if text.strip()}
     if len(read) < len(whole):
         print_out(counted(len(whole) - len(read), "captions are blank and not shown"))
+    if not read:
+        raise DataError(f"{options.captions} has no caption with words to show; give another file")
     texts = list(read.values())
     if options.mask_captions:
         masked = cell.build("masking").mask(Captions.from_texts(texts).rewrite(_tokens))

@@ -137,16 +137,18 @@ class RatingPages:
     ) -> Response:
         study = self.store.study
         image = study.order(rater)[place - 1]
+        chosen = self.store.value(rater, image)
         self._shown[rater, image] = time.monotonic()
         return self._page(
             "item",
             status,
             question=study.question,
             place=place,
-            back=place - 1,
+            back=self._beside(rater, place, -1),
+            next=0 if chosen is None else self._beside(rater, place, 1),
             picture=bool(study.photos),
             caption=study.captions.get(image),
-            chosen=self.store.value(rater, image),
+            chosen=chosen,
             n_answered=self.store.n_answers(rater),
             n_items=len(study.images) - len(self.unreadable),
             form=form_token(request.cookies[self.cookie]),
@@ -188,7 +190,8 @@ class RatingPages:
         """Thanks, and how to go on."""
         rater, _ = self._visitor(request)
         n_items = len(self.store.study.images) - len(self.unreadable)
-        return self._page("end", n_answered=self.store.n_answers(rater), n_items=n_items)
+        n_answered, first = self.store.n_answers(rater), self._beside(rater, 0, 1)
+        return self._page("end", n_answered=n_answered, n_items=n_items, first=first)
 
     async def _readable(self, image: str) -> bool:
         """Whether an item can be shown; pictures are read by a thread."""
@@ -213,6 +216,12 @@ class RatingPages:
             if image not in self.unreadable and self.store.value(rater, image) is None:
                 return f"/item/{place}"
         return "/end"
+
+    def _beside(self, rater: str, place: int, step: int) -> int:
+        """The nearest place before (-1) or after (1) a place that can be shown; 0 if none."""
+        order = self.store.study.order(rater)
+        places = range(place + step, len(order) + 1 if step > 0 else 0, step)
+        return next((other for other in places if order[other - 1] not in self.unreadable), 0)
 
     def _rater(self, request: Request) -> str | None:
         return self.store.rater(request.cookies.get(self.cookie, ""))

@@ -138,6 +138,7 @@ SCENES = "dataset.n_images=60"
         ("debias --each-epoch", 2, "--each-epoch is an option of fit sat"),
         ("sat --confident-weight 2", 2, "--confident-weight belongs to --equalizer"),
         ("sat --equalizer --confusion-weight -1", 2, "--confusion-weight"),
+        ("sat --confusion-weight 0", 2, "--confusion-weight belongs to --equalizer"),
         ("sat --equalizer image_masking=none", 2, "hides people"),
         ("sat --weights absent.parquet", 5, "absent.parquet"),
         ("sat --crop none", 2, "--crop is an option of fit clip"),

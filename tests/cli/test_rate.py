@@ -146,6 +146,8 @@ RATE = "PHOTOS --out o --question ?"
         ("empty --out o --question ?", 5, "no photos in it"),
         (f"{RATE} --captions no.json", 5, "no.json"),
         (f"{RATE} --captions other.json", 3, "fits none"),
+        ("--captions blank.json --out o --question ?", 3, "blank.json has no caption with words"),
+        (f"{RATE} --crop person --regions regions.json", 3, "has no box of a person in any photo"),
         (f"{RATE} --gold gold.csv", 3, "not one of the ans"),
         (f"{RATE} --gold else.csv", 3, "no answers about these items"),
         (f"{RATE} --gold both.csv", 3, "both.csv, line 3: image id 1 has another answer above"),
@@ -160,6 +162,17 @@ RATE = "PHOTOS --out o --question ?"
 def test_bad_input_is_one_sentence(words, code, message, ends, photos):
     Path("empty").mkdir()
     Path("other.json").write_text(json.dumps([{"image_id": 77, "caption": "a dog"}]))
+    Path("blank.json").write_text(json.dumps([{"image_id": 1, "caption": " "}]))
+    dog = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [2, 2, 9, 9], "iscrowd": 0}
+    Path("regions.json").write_text(
+        json.dumps(
+            {
+                "images": [{"id": 1, "file_name": "1.png", "width": 41, "height": 31}],
+                "categories": [{"id": 1, "name": "dog"}],
+                "annotations": [dog],
+            }
+        )
+    )
     for name, text in (
         ("gold.csv", "1,perhaps"),
         ("else.csv", "777,yes"),

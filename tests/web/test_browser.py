@@ -151,6 +151,17 @@ def test_a_reload_and_the_back_button(browse, words, tmp_path):
     assert values(tmp_path) == ["no"]
 
 
+def test_a_key_that_is_held_down_answers_one_page(browse, words, tmp_path):
+    browser = browse()
+    with serving(tmp_path, *words) as (address, _):
+        join(browser, address, "anna")
+        held = "new KeyboardEvent('keydown', {key: '1', repeat: true, bubbles: true})"
+        browser.run(f"document.body.dispatchEvent({held})")
+        browser.press("2")
+        browser.wait_for_text("1 of 4 answered")
+    assert values(tmp_path) == ["no"]
+
+
 def test_a_key_pressed_twice_is_one_answer(browse, words, tmp_path):
     browser = browse()
     with serving(tmp_path, *words) as (address, _):

@@ -1,6 +1,7 @@
 """The pages: consent first, one item a page, forms that other sites cannot send."""
 
 import os
+import re
 from dataclasses import replace
 
 import pytest
@@ -59,6 +60,28 @@ def test_after_going_back_the_answer_is_marked_and_can_change(visit, store, stud
     assert 'href="/item/1"' in anna.client.get("/item/2").text
     assert anna.answer(1, "no") == "/item/2"
     assert store.value("anna", study.order("anna")[0]) == "no"
+
+
+def test_all_answers_can_be_looked_through_from_the_end(visit, study):
+    anna = visit("anna")
+    for place in range(1, 7):
+        anna.answer(place, "yes")
+    link = re.compile(r'href="(/item/\d)"[^>]*>(?:next|look)')
+    address, shown = "/end", []
+    while match := link.search(anna.client.get(address).text):
+        shown.append(address := match[1])
+    assert shown == [f"/item/{place}" for place in range(1, 7)]
+
+
+def test_no_item_is_passed_over_without_an_answer(visit):
+    assert ">next<" not in visit("anna").client.get("/item/1").text
+
+
+def test_back_passes_over_a_picture_that_vanished(visit, study):
+    anna = visit("anna")
+    study.photos[study.order("anna")[1]].unlink()
+    assert anna.client.get("/item/2").headers["location"] == "/item/3"
+    assert 'href="/item/1"' in anna.client.get("/item/3").text
 
 
 def test_two_raters_at_a_time_do_not_mix(visit, store, study):

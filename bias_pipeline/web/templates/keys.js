@@ -1,5 +1,6 @@
 "use strict";
-// Keys do what is marked with them: answer, turn a page, search. A form is sent once a page.
+// Keys do what is marked with them: answer, turn a page, search. A form is sent once a page. A key that
+// is held down counts once, or it would answer the next pages too.
 let done = false;
 document.addEventListener("submit", (event) => {
   if (done) event.preventDefault();
@@ -10,7 +11,7 @@ window.addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload(); // a page from the browser's memory does not know the answer
 });
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input, select")) return;
+  if (event.repeat || event.ctrlKey || event.altKey || event.metaKey || event.target.matches("input, select")) return;
   for (const target of document.querySelectorAll("[data-key]")) {
     if (target.dataset.key === event.key) {
       event.preventDefault();
