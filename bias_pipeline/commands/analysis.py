@@ -263,7 +263,7 @@ def feature_sensitivity_command(words: Sequence[str]) -> int:
     overrides = [word for word in words if _is_setting(word) and word not in masking]
     options = [word for word in words if not _is_setting(word)]
     given = feature_sensitivity_parser().parse_args(options)
-    for flag in ("gather", "image_masking", "crop", "shard", "to", "run"):
+    for flag in ("gather", "image_masking", "crop", "shard", "to", "run", "to_batch"):
         if getattr(given, flag):
             raise UsageError(f"--{flag.replace('_', '-')}: this analysis sets it; leave it out")
     if given.regions is None or given.out is None:
@@ -294,11 +294,11 @@ def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[st
     for name, choice in {WHOLE: "none", **CHANGES}.items():
         file, blocks = folder / "captioners" / f"{name}.json", str(folder / f"written_{name}")
         files.append(file)
-        if not file.exists():
-            changed = [] if name == WHOLE else masking
-            shown = [f"image_masking={choice}", *changed]
-            caption.command([*options, "--out", blocks, *shown])
-            caption.command(["--gather", blocks, "--to", str(file), "--no-strict"])
+        changed = [] if name == WHOLE else masking
+        shown = [f"image_masking={choice}", *changed]
+        store = caption.write_captions(caption.options_of([*options, "--out", blocks, *shown]))
+        run = ["--run", store.signature]  # an earlier call may have left captions of other settings
+        caption.command(["--gather", blocks, *run, "--to", str(file), "--no-strict"])
     return files
 
 

@@ -78,7 +78,7 @@ def command(words: Sequence[str]) -> int:
         photos = find_photos(options.folder)
         write_batch(options, photos, masked_photos(options, photos))
     else:
-        _caption(options)
+        write_captions(options)
     return 0
 
 
@@ -170,7 +170,12 @@ def options_of(words: Sequence[str]) -> Namespace:
     return options
 
 
-def _caption(options: Namespace) -> None:
+def write_captions(options: Namespace) -> BlockStore:
+    """Caption one task's share; returns the blocks of captions.
+
+    Args:
+        options: of :func:`options_of`.
+    """
     photos = find_photos(options.folder)
     masked = masked_photos(options, photos)
     lines: list[str] = []
@@ -184,6 +189,7 @@ def _caption(options: Namespace) -> None:
             print_out(line)
         raise all_empty(store, tally.empty)
     report_progress(tally, "images", JOB, store, lines)
+    return store
 
 
 def _check_fitted(model: Pretrained, options: Namespace) -> None:

@@ -102,6 +102,12 @@ def check_photo_options(options: Namespace, *sources: str) -> None:
         if given or options.model or options.out:
             raise UsageError("--gather OUT takes neither another source nor --model or --out")
         return
+    gathers = [name for name in ("to", "run", "no_strict") if getattr(options, name)]
+    if gathers:
+        raise UsageError(
+            f"--{gathers[0].replace('_', '-')} belongs to --gather OUT, which comes after; leave it "
+            "out here"
+        )
     if len(given) != 1:
         raise UsageError(f"name one source: {' or '.join(map(_flag, sources))}; or --gather OUT")
     for name in ("model", "out"):

@@ -405,6 +405,7 @@ def test_a_text_that_changed_is_embedded_again(ok, gathered, texts):
         ("photos --model m", "--out is missing"),
         ("photos --texts x.json --model m --out o", "name one source"),
         ("photos --gather out", "takes neither another source"),
+        ("photos --model m --out o --to all.parquet", "--to belongs to --gather OUT"),
         ("photos --batch 0", "--batch"),
         ("photos --modle m", "unrecognized arguments: --modle"),
         ("--gather out --to x.json", "ending must be .parquet"),

@@ -1,10 +1,12 @@
 """``analysis feature_sensitivity`` through the door: from photos to a table."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from bias_pipeline.commands.analysis import _changed_captions
 from tests.cli.commands import Run
 
 DATA = (
@@ -36,6 +38,16 @@ def test_pictures_are_changed_captioned_and_scored(ok, model):
     table = pd.read_csv("f/feature_sensitivity.csv")
     assert set(table["change"]) == {"background", "objects"}
     assert "steady" in output
+
+
+@pytest.mark.slow  # fits a captioner
+def test_other_settings_give_other_captions_in_the_same_folder(model):
+    lengths = []
+    for most in ("9", "2"):
+        options = ("d/images", "--model", model, *REGIONS, "--max-new-tokens", most, "--limit", "3")
+        whole, *_ = _changed_captions(Path("f"), options, [])
+        lengths.append(max(len(one["caption"].split()) for one in json.loads(whole.read_text())))
+    assert lengths[0] > 2 >= lengths[1]
 
 
 @pytest.mark.parametrize(
