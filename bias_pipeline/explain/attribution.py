@@ -8,7 +8,7 @@ people: the attribution score of Nair et al. (2025), table 4.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -82,13 +82,10 @@ class ExplainedWords:
             [('woman', 2, 7), ('man', 16, 19)]
         """
         text = text.lower()
-        places = {} if self.chosen else dict(_named(text, self.attribute))
-        spans = {
-            (match.start(), match.end()): word
-            for word in (self.listed if self.chosen else places)
-            for number, match in enumerate(_matches(word, text))
-            if self.chosen or number in places[word]
-        }
+        if self.chosen:
+            spans = {match.span(): word for word in self.listed for match in _matches(word, text)}
+        else:
+            spans = _naming_spans(text, dict(_named(text, self.attribute)))
         return [(word, *span) for span, word in sorted(spans.items())]
 
 
@@ -96,6 +93,26 @@ def _matches(word: str, text: str) -> Iterator[re.Match[str]]:
     """The places of a word or phrase; a blank also stands for a hyphen."""
     pattern = r"[\s-]+".join(re.escape(part) for part in word.split())
     return re.finditer(rf"(?<!\w){pattern}(?!\w)", text)
+
+
+def _naming_spans(text: str, places: Mapping[str, set[int]]) -> dict[tuple[int, int], str]:
+    """Beginning and end of the words that name a group; a word within a phrase is the phrase's.
+
+    Args:
+        text: a caption, lower case.
+        places: of :func:`_named`.
+    """
+    phrases: list[tuple[int, int]] = []
+    spans: dict[tuple[int, int], str] = {}
+    for word in sorted(places, key=lambda word: -len(word.split())):
+        alone = [
+            match.span()
+            for match in _matches(word, text)
+            if not any(first <= match.start() and match.end() <= last for first, last in phrases)
+        ]
+        phrases += alone
+        spans |= {span: word for number, span in enumerate(alone) if number in places[word]}
+    return spans
 
 
 def _named(text: str, attribute: Attribute) -> Iterator[tuple[str, set[int]]]:

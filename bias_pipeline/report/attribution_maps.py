@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +33,7 @@ TABLE, MAPS, PICTURES = "attribution.parquet", "maps.parquet", "maps"
 _SIDE = 256  # pixels of a drawn map's shorter side
 _HOT = np.array([255.0, 60.0, 0.0])
 _LEVEL = 0.95
+_LONGEST_NAME = 200  # bytes of a drawing's file name; file systems take 255
 
 
 def attribution_row(one: Explained) -> dict[str, Any]:
@@ -98,7 +101,19 @@ def draw_maps(folder: Path, one: Explained) -> None:
 
 
 def _drawing_name(image_id: str, number: int, word: str | None) -> str:
-    return f"{image_id}_{number}_{word or 'unnamed'}.png".replace(" ", "_")
+    """The file of a word's drawing, which no id takes out of its folder.
+
+    Example:
+        >>> _drawing_name("42", 0, "young man"), _drawing_name("../7", 1, None)
+        ('42_0_young_man.png', '.._7_1_unnamed_fda181e2.png')
+    """
+    name = f"{image_id}_{number}_{word or 'unnamed'}".replace(" ", "_")
+    plain = re.sub(r"[/\\\x00-\x1f]", "_", name)
+    if len(plain.encode("utf-8", "replace")) > _LONGEST_NAME:
+        plain = plain[:50]
+    if plain != name:  # two ids must not share a file
+        plain = f"{plain}_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return f"{plain}.png"
 
 
 class DrawnMap(NamedTuple):

@@ -69,6 +69,15 @@ def rows_of(
     ]
 
 
+def test_a_word_within_a_phrase_is_not_named_for_itself():
+    words = {"light": ["white"], "dark": ["black", "black skinned"]}
+    race = Attribute("race", ("light", "dark"), words, {})
+    assert ExplainedWords(race).spans("a black skinned man and a black man") == [
+        ("black skinned", 2, 15),
+        ("black", 26, 31),
+    ]
+
+
 def test_a_network_that_looks_at_one_corner_has_all_of_its_map_there():
     model = PlantedCaptioner()
     corpus = corpus_of(CORNER, 1 - CORNER, quarter(slice(2, 6), slice(2, 6)))
