@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -364,6 +365,6 @@ def rebalance_command(words: Sequence[str]) -> int:
     print_out(
         f"{options.out}: weights of {counted(len(weights), 'images')}, {weights.min():.2f} to "
         f"{weights.max():.2f}, worth {percent(effective_share(weights))} % of as many equal ones; "
-        f"use them with fit sat --weights {options.out}"
+        f"use them with fit sat --weights {shlex.quote(str(options.out))}"
     )
     return 0

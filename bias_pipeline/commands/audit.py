@@ -246,10 +246,10 @@ def _slug(name: str) -> str:
     """A name as part of a folder name; a long one is cut and gets its hash.
 
     Example:
-        >>> _slug("../my captions"), _slug(100 * "long")[50:]
-        ('my_captions', 'nglonglong_0184fa9c')
+        >>> _slug("../my captions"), _slug("été"), _slug(100 * "long")[50:]
+        ('my_captions', 'été', 'nglonglong_0184fa9c')
     """
-    plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "captions"
+    plain = re.sub(r"[\W_]+", "_", name).strip("_") or "captions"
     if len(plain) <= _LONGEST:
         return plain
     return f"{plain[:_LONGEST]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -12,6 +12,7 @@ import numpy as np
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.config.overrides import path_override
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.pictures import MissingPicture
 from bias_pipeline.declared import Count, NotNegative, Range, Seed
@@ -184,7 +185,10 @@ def _draw_affect(options: Namespace) -> None:
     captioners = _dials(options, AFFECT_CAPTIONERS)
     write_affect(options.n_images, options.seed, options.out, captioners, options.side)
     print_out(f"{options.out}: {counted(options.n_images, 'pictures')}, read by")
-    words = shlex.join([f"dataset.root={options.out}", f"dataset.images={options.out / 'wikiart'}"])
+    pictures = options.out / "wikiart"
+    words = shlex.join(
+        [path_override("dataset.root", options.out), path_override("dataset.images", pictures)]
+    )
     chosen = f"attribute=emotion captioner={options.captioner[0]}"
     print_out(f"  python -m bias_pipeline dataset=artemis {words} {chosen}")
 
@@ -197,15 +201,15 @@ def _draw_people(options: Namespace) -> None:
     write_drawn(world, options.out, captioners, options.side, options.leak)
     folder, notes = options.out, options.out / "annotations"
     print_out(f"{folder}: {counted(options.n_images, 'pictures')} with masks, read by")
-    words = [
-        f"attributes={folder / 'attributes.csv'}",
-        f"captions={notes / 'captions.json'}",
-        f"instances={notes / 'instances.json'}",
-        f"images={folder / 'images'}",
-    ]
-    chosen = shlex.join(f"dataset.{word}" for word in words)
-    captions = shlex.quote(str(folder / "captioners" / f"{options.captioner[0]}.json"))
-    print_out(f"  python -m bias_pipeline dataset=coco {chosen} captioner={captions}")
+    files = {
+        "dataset.attributes": folder / "attributes.csv",
+        "dataset.captions": notes / "captions.json",
+        "dataset.instances": notes / "instances.json",
+        "dataset.images": folder / "images",
+        "captioner": folder / "captioners" / f"{options.captioner[0]}.json",
+    }
+    chosen = shlex.join(path_override(key, path) for key, path in files.items())
+    print_out(f"  python -m bias_pipeline dataset=coco {chosen}")
 
 
 def _dials(options: Namespace, known: Mapping[str, T]) -> dict[str, T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.config.overrides import path_override
 from bias_pipeline.declared import Count, NotNegative, Seed
 from bias_pipeline.errors import NotApplicableError, UsageError, counted
 from bias_pipeline.fitting.mitigation import Equalizer, EqualizerWeights
@@ -160,7 +162,7 @@ def _clip(options: Namespace) -> str:
     losses = fit_clip(pairs, recipe, options.out, card, *_course_of(cell))
     return (
         f"a CLIP of {counted(len(pairs.texts), 'pictures')}, {_course(losses)}; use it with "
-        f"encoder=clip encoder.model={options.out}"
+        f"encoder=clip {shlex.quote(path_override('encoder.model', options.out))}"
     )
 
 
@@ -201,7 +203,8 @@ def _captioner(options: Namespace) -> str:
     losses = fit_captioner(lesson, options.out, card, each_epoch=options.each_epoch)
     return (
         f"a captioner of {counted(len(lesson.captions), 'captions')}, {_course(losses)}; use it "
-        f"with caption --model {options.out}, or encoder=hf encoder.model={options.out}"
+        f"with caption --model {shlex.quote(str(options.out))}, or encoder=hf "
+        f"{shlex.quote(path_override('encoder.model', options.out))}"
     )
 
 

@@ -14,6 +14,7 @@ from typing import Annotated
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config import compose
+from bias_pipeline.config.overrides import path_override
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.columns import MASKED
 from bias_pipeline.datasets.picture_files import regions_by_id
@@ -353,7 +354,7 @@ def data_detect_command(words: Sequence[str]) -> int:
         detections, empty = write_detections(gathered)
         nothing = f"; nothing in {empty} images, which cannot be masked" if empty else ""
         print_out(f"{gathered.out}: {detections} people and things{nothing}; read by")
-        print_out(f"  {shlex.join([f'dataset.regions={gathered.out}'])}")
+        print_out(f"  {shlex.quote(path_override('dataset.regions', gathered.out))}")
     else:
         _detect(options)
     return 0

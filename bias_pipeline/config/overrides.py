@@ -56,6 +56,17 @@ def quoted(name: str) -> str:
     return "'" + ended.replace("'", "\\'") + "'"
 
 
+def path_override(key: str, path: object) -> str:
+    """An override whose value is a path, quoted for Hydra's grammar only where it needs that.
+
+    Example:
+        >>> print(path_override("dataset.root", "d/coco"), path_override("dataset.root", "d (1)"))
+        dataset.root=d/coco dataset.root='d (1)'
+    """
+    text = str(path)
+    return f"{key}={text if re.fullmatch(r'[A-Za-z0-9_./-]+', text) else quoted(text)}"
+
+
 def unreadable(override: str, reason: str) -> str:
     """A sentence on an override that is not of Hydra's grammar.
 

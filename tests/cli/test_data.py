@@ -127,7 +127,7 @@ def test_convert_names_what_it_wrote(ok, tmp_path):
 
 
 def test_what_is_drawn_is_read_as_it_says(ok):
-    printed = ok("data", "draw", "--out", "my scenes", "--n-images", "60", "--side", "32")
+    printed = ok("data", "draw", "--out", "my (new), scenes", "--n-images", "60", "--side", "32")
     words = shlex.split(printed.splitlines()[-1])[3:]
     assert "dataset coco" in ok(*words, "metric=gender_ratio", "stats.resamples=10", "logger=csv")
 
