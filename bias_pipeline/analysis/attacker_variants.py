@@ -62,6 +62,7 @@ class Variants:
     # intervals are NaN
     resampled: Float64Array
     absent: tuple[str, ...] = ()  # captioners left out, since some variant lacks them
+    units: tuple[str, ...] = ()  # (V,) of scores of runs; empty for others
 
     def only(self, captioners: Sequence[str], variants: Sequence[str]) -> Variants:
         """The scores of some captioners under some variants, in that order."""
@@ -74,6 +75,7 @@ class Variants:
             values=self.values[np.ix_(lines, columns)],
             neutral=self.neutral[columns],
             resampled=self.resampled[:, lines][:, :, columns],
+            units=tuple(self.units[column] for column in columns) if self.units else (),
         )
 
     @classmethod
@@ -204,6 +206,7 @@ def _variants(setting: Setting, cells: Mapping[tuple[str, str], _Cell]) -> Varia
         neutral=np.array([cell.neutral for cell in grid[0]]) if grid else np.zeros(len(names)),
         resampled=_resampled(grid),
         absent=tuple(name for name in everyone if name not in whole),
+        units=tuple(cell.row.unit for cell in grid[0]) if grid else (),
     )
 
 

@@ -20,7 +20,15 @@ from typing import Any
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.files import csv_text, replace_file
 from bias_pipeline.report.page import Report
-from bias_pipeline.report.report_tables import Cell, Runs, Section, Sheet, SheetNumber, cell_text
+from bias_pipeline.report.report_tables import (
+    STRONG,
+    Cell,
+    Runs,
+    Section,
+    Sheet,
+    SheetNumber,
+    cell_text,
+)
 from bias_pipeline.report.sections import BOLD, MARKED
 from bias_pipeline.report.text_formats import escape_markdown, latex, markdown_report
 from bias_pipeline.results.rows import COLUMNS, rows_csv
@@ -121,6 +129,10 @@ def _caption(title: str, sheet: Sheet) -> str:
         MARKED: any(number.mark for number in numbers),
         BOLD.rstrip("."): any(number.best for number in numbers),
     }
+    if sheet.towards:
+        less, more = sheet.towards
+        words = f"Underlined words point to {less}, and to {more} where they are slanted too"
+        legend[f"{words} (from {STRONG} on)"] = True
     return ". ".join([title, sheet.caption, *(text for text, used in legend.items() if used)]) + "."
 
 

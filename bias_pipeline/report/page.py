@@ -22,6 +22,8 @@ from bias_pipeline.report import interaction
 from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.examples import NOTHING, ScreenExamples, examples_of
 from bias_pipeline.report.report_tables import (
+    STRONG,
+    STRONGEST,
     Section,
     captioners,
     cell_text,
@@ -302,9 +304,11 @@ def html(report: Report) -> str:
         report=report,
         runs=_runs(report),
         metrics=sorted({row.metric for row in report.rows}),
-        names={row.captioner for row in report.rows},
+        names={without_places(printable(row.captioner)) for row in report.rows},
         charts=interaction.data(plots) if page_scripts and plots else "",
         sources=[script.source for script in page_scripts],
+        strong=STRONG,
+        strongest=STRONGEST,
     )
     # Scripts are inserted last, so that nothing changes their hash.
     before, _, after = _inert(text).rpartition("<!-- scripts -->")

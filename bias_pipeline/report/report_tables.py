@@ -134,6 +134,9 @@ class Sheet:
     folded: bool = False  # whether it is shown only after a click
     metrics: Sequence[str] = ()  # the metric of each column, empty if it has none
     captioners: Sequence[str] = ()  # the captioner of each column, empty if it has none
+    # What words of captions with weights point to, below 0 and above it; formats mark them in
+    # different ways
+    towards: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

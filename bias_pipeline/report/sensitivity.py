@@ -76,13 +76,18 @@ def _coefficients(result: Sensitivity) -> Sheet:
     lines: list[list[Cell]] = [
         [
             name,
-            *(SheetNumber(value, fraction=True, digits=1) for value in values[name]),
+            *map(_score, values[name], scores.units),
             _number(coefficient),
         ]
         for name, coefficient in result.per_captioner.items()
     ]
     mean: list[Cell] = ["mean", *(None for _ in scores.variants), _number(result.mean)]
     return Sheet("Scores by attacker", ["captioner", *scores.variants, "CV"], [*lines, mean])
+
+
+def _score(value: float, unit: str) -> SheetNumber:
+    fraction = unit == "fraction"
+    return SheetNumber(value, fraction=fraction, digits=1 if fraction else 2)
 
 
 def _agreement(scores: Variants) -> Iterator[Sheet]:

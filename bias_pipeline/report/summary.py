@@ -109,7 +109,8 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
     files = {str(corpus.get("file", "")) for corpus in corpora} - {""}
     whose = names[0] if len(names) == 1 else f"{len(names)} captioners"
     labelled = [_n_labelled(result) for result in results if images_of(result) == LABELLED]
-    blanks = {result.rows[0].captioner: _blanks(result) for result in results}
+    blanks = {result.rows[0].captioner: _blanks(result, "model") for result in results}
+    blank_human = max(_blanks(result, "human") for result in results)
     declined = {
         result.rows[0].captioner: int(number_or_nan(corpus.get("declined", 0)))
         for result, corpus in zip(results, corpora, strict=True)
@@ -127,7 +128,9 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
         ),
         (
             "Blank captions",
-            f"{sum(blanks.values()):,}" + f" {BLANK}" * any(map(has_blanks, results)),
+            f"{sum(blanks.values()):,}"
+            + (f" (people {blank_human:,})" if blank_human else "")
+            + f" {BLANK}" * any(map(has_blanks, results)),
         ),
         *([("Declined captions", f"{sum(declined.values()):,}")] if any(declined.values()) else []),
         ("Words a caption", _lengths(results)),
@@ -154,9 +157,8 @@ def _seeds(rows: Iterable[Row]) -> list[int]:
     return [len(row.seeds) for row in rows]
 
 
-def _blanks(result: Result) -> int:
-    blanks = mapping_in(result.manifest, "corpus", "blanks")
-    return int(number_or_nan(blanks.get("model"))) if blanks else 0
+def _blanks(result: Result, side: str) -> int:
+    return int(number_or_nan(mapping_in(result.manifest, "corpus", "blanks").get(side, 0)))
 
 
 def _lengths(results: Sequence[Result]) -> str:

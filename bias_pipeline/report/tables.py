@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bias_pipeline.analysis.compare import ALL_PAIRS
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, beyond_reach
 from bias_pipeline.analysis.pareto import front_verdicts, fronts
 from bias_pipeline.errors import counted
@@ -341,9 +342,16 @@ def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[
         ]
         print_table(["captioner", leaderboard.part, "letters"], lines, keys=1, left=3)
         print_out()
-    print_text(
-        "captioners that share a letter do not differ significantly; fairest (or best) first"
-    )
+    every_pair = [one for one in leaderboards if not one.against_first]
+    if every_pair:
+        print_text(
+            "captioners that share a letter do not differ significantly; fairest (or best) first"
+        )
+    if len(every_pair) < len(leaderboards):
+        print_text(
+            f"of more than {ALL_PAIRS} captioners each is tested against the first only: those with "
+            "a do not differ significantly from it; fairest (or best) first"
+        )
     print_out()
     for decision in decisions:
         whose = f"{decision.attribute}: " if several else ""

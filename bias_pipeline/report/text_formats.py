@@ -35,7 +35,7 @@ from bias_pipeline.report.report_tables import (
     cell_text,
     without_places,
 )
-from bias_pipeline.results.rows import Row
+from bias_pipeline.results.rows import Row, mapping_in
 
 if TYPE_CHECKING:
     from bias_pipeline.report.page import Report
@@ -384,7 +384,6 @@ def _summary(summary: Summary) -> Iterator[str]:
 
 
 def _card_line(row: Row, report: Report) -> str:
-    info = info_of(row.metric)
     named = {"attribute", "part"}  # in columns of their own
     settings = [f"{key} {text}" for key, text in _settings(row, report).items() if key not in named]
     number = SheetNumber.of(row)
@@ -393,8 +392,17 @@ def _card_line(row: Row, report: Report) -> str:
         row.attribute,
         row.dataset,
         (number if math.isfinite(row.ci_low) else replace(number, low=None)).text,
-        info.direction if info and row.part in HEADLINES else _LEVEL,
+        _reading(row, report),
         ", ".join(settings) or "–",
         f"{row.n_images:,}",
     ]
     return "| " + " | ".join(map(escape_markdown, cells)) + " |"
+
+
+def _reading(row: Row, report: Report) -> str:
+    """How to read a number; of a metric that is not known here, as its run says."""
+    if row.part not in HEADLINES:
+        return _LEVEL
+    info = info_of(row.metric)
+    stored = mapping_in(report.runs.get(row.run_id, {}), "metric").get("direction")
+    return info.direction if info else str(stored or "–")

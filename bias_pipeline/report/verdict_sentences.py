@@ -127,6 +127,7 @@ def _by_itself(finding: Finding, attribute: str) -> str:
 
 def brief_of_all(verdicts: Mapping[str, Verdict], attribute: str) -> list[str]:
     """The verdict on several captioners, one sentence for each question."""
+    everyone = list(verdicts)
     sentences = []
     for question in ANSWER_CLAUSES:
         answers = {name: verdict.answer(question, attribute) for name, verdict in verdicts.items()}
@@ -137,21 +138,24 @@ def brief_of_all(verdicts: Mapping[str, Verdict], attribute: str) -> list[str]:
             [name for name in captioners if answers[name] == answer]
             for answer in ("more", "no", "none", "unknown")
         )
-        if len(unknown) == len(captioners):
-            clause = clause_of(question, 1, attribute)
-            sentences.append(f"It is unknown whether they {clause}.")
-            continue
         rest = []
         if no and more:
             does = "do" if len(no) > 1 else "does"
-            rest.append(f"{_named_captioners(no, captioners)} {does} not")
+            rest.append(f"{_named_captioners(no, everyone)} {does} not")
         if none and more:
-            rest.append(f"for {_named_captioners(none, captioners)} not beyond chance")
-        if unknown:
-            rest.append(f"for {_named_captioners(unknown, captioners)} it is unknown")
-        clause = clause_of(question, int(len(more) > 1), attribute)
-        leads = [lead(verdicts[name].decided(question, attribute)) for name in more]
-        first = f"{_named_captioners(more, captioners)} {clause}{_between(leads)}"
+            rest.append(f"for {_named_captioners(none, everyone)} not beyond chance")
+        if len(unknown) == len(captioners):
+            whom = "they" if unknown == everyone else _named_captioners(unknown, everyone)
+            several = int(len(unknown) > 1)
+            first = f"It is unknown whether {whom} {clause_of(question, several, attribute)}"
+        else:
+            if unknown:
+                rest.append(f"for {_named_captioners(unknown, everyone)} it is unknown")
+            clause = clause_of(question, int(len(more) > 1), attribute)
+            leads = [lead(verdicts[name].decided(question, attribute)) for name in more]
+            first = f"{_named_captioners(more, everyone)} {clause}{_between(leads)}"
+        if unasked := [name for name in everyone if name not in captioners]:
+            rest.append(f"no run tests it for {_named_captioners(unasked, everyone)}")
         sentences.append(f"{'; '.join([first, *rest])}.")
     return sentences or ["No run here tests whether they are biased."]
 

@@ -6,6 +6,7 @@ each word of each example; ``words-RUN.sha256`` their checksums. Gains and weigh
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -75,7 +76,7 @@ def _lines(words: RevealingWords) -> Iterator[dict[str, object]]:
                 "attribute": words.attribute,
                 "dataset": words.dataset,
                 "captioner": words.captioner,
-                "groups": " ".join(words.groups),
+                "groups": _joined(words.groups),
                 "n_seeds": words.n_seeds,
                 "method": words.method,
                 "side": word.side,
@@ -126,7 +127,7 @@ def read_words(path: Path) -> RevealingWords:
             for _, group_lines in groupby(lines, key=lambda x: (x["side"], x["ngram"]))
         ]
         example_lines = _read(examples_path, sums) if examples_path.is_file() else []
-        groups = tuple(first["groups"].split())
+        groups = _groups(first["groups"])
         _check_whole(words, groups)
         return RevealingWords(
             attribute=first["attribute"],
@@ -143,6 +144,22 @@ def read_words(path: Path) -> RevealingWords:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it lacks {error}") from error
+
+
+def _joined(groups: Sequence[str]) -> str:
+    """Names of groups, separated by blanks; as JSON if a name has blanks or begins as JSON does.
+
+    Example:
+        >>> _joined(["male", "female"]), _joined(["east asian", "white"])
+        ('male female', '["east asian", "white"]')
+    """
+    text = " ".join(groups)
+    plain = text.split() == list(groups) and not text.startswith("[")
+    return text if plain else json.dumps(list(groups), ensure_ascii=False)
+
+
+def _groups(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text) if text.startswith("[") else text.split())
 
 
 def _check_whole(words: Sequence[RevealingWord], groups: Sequence[str]) -> None:
@@ -286,12 +303,7 @@ def towards(word: RevealingWord, groups: Sequence[str]) -> str | None:
 def _examples(words: RevealingWords) -> list[Sheet]:
     if not words.examples:
         return []
-    two = len(words.groups) == 2
-    pointing = (
-        f"{words.groups[1]} (dotted) or {words.groups[0]} (solid)"
-        if two
-        else "the true group (dotted) or another one (solid)"
-    )
+    first, second = words.groups if len(words.groups) == 2 else ("another group", "the true group")
     shared = ", the weight of an n-gram shared by its words" if words.method == EXACT else ""
     rows: list[list[Cell]] = [
         [
@@ -303,11 +315,9 @@ def _examples(words: RevealingWords) -> list[Sheet]:
         ]
         for example in words.examples
     ]
-    caption = (
-        f"Test captions that give most away{shared}. Underlined words point to {pointing}; "
-        "the line is thin from 0.3 and thick from 0.9"
-    )
-    return [Sheet(caption, ["image", "side", "group", "log-odds", "caption"], rows)]
+    caption = f"Test captions that give most away{shared}"
+    head = ["image", "side", "group", "log-odds", "caption"]
+    return [Sheet(caption, head, rows, towards=(first, second))]
 
 
 def print_words(words: RevealingWords) -> None:

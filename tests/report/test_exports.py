@@ -24,9 +24,11 @@ from bias_pipeline.report import text_formats as tex
 from bias_pipeline.report.exports import export, files
 from bias_pipeline.report.page import Report, html, report_of
 from bias_pipeline.report.report_tables import Section, Sheet, SheetNumber, Weighted, without_places
+from bias_pipeline.report.word_attribution import section
 from bias_pipeline.results.store import ResultStore
 from tests.report.test_page import directional, draw, result
 from tests.report.test_tables import HOSTILE
+from tests.report.test_word_attribution import make_words
 
 PDFLATEX = shutil.which("pdflatex")
 NASTY = [*HOSTILE, r"\input{/etc/passwd}", "a & b % c", "$x^2$", "~#_", "[2cm]", "*", "--- ``q''"]
@@ -246,6 +248,16 @@ def test_weighted_words_are_marked_everywhere():
     assert 'a <mark class="from2">truck</mark> <mark class="to2">dress</mark>' in html(report)
     assert r"a \underline{truck} \underline{\textsl{dress}}" in tex.latex(sheet, "t")
     assert "a <u>truck</u> <u><i>dress</i></u>" in md.markdown_report(sheet)
+
+
+def test_examples_are_explained_as_each_format_marks_them():
+    sheets = section(make_words("dress")).sheets
+    report = Report("t", "", [Section("s", sheets=sheets)], [])
+    (name,) = (path for path, _ in files(report) if "test-captions" in path and "md" in path)
+    exported = dict(files(report))[name].decode()
+    slanted = "Underlined words point to male, and to female where they are slanted too"
+    assert (slanted in exported, "dotted" in exported) == (True, False)
+    assert "Underlined words point to female (dotted) or male (solid)" in html(report)
 
 
 def test_the_door_exports(tmp_path, capsys):

@@ -100,6 +100,13 @@ def test_a_card_of_several_captioners_is_refused():
         model_card(report_of([result("sat"), result("oscar")], {}))
 
 
+def test_a_metric_that_is_not_known_is_read_as_its_run_says():
+    cell = result("sat", **VALUES)
+    ours = replace(cell, rows=[replace(cell.rows[0], metric="ours")])
+    text = model_card(report_of([ours], {}))
+    assert (f"| {LOWER['direction']} |" in text, "there is no score" in text) == (True, False)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_e9_a_hostile_name_breaks_no_card(name):
     card = ModelCard(model_card(report_of([result(name, **VALUES)], {})))

@@ -1,5 +1,6 @@
 """What a report says of several attackers."""
 
+from bias_pipeline.report.page import page
 from bias_pipeline.report.report_tables import cell_text
 from bias_pipeline.report.sensitivity import MOST_PAIRS, steadiness
 from tests.analysis.test_steadiness import TWO, drawn, results
@@ -31,3 +32,13 @@ def test_many_attackers_are_not():
 def test_who_is_left_out_is_told():
     (section,) = steadiness([*results(), *results({"oscar": {"lstm": 0.1}})], {})
     assert "oscar" in section.notes[0]
+
+
+def test_the_mean_over_captioners_is_no_captioner():
+    text = page(results(), {})
+    assert ('data-captioner="sat"' in text, 'data-captioner="mean"' in text) == (True, False)
+
+
+def test_a_score_that_is_no_fraction_is_not_in_per_cent():
+    (section,) = steadiness(results(unit="1/nat"), {})
+    assert [cell_text(cell) for cell in section.sheets[0].rows[0]][1:3] == ["0.10", "0.30"]

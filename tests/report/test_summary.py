@@ -18,7 +18,7 @@ from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.page import html, page, report_of, report_of_folder
 from bias_pipeline.report.panels import Axis
 from bias_pipeline.report.verdict_sentences import ANSWER_CLAUSES, PANELS
-from bias_pipeline.results.rows import Result
+from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.browser import PROGRAM, Browser, browser
@@ -116,6 +116,8 @@ ALONE = replace(result(), rows=result().rows[:2])  # without people's captions
 TWO = [result(captioner="a", value=0.1), result(captioner="b", value=0.2)]
 FAIR = [result(captioner=name, value=0.001) for name in ("a", "b")]
 RACE = result(attribute="race", run_id="r")
+BLANKS = {**mapping_in(result().manifest, "corpus"), "blanks": {"model": 0, "human": 5}}
+BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS})
 
 
 @pytest.mark.parametrize(
@@ -161,6 +163,16 @@ RACE = result(attribute="race", run_id="r")
             "unknown whether it names the wrong gender more often than people do.",
         ),
         (FAIR, "None, beyond chance, names the wrong gender more often than people do"),
+        (
+            [*FAIR, result("quality", "c")],
+            "names the wrong gender more often than people do; no run tests it for c.",
+        ),
+        ([*TWO, result("quality", "c")], "a and b name the wrong gender"),
+        (
+            [result("lic", "a", words=5.0), result("quality", "b")],
+            "It is unknown whether a gives gender away more than people do; no run tests it for b.",
+        ),
+        ([BLANK_PEOPLE], "Blank captions 0 (people 5) ‡"),
         (TWO, "All 2 name the wrong gender more often than people do"),
         (TWO, "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)"),
         ([result(), RACE], "gender, data set x : sat names the wrong gender"),

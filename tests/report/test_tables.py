@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bias_pipeline.analysis.compare import Leaderboard, Rank
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.io.terminal import INVISIBLE, printable
 from bias_pipeline.report.tables import (
@@ -17,6 +18,7 @@ from bias_pipeline.report.tables import (
     interval,
     markdown,
     percent,
+    print_leaderboards,
     print_results,
     write_table,
 )
@@ -211,3 +213,14 @@ def test_a_note_names_only_settings_in_which_runs_of_its_metric_differ():
     ]
     results = [*lic, result((), captioner="sat", metric="dpa", encoder="lstm")]
     assert attributed_notes(results) == ["sat (lic matched): a note"]
+
+
+@pytest.mark.parametrize(("n_captioners", "against_first"), [(3, False), (31, True)])
+def test_letters_are_explained_as_they_were_tested(capsys, n_captioners, against_first):
+    rows = [row(captioner=f"c{number}") for number in range(n_captioners)]
+    print_leaderboards([Leaderboard("lic", "score", [Rank(one, 0.5, "a") for one in rows])], [])
+    out = capsys.readouterr().out
+    assert ("that share a letter" in out, "against the first only" in out) == (
+        not against_first,
+        against_first,
+    )

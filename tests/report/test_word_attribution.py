@@ -1,5 +1,7 @@
 """Files, tables and highlighted captions of the words that give an attribute away."""
 
+from dataclasses import replace
+
 import pytest
 
 from bias_pipeline.commands.main import main
@@ -33,6 +35,13 @@ def make_words(*names: str, method: str = EXACT) -> RevealingWords:
 def test_what_is_written_is_read(tmp_path):
     words = make_words("a", *(name for name in NASTY if " " not in name))
     assert repr(read_words(save_words(tmp_path, "run", words))) == repr(words)  # NaN is not NaN
+
+
+def test_names_of_groups_may_have_blanks(tmp_path):
+    words = make_words("a")
+    listed = [replace(word, coefficients={"[new] east": GAIN}) for word in words.words]
+    renamed = replace(words, groups=("north west", "[new] east"), words=listed)
+    assert read_words(save_words(tmp_path, "run", renamed)).groups == renamed.groups
 
 
 @pytest.mark.parametrize("name", ["=cmd()", "@x", "-2"])
