@@ -106,8 +106,8 @@ def check_photo_options(options: Namespace, *sources: str) -> None:
     gathers = [name for name in ("to", "run", "no_strict") if getattr(options, name)]
     if gathers:
         raise UsageError(
-            f"--{gathers[0].replace('_', '-')} belongs to --gather OUT, which comes after; leave it "
-            "out here"
+            f"--{gathers[0].replace('_', '-')} belongs to --gather OUT, which comes after; leave it"
+            " out here"
         )
     if len(given) != 1:
         raise UsageError(f"name one source: {' or '.join(map(_flag, sources))}; or --gather OUT")

@@ -228,8 +228,8 @@ def _study(options: Namespace) -> Any:
     if masked is not None and not able:
         lacking = masked.absent(next(iter(photos.values())))
         raise DataError(
-            f"{options.regions} has no {lacking} in any photo of {options.folder}; show them whole, "
-            "or give a file that has one"
+            f"{options.regions} has no {lacking} in any photo of {options.folder}; show them "
+            "whole, or give a file that has one"
         )
     study = Study(
         question,

@@ -155,8 +155,8 @@ def test_a_key_that_is_held_down_answers_one_page(browse, words, tmp_path):
     browser = browse()
     with serving(tmp_path, *words) as (address, _):
         join(browser, address, "anna")
-        held = "new KeyboardEvent('keydown', {key: '1', repeat: true, bubbles: true})"
-        browser.run(f"document.body.dispatchEvent({held})")
+        repeated = "new KeyboardEvent('keydown', {key: '1', repeat: true, bubbles: true})"
+        browser.run(f"document.body.dispatchEvent({repeated})")
         browser.press("2")
         browser.wait_for_text("1 of 4 answered")
     assert values(tmp_path) == ["no"]
