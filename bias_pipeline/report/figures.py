@@ -250,29 +250,39 @@ def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
     return Plot(title, (6.4, 0.9 + 0.3 * len(rows)), draw, points)
 
 
-def quadrants(pairs: Sequence[tuple[Row, Row]], title: str) -> Plot:
+def quadrants(
+    pairs: Sequence[tuple[Row, Row]], title: str, neutral: tuple[float, float] = (0.0, 0.0)
+) -> Plot:
     """A→T against T→A, a cross of two intervals for each captioner.
 
     Args:
         pairs: the two headlines of each captioner.
         title: also read aloud by screen readers.
+        neutral: where each axis has a line.
     """
-    return scatter(pairs, title, ("attribute to task", "task to attribute"))
+    return scatter(pairs, title, ("attribute to task", "task to attribute"), neutral)
 
 
-def scatter(pairs: Sequence[tuple[Row, Row]], title: str, names: tuple[str, str]) -> Plot:
+def scatter(
+    pairs: Sequence[tuple[Row, Row]],
+    title: str,
+    names: tuple[str, str],
+    neutral: tuple[float, float] = (0.0, 0.0),
+) -> Plot:
     """Two numbers of each captioner as a cross of their intervals.
 
     Args:
         pairs: what is across and what is up.
         title: also read aloud by screen readers.
         names: of the axes.
+        neutral: where each axis has a line.
     """
+    lines = tuple(scale(row) * value for row, value in zip(pairs[0], neutral, strict=True))
     labels = tuple(f"{name}, {_unit(row)}" for name, row in zip(names, pairs[0], strict=True))
 
     def draw(axes: Axes, colours: Colours) -> None:
-        axes.axvline(0, color=colours.faint, linewidth=1)
-        axes.axhline(0, color=colours.faint, linewidth=1)
+        axes.axvline(lines[0], color=colours.faint, linewidth=1)
+        axes.axhline(lines[1], color=colours.faint, linewidth=1)
         for across, up in pairs:
             x, y = scale(across) * across.value, scale(up) * up.value
             axes.plot(x, y, "o", color=colours.mark, markersize=5)
@@ -289,7 +299,7 @@ def scatter(pairs: Sequence[tuple[Row, Row]], title: str, names: tuple[str, str]
         captioners = [printable(across.captioner) for across, _ in pairs]
         name_points(axes, points, captioners, crosses, colours.faint)
 
-    return Plot(title, (6.4, 4.4), draw, Points(pairs, labels, (0.0, 0.0)))
+    return Plot(title, (6.4, 4.4), draw, Points(pairs, labels, lines))
 
 
 @dataclass(frozen=True)

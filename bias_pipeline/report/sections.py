@@ -158,6 +158,7 @@ class _Matrix:
 def directions(results: Sequence[Result]) -> Iterable[Section]:
     """A→T against T→A for every metric that has both."""
     groups: dict[tuple[str, str, str, str], list[tuple[Row, Row]]] = {}
+    neutrals = _neutrals(results)
     for result in results:
         parts = {row.part: row for row in result.rows if row.part in HEADLINES}
         if {"a_to_t", "t_to_a"} <= parts.keys():
@@ -169,13 +170,14 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
             continue
         name = f"{metric} {settings}".strip()
         title = f"{name}: directions, {attribute}, {dataset}"
+        neutral = (neutrals[_key(pairs[0][0])], neutrals[_key(pairs[0][1])])
         yield Section(
             title=title,
             texts=[
                 "Further right: more amplification from attribute to task. Further up: from task "
                 "to attribute."
             ],
-            figures=[quadrants(pairs, title)] if len(pairs) <= MOST_DRAWN else [],
+            figures=[quadrants(pairs, title, neutral)] if len(pairs) <= MOST_DRAWN else [],
             sheets=[
                 Sheet(
                     "The numbers of the figure",
@@ -187,6 +189,15 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
             metrics=[metric],
             chapter="Directions",
         )
+
+
+def _neutrals(results: Iterable[Result]) -> dict[tuple[str, str], float]:
+    """The value that means no bias of each number, by its run and part."""
+    return {_key(row): neutral_of(result, row.part) for result in results for row in result.rows}
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row.run_id, row.part
 
 
 def leaderboard_sections(
@@ -345,16 +356,18 @@ def front_sections(
     results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]
 ) -> Iterable[Section]:
     """One section for each measure of quality and headline of bias."""
+    neutrals = _neutrals(results)
     for front in fronts(results, draws):
         first = front.places[0]
         quality, bias = front.settings
         names = (headline_name(first.quality, quality), headline_name(first.bias, bias))
         title = f"{names[0]} and {names[1]}, {first.bias.attribute}, {first.bias.dataset}"
         pairs = [(place.quality, place.bias) for place in front.places]
+        neutral = (neutrals[_key(first.quality)], neutrals[_key(first.bias)])
         yield Section(
             title=title,
             texts=[f"{front.verdict()}."],
-            figures=[scatter(pairs, title, names)] if len(pairs) <= MOST_DRAWN else [],
+            figures=[scatter(pairs, title, names, neutral)] if len(pairs) <= MOST_DRAWN else [],
             sheets=[_places(front, names)],
             metrics=[first.quality.metric, first.bias.metric],
             chapter="Quality against bias",

@@ -15,6 +15,7 @@ from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.catalogue import bibtex, infos, metric_names
 from bias_pipeline.report.figures import forest, quadrants
 from bias_pipeline.report.page import page, write_page
+from bias_pipeline.report.sections import directions
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.stats.bootstrap import Draws
@@ -193,6 +194,13 @@ def test_the_same_results_make_the_same_page():
 @pytest.mark.parametrize("name", ["a $x^2$ b", "a_b^c", "\\alpha"])
 def test_a_name_in_a_figure_is_no_formula(name):
     assert name in Elements(forest([row(captioner=name)], 0.0, "t").inline()).text
+
+
+def test_a_plane_has_its_lines_where_there_is_no_bias():
+    ratios = {**MANIFEST, "metric": {**LOWER, "neutral": {"a_to_t": 1.0, "t_to_a": 1.0}}}
+    pair = [replace(directional(name), manifest=ratios) for name in ("sat", "oscar")]
+    (section,) = directions(pair)
+    assert section.figures[0].points.neutral == (100.0, 100.0)  # in per cent, as its numbers are
 
 
 def test_a_figure_takes_its_colours_from_the_page():
