@@ -275,14 +275,17 @@ def _title(results: Sequence[Result]) -> str:
 def attributed_notes(results: Sequence[Result]) -> list[str]:
     """The notes of cells, each once, after the captioners it is about.
 
-    Where only some cells of a captioner have a note, they are named too: by the metric, if there
-    are several, and by what tells it from other cells of the metric, as in ``oscar (lic matched)``.
+    Where only some cells of a captioner have a note, they are named too: by the metric, attribute
+    and data set, if there are several, and by what tells it from other cells of these, as in
+    ``oscar (lic matched)``.
     """
-    n_metrics = len({result.rows[0].metric for result in results})
+    keys = ("metric", "attribute", "dataset")
+    several = [key for key in keys if len({getattr(r.rows[0], key) for r in results}) > 1]
     cells: dict[str, dict[str, list[str]]] = {}  # note to captioner to the names of its cells
     for result in with_settings(results):
         row = result.rows[0]
-        name = " ".join(filter(None, [row.metric if n_metrics > 1 else "", label(result)]))
+        named = [str(getattr(row, key)) for key in several]
+        name = " ".join(filter(None, [*named, label(result)]))
         for note in result.notes:
             cells.setdefault(note, {}).setdefault(row.captioner, []).append(name)
     n_cells = Counter(result.rows[0].captioner for result in results)

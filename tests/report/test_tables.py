@@ -205,6 +205,12 @@ def test_a_note_says_whose_it_is(cells, line):
     assert attributed_notes(results) == [line]
 
 
+@pytest.mark.parametrize("key", ["attribute", "dataset"])
+def test_a_note_names_the_attribute_and_the_data_set_that_it_is_about(key):
+    results = [result(notes, captioner="sat", **{key: notes[0]}) for notes in (("a",), ("b",))]
+    assert attributed_notes(results) == ["sat (a): a", "sat (b): b"]
+
+
 def test_a_note_names_only_settings_in_which_runs_of_its_metric_differ():
     alignments = {"constant": (), "matched": NOTE}
     lic = [
