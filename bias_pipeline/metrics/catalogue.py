@@ -57,6 +57,7 @@ def settings_of(name: str) -> dict[str, Any]:
 
 
 _PER_CELL = 0.45  # seconds of any cell
+_NETWORK = 1e-3  # seconds of a caption that only metrics with networks of their own take
 _NOISY = 21  # times a cell: attackers of 20 draws, or 200 counts, each a tenth of those in a cell
 _TYPICAL = 60_000  # captions of an unknown data set
 
@@ -150,6 +151,18 @@ def _available(corpus: Corpus) -> set[str]:
 def weight(metric: str, seeds: int) -> float:
     """Expected seconds of a cell of an unknown data set, to compare cells."""
     return seconds(metric, _TYPICAL, seeds)
+
+
+def kind(metric: str, encoder: str) -> str:
+    """Of which cells a cell's time says something: of its encoder, or of a metric with networks.
+
+    Example:
+        >>> kind("lic", "ngram"), kind("gender_score", "ngram")
+        ('ngram', 'gender_score')
+    """
+    info = info_of(metric)
+    cost = info.cost if info else Cost()
+    return metric if cost.per_caption + cost.per_attacked > _NETWORK else encoder
 
 
 def spared(infos: Iterable[MetricInfo]) -> list[str]:

@@ -359,8 +359,10 @@ def sweep_bar(folder: Path, overrides: Sequence[str], seeds: int | Sequence[int]
     """
     jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in jobs_of(overrides)]
     n_seeds = seeds if isinstance(seeds, int) else len(seeds)
+    named = [(job.get("metric", ""), job.get("encoder", "")) for job in jobs]
     cells = [
-        (catalogue.weight(job.get("metric", ""), n_seeds), job.get("encoder", "")) for job in jobs
+        (catalogue.weight(metric, n_seeds), catalogue.kind(metric, encoder))
+        for metric, encoder in named
     ]
     return SweepBar(folder, cells)
 
@@ -368,12 +370,13 @@ def sweep_bar(folder: Path, overrides: Sequence[str], seeds: int | Sequence[int]
 class SweepBar(Bar):
     """The progress bar of a sweep.
 
-    Cells that are expected to be slow count for more of the time left. The relative speed of
-    encoders depends on the machine, so the time left is shown once a cell of every encoder has run.
+    Cells that are expected to be slow count for more of the time left. How fast encoders and
+    networks are depends on the machine, so the time left is shown once a cell of every kind has
+    run, or was refused, as the rest of its kind then is too.
 
     Args:
         folder: of the sweep; each job has a folder in it, named by its number.
-        cells: the expected seconds and the encoder of each.
+        cells: the expected seconds and the kind of each (:func:`catalogue.kind`).
     """
 
     def __init__(self, folder: Path, cells: Sequence[tuple[float, str]]) -> None:
@@ -381,21 +384,24 @@ class SweepBar(Bar):
         self.folder = folder
         self.total = len(cells)
         self.weights = [seconds for seconds, _ in cells]
-        self.encoders = [encoder for _, encoder in cells]
+        self.kinds = [kind for _, kind in cells]
         self._ended: set[int] = set()
         self._heard = 0.0  # when the last job ended, in seconds
-        self._spent = defaultdict[str, float](float)  # seconds, by encoder
-        self._run = defaultdict[str, float](float)  # weights of the cells that ran, by encoder
+        self._spent = defaultdict[str, float](float)  # seconds, by kind
+        self._run = defaultdict[str, float](float)  # weights of the cells that ran, by kind
+        self._refused: set[str] = set()  # kinds of cells that failed
 
     def update(self) -> None:
         """Record the jobs that have ended, and how long those that ran took."""
         ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
         times = {number: self._when(ended[number]) for number in ended.keys() - self._ended}
         for number in sorted(times, key=lambda number: (times[number], number)):
-            if json.loads(ended[number].read_text())["status"] == "done":
-                encoder = self.encoders[number]
-                self._spent[encoder] += times[number] - self._heard
-                self._run[encoder] += self.weights[number]
+            status, kind = json.loads(ended[number].read_text())["status"], self.kinds[number]
+            if status == "done":
+                self._spent[kind] += times[number] - self._heard
+                self._run[kind] += self.weights[number]
+            elif status == "failed":
+                self._refused.add(kind)
             self._heard = times[number]
         self._ended |= ended.keys()
         self.done = len(self._ended)
@@ -410,13 +416,15 @@ class SweepBar(Bar):
         The time since the last job ended belongs to the time left.
         """
         left = defaultdict[str, float](float)
-        for number, (weight, encoder) in enumerate(zip(self.weights, self.encoders, strict=True)):
+        for number, (weight, kind) in enumerate(zip(self.weights, self.kinds, strict=True)):
             if number not in self._ended:
-                left[encoder] += weight
-        if any(not self._run[encoder] for encoder in left):
+                left[kind] += weight
+        if any(not self._run[kind] and kind not in self._refused for kind in left):
             return None
         expected = sum(
-            self._spent[name] / self._run[name] * weight for name, weight in left.items()
+            self._spent[kind] / self._run[kind] * weight
+            for kind, weight in left.items()
+            if self._run[kind]
         )
         expected -= self.elapsed - self._heard
         return expected if expected > 0 else None

@@ -57,6 +57,7 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.paths import choices_of, conf_dir, group_choices
 from bias_pipeline.io.progress import showing
 from bias_pipeline.io.terminal import print_out, redact_files, warn, whole_configurations
+from bias_pipeline.metrics import catalogue
 from bias_pipeline.results.settings import ANNOTATOR
 from bias_pipeline.sweeps import slurm
 from bias_pipeline.sweeps.job import (
@@ -144,7 +145,8 @@ def run_cells(cells: Sequence[CellConfig], *, tables_by: str = "") -> SweepOutco
     make_folder(folder)
     os.environ.pop(SWEPT, None)  # every cell keeps its captioner's name
     started = time.monotonic()
-    expected = [(_expected_seconds(cell), cell.choice("encoder")) for cell in cells]
+    kinds = [catalogue.kind(cell.metric.name, cell.choice("encoder")) for cell in cells]
+    expected = [*zip(map(_expected_seconds, cells), kinds, strict=True)]
     networks = any(cell.runs_networks for cell in cells)
     processes = 1 if networks else first.tree["processes"]
     folders = [folder / str(number) for number in range(len(cells))]

@@ -139,6 +139,15 @@ def test_a_dear_metric_takes_more_of_the_time_left_and_its_cell_shortens_it(tmp_
     assert progress.seconds_left() == pytest.approx(before - 20, abs=1)
 
 
+def test_metrics_whose_models_are_absent_take_no_time(tmp_path, monkeypatch):
+    words = ["captioner=terse,faithful", "metric=lic,gender_score"]
+    progress = aged(sweep_bar(tmp_path, words, 1), monkeypatch, 60.0)
+    for number, status in enumerate(["done", "failed"]):
+        ended(tmp_path, number, status)
+    progress.update()
+    assert progress.seconds_left() == pytest.approx(60, abs=2)
+
+
 def test_the_cells_of_a_sweep_are_those_of_its_command(tmp_path):
     words = ["metric=lic,dbac", "captioner=terse,faithful", "limit=300"]
     built = sweep_bar(tmp_path, words, [0, 12])
