@@ -111,7 +111,14 @@ def brief(verdict: Verdict, attribute: str, captioner: str) -> list[str]:
     if blank:
         whether = join_sentences((clause_of(question, 0, attribute) for question in blank), "or")
         sentences.append(f"It is unknown whether it {whether}.")
-    return sentences or [f"No run here tests whether {captioner} is biased."]
+    return sentences or [_untested([verdict], f"{captioner} is")]
+
+
+def _untested(verdicts: Iterable[Verdict], whether: str) -> str:
+    """The sentence on runs that answer no question about captions."""
+    if any(finding.question == "retrieval" for verdict in verdicts for finding in verdict.findings):
+        return "These runs test retrieval, not captions."
+    return f"No run here tests whether {whether} biased."
 
 
 def _by_itself(finding: Finding, attribute: str) -> str:
@@ -157,7 +164,7 @@ def brief_of_all(verdicts: Mapping[str, Verdict], attribute: str) -> list[str]:
         if unasked := [name for name in everyone if name not in captioners]:
             rest.append(f"no run tests it for {_named_captioners(unasked, everyone)}")
         sentences.append(f"{'; '.join([first, *rest])}.")
-    return sentences or ["No run here tests whether they are biased."]
+    return sentences or [_untested(verdicts.values(), "they are")]
 
 
 def _between(leads: Sequence[Finding]) -> str:

@@ -193,6 +193,15 @@ def test_captions_that_decline_are_told_with_the_verdict(names):
     assert f'<p class="verdict">{whose}{note}.</p>' in first_screen(results)
 
 
+@pytest.mark.parametrize("names", [("none",), ("sat", "oscar")])
+def test_of_runs_of_retrieval_it_is_not_said_that_nothing_was_tested(names):
+    runs = [
+        result("retrieval_fairness", name, metric_manifest={**LEAK, "question": "retrieval"})
+        for name in names
+    ]
+    assert "These runs test retrieval, not captions." in words_of(first_screen(runs))
+
+
 def test_the_page_concludes_within_the_limits_that_the_audit_was_given():
     strict = html(report_of([result()], {}, limits=Limits(coverage=1.01)))
     assert "It is unknown whether it names the wrong gender" in words_of(strict)
