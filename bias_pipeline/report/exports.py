@@ -29,7 +29,7 @@ from bias_pipeline.report.report_tables import (
     SheetNumber,
     cell_text,
 )
-from bias_pipeline.report.sections import BOLD, MARKED
+from bias_pipeline.report.sections import BOLD, MARKED, UNUSED
 from bias_pipeline.report.text_formats import escape_markdown, latex, markdown_report
 from bias_pipeline.results.rows import COLUMNS, rows_csv
 from bias_pipeline.results.settings import further_columns
@@ -128,6 +128,7 @@ def _caption(title: str, sheet: Sheet) -> str:
         "Fractions in per cent": any(number.fraction for number in numbers),
         MARKED: any(number.mark for number in numbers),
         BOLD.rstrip("."): any(number.best for number in numbers),
+        f"Italic: {UNUSED}": any(number.tone == "doubt" for number in numbers),
     }
     if sheet.towards:
         less, more = sheet.towards

@@ -43,6 +43,9 @@ MARKED = (
     "↑ above the value that means no bias, ↓ below, ≈ neither beyond chance (by the corrected p of "
     "the answers)"
 )
+UNUSED = (
+    "not used, because it changes when captions say more or less, or because another part decides"
+)
 BOLD = "Bold: fairer, or better, than every other captioner beyond chance (paired test, Holm)."
 
 
@@ -60,9 +63,7 @@ def overviews(
             title=f"{attribute}, data set {dataset}",
             texts=[
                 "Headlines with their intervals, in per cent where they are fractions. "
-                f"{MARKED}. {BOLD} "
-                "Grey: not used, because it changes when captions say more or less, or because "
-                "another part decides."
+                f"{MARKED}. {BOLD} Grey, in files italic: {UNUSED}."
             ],
             sheets=[table.sheet(), *table.agreement()],
             notes=[*attributed_notes(dataset_results), *legend(dataset_results)],

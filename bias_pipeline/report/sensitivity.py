@@ -169,8 +169,9 @@ def print_agreements(pairs: Sequence[Agreement]) -> None:
 def print_shifts(lines: Sequence[Shift]) -> None:
     """Each number with its shifts, in per cent where it is a fraction."""
     table = []
-    for (metric, alignment, part), both in groupby(
-        lines, key=lambda line: (line.metric, line.alignment, line.part)
+    several = len({line.attribute for line in lines}) > 1
+    for (metric, attribute, alignment, part), both in groupby(
+        lines, key=lambda line: (line.metric, line.attribute, line.alignment, line.part)
     ):
         numbers = list(both)
         cells = {line.change: _text(line.shift, line.shift_low, line.shift_high, line.unit)
@@ -179,6 +180,7 @@ def print_shifts(lines: Sequence[Shift]) -> None:
         table.append(
             [
                 metric,
+                *([attribute] if several else []),
                 alignment,
                 part,
                 _text(first.score, first.ci_low, first.ci_high, first.unit),
@@ -187,7 +189,8 @@ def print_shifts(lines: Sequence[Shift]) -> None:
             ]
         )
     print_out("Score, and by how much it shifts; per cent where it is a fraction")
-    header = ["metric", "alignment", "number", "score", *(TITLES[name] for name in CHANGES), ""]
+    header = ["metric", *(["attribute"] if several else []), "alignment", "number", "score"]
+    header += [*(TITLES[name] for name in CHANGES), ""]
     print_table(header, table, keys=1, left=len(header))
 
 

@@ -269,7 +269,10 @@ def _title(results: Sequence[Result]) -> str:
     fixed = {k: v for k, v in first.items() if v and k not in (*varying, *CHOICES, "seeds")}
     named = [f"{key} {first[key]}" for key in CHOICES if first[key] and key not in varying]
     seeds = [] if "seeds" in varying else [counted(len(results[0].rows[0].seeds), "seeds")]
-    return " · ".join([*named, *(f"{k} {v}" for k, v in fixed.items()), *seeds, "per cent"])
+    printed = (*HEADLINES, *SIDES)
+    units = {row.unit for result in results for row in result.rows if row.part in printed}
+    unit = "per cent" if units <= {"fraction"} else "fractions in per cent"
+    return " · ".join([*named, *(f"{k} {v}" for k, v in fixed.items()), *seeds, unit])
 
 
 def attributed_notes(results: Sequence[Result]) -> list[str]:

@@ -78,7 +78,10 @@ def _markdown_cell(cell: Cell) -> str:
     if isinstance(cell, Weighted):
         return " ".join(_markdown_word(word, level) for word, level in cell.levels())
     text = escape_markdown(cell_text(cell))
-    return f"**{text}**" if isinstance(cell, SheetNumber) and cell.best else text
+    if not isinstance(cell, SheetNumber):
+        return text
+    signs = "*" * (2 * cell.best + (cell.tone == "doubt"))
+    return f"{signs}{text}{signs}"
 
 
 def _markdown_word(word: str, level: int) -> str:
@@ -192,6 +195,7 @@ def _latex_cell(cell: Cell) -> str:
     if not isinstance(cell, SheetNumber):
         return text
     text = _MINUS.sub("$-$", text)
+    text = rf"\textit{{{text}}}" if cell.tone == "doubt" else text
     return rf"\textbf{{{text}}}" if cell.best else text
 
 

@@ -175,8 +175,10 @@ def _between(leads: Sequence[Finding]) -> str:
     span = " to ".join(
         f"{finding.row.captioner} {_value(finding, finding.row.value)}" for finding in ends
     )
-    people = ends[0].people
-    people_text = "" if math.isnan(people) else f", people {_value(ends[0], people)}"
+    people = sorted(finding.people for finding in leads if not math.isnan(finding.people))
+    # People's number may differ too: they are read with each captioner's words, on its images.
+    people_ends = dict.fromkeys(_value(ends[0], value) for value in (people[:1] + people[-1:]))
+    people_text = f", people {' to '.join(people_ends)}" if people_ends else ""
     worst = max(finding.p_value for finding in leads)
     return f" ({reading_name(leads[0])}: {span}{people_text}; largest {_p_text(worst)})"
 

@@ -9,6 +9,7 @@ from bias_pipeline.analysis.feature_sensitivity import WHOLE, Shift, is_steady, 
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.report.sensitivity import print_shifts
 from bias_pipeline.results.rows import Result
 from tests.corpora import make_corpus
 
@@ -58,3 +59,10 @@ def test_a_number_without_an_interval_has_no_shift():
     whole = scored(WHOLE, 10)
     none = replace(whole, rows=[replace(row, ci_low=np.nan, ci_high=np.nan) for row in whole.rows])
     assert shifts([none, scored("background", 10)]) == []
+
+
+def test_each_attribute_has_a_line(capsys):
+    lines = [replace(LINE, attribute=name, score=n / 10) for n, name in ((1, "gender"), (2, "age"))]
+    print_shifts(lines)
+    printed = capsys.readouterr().out
+    assert ("gender" in printed, "10.0 [" in printed, "20.0 [" in printed) == (True, True, True)

@@ -27,6 +27,7 @@ from bias_pipeline.report.report_tables import Section, Sheet, SheetNumber, Weig
 from bias_pipeline.report.word_attribution import section
 from bias_pipeline.results.store import ResultStore
 from tests.report.test_page import directional, draw, result
+from tests.report.test_summary import result as other_style
 from tests.report.test_tables import HOSTILE
 from tests.report.test_word_attribution import make_words
 
@@ -116,6 +117,14 @@ def test_nothing_is_bold_but_what_the_test_tells_apart(exported):
 )
 def test_nothing_is_bold(results, draws):
     assert "textbf" not in all_tables(report_of(results, draws))
+
+
+def test_numbers_that_are_not_used_are_italic_in_files():
+    exported = dict(files(report_of([other_style("lic", words=5.0)], {})))
+    table = exported["tables/gender-data-set-x-headlines.md"].decode()
+    assert ("| *11.0 " in table, "Italic: not used, because" in table) == (True, True)
+    table = exported["tables/gender-data-set-x-headlines.tex"].decode()
+    assert r"\textit{11.0 " in table
 
 
 def test_no_table_says_nan():

@@ -114,6 +114,8 @@ def at_equal_speech(metric: str, headline: str, people: float) -> Result:
 
 ALONE = replace(result(), rows=result().rows[:2])  # without people's captions
 TWO = [result(captioner="a", value=0.1), result(captioner="b", value=0.2)]
+MORE_HUMAN = [replace(row, value=0.03) if row.part == "named:human" else row for row in TWO[1].rows]
+OTHER_PEOPLE = [TWO[0], replace(TWO[1], rows=MORE_HUMAN)]
 FAIR = [result(captioner=name, value=0.001) for name in ("a", "b")]
 RACE = result(attribute="race", run_id="r")
 BLANKS = {**mapping_in(result().manifest, "corpus"), "blanks": {"model": 0, "human": 5}}
@@ -175,6 +177,7 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
         ([BLANK_PEOPLE], "Blank captions 0 (people 5) ‡"),
         (TWO, "All 2 name the wrong gender more often than people do"),
         (TWO, "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)"),
+        (OTHER_PEOPLE, "a 11.0 % to b 21.0 %, people 1.0 % to 3.0 %; largest p <0.001)"),
         ([result(), RACE], "gender, data set x : sat names the wrong gender"),
         ([result(), RACE], "race, data set x : sat names the wrong race"),
     ],

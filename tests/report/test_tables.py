@@ -230,3 +230,11 @@ def test_letters_are_explained_as_they_were_tested(capsys, n_captioners, against
         not against_first,
         against_first,
     )
+
+
+@pytest.mark.parametrize(
+    ("unit", "title"), [("fraction", "2 seeds · per cent"), ("ratio", "· fractions in per cent")]
+)
+def test_only_fractions_are_said_to_be_in_per_cent(capsys, unit, title):
+    print_results([result(unit=unit)])
+    assert capsys.readouterr().out.splitlines()[0].endswith(title)
