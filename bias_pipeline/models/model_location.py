@@ -343,6 +343,7 @@ LARGEST_SIDE = 4096  # of a picture, in pixels
 # Each line is sufficient for a tokenizer.
 _VOCABULARIES = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))
 _PREPROCESSING = ("preprocessor_config.json", "processor_config.json")
+_OF_AREA = "merge_size"  # beside it a size is a number of pixels in all, as of Qwen-VL and GLM-V
 _SIZES = ("size", "crop_size", "pad_size", "size_divisor", "max_image_size", "min_image_size")
 _ATTENTION = ("eager", "sdpa", "flash_attention_2", None)
 # The library's own cache classes, which published Gemmas name.
@@ -395,18 +396,20 @@ def check_config(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def check_preprocessing(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuse pictures of no size, or of a huge one.
+    """Refuse pictures of no size, or of a huge one; videos are not read.
 
     Raises:
         DataError: naming the key.
     """
-    for key, value in _entries(config):
-        if key not in _SIZES:
+    for name, part in _entries({"pictures": config}):
+        if not isinstance(part, Mapping) or name == "video_processor":
             continue
-        sides = [side for _, side in _entries({key: value}) if not isinstance(side, dict | list)]
-        for side in sides:
-            if side is not None and not (type(side) is int and 1 <= side <= LARGEST_SIDE):
-                raise _refused(path, key, side, f"pictures have 1 to {LARGEST_SIDE} pixels a side")
+        most, of = (LARGEST_SIDE**2, "in all") if _OF_AREA in part else (LARGEST_SIDE, "a side")
+        for key in _SIZES:
+            for _, side in _entries({key: part.get(key)}):
+                whole = type(side) is int and 1 <= side <= most
+                if side is not None and not whole and not isinstance(side, dict | list):
+                    raise _refused(path, key, side, f"pictures have 1 to {most} pixels {of}")
 
 
 def _names_code(key: str, value: Any) -> bool:

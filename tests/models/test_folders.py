@@ -149,6 +149,21 @@ def test_sizes_as_they_are_written_will_do(size):
     check_preprocessing(Path("p.json"), {"size": size, "image_mean": [0.5]})
 
 
+def test_a_size_may_be_a_number_of_pixels_in_all():
+    """As transformers writes it for Qwen-VL and GLM-V; beside it is a size of videos."""
+    pictures = {"merge_size": 2, "size": {"shortest_edge": 65_536, "longest_edge": 16_777_216}}
+    videos = {"merge_size": 2, "size": {"shortest_edge": 4096, "longest_edge": 25_165_824}}
+    parts = {"image_processor": pictures, "video_processor": videos}
+    for config in (pictures, parts):
+        check_preprocessing(Path("processor_config.json"), config)
+
+
+def test_a_huge_number_of_pixels_in_all_is_refused():
+    config = {"merge_size": 2, "size": {"shortest_edge": 1, "longest_edge": 10**9}}
+    with pytest.raises(DataError, match="pictures have 1 to 16777216 pixels in all"):
+        check_preprocessing(Path("p.json"), {"image_processor": config})
+
+
 def test_preprocessing_that_fails_is_a_sentence(folder):
     change(folder / "preprocessor_config.json", image_mean=[0.5])
     with pytest.raises(DataError, match="preprocessing cannot be loaded"):
