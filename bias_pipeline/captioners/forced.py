@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 from bias_pipeline.captioners.fitted import SPECIALS, FittedNet
 from bias_pipeline.captioners.prompt import PAD, START
 from bias_pipeline.corpus.pictures import Pixels
+from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.models.forced_captions import WrittenCaption
 
 if TYPE_CHECKING:
     import torch
+
+    from bias_pipeline.models.pretrained import Pretrained
 
 _LAST = {"sat": "next_word", "grit": "cap_generator.fc"}  # the layers that give logits
 
@@ -21,6 +24,14 @@ class FittedForced(FittedNet):
     """See :class:`~bias_pipeline.models.forced_captions.ForcedCaptioner`."""
 
     longest = 30  # words of a caption, as in ``caption``
+
+    def __init__(self, model: Pretrained, device: torch.device) -> None:
+        super().__init__(model, device)
+        if self.fitted.emotions:
+            raise NotApplicableError(
+                f"{model.name}: its captions are grounded in an emotion, which is not given here; "
+                "take one that was fitted without encoder.grounding"
+            )
 
     @property
     def side(self) -> int:

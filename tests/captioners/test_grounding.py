@@ -18,6 +18,7 @@ from bias_pipeline.captioners.fitted import (
     FittedJudge,
     read_emotion,
 )
+from bias_pipeline.captioners.forced import FittedForced
 from bias_pipeline.captioners.sat import Sat
 from bias_pipeline.captioners.sat_net import SatNet
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
@@ -177,6 +178,11 @@ def test_a_captioner_without_grounding_takes_no_emotion(tmp_path):
 def test_a_grounded_captioner_does_not_judge(folder):
     with pytest.raises(NotApplicableError, match="would have to guess"):
         FittedJudge(find_pretrained(str(folder), KINDS), CPU)
+
+
+def test_a_grounded_captioner_does_not_read_its_captions_without_their_emotion(folder):
+    with pytest.raises(NotApplicableError, match="grounded in an emotion, which is not given"):
+        FittedForced(find_pretrained(str(folder), KINDS), CPU)
 
 
 def test_a_table_may_name_files_and_write_emotions_as_artemis_does(tmp_path):
