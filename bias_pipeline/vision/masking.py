@@ -25,7 +25,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.corpus.pictures import PERSON, Drawn, MissingPicture, Pictures, Pixels, Region
 from bias_pipeline.declared import Configurable, InnerShare, NotNegativeCount, Share
-from bias_pipeline.errors import DataError, NotApplicableError, counted
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError, counted
 from bias_pipeline.io.hashing import hash_ids, random_words
 from bias_pipeline.vision.people import (
     Crop,
@@ -303,6 +303,18 @@ class FeatureMasking(ImageMasking):
     # alone, so every model sees the same
     share: InnerShare = 0.1
     blur: InnerShare = 0.02  # the radius of `fill=blur`, as a share of the picture's larger side
+
+    def __post_init__(self) -> None:
+        """Check that one kind of change is chosen.
+
+        Raises:
+            UsageError: if both are.
+        """
+        if self.background and self.objects:
+            raise UsageError(
+                "image_masking.objects=true: image_masking.background=true changes the background "
+                "alone; leave one out"
+            )
 
     @property
     def idle(self) -> bool:

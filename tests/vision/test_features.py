@@ -7,6 +7,7 @@ import pytest
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.pictures import Drawn, Region
+from bias_pipeline.errors import UsageError
 from bias_pipeline.vision.masking import FeatureMasking, ImageMasking, MaskedPhotos
 
 SIZE = (40, 40)
@@ -47,6 +48,11 @@ def test_a_share_of_all_objects_is_hidden():
     hidden = FeatureMasking(objects=True, share=0.1).hidden([PERSON, *regions])
     assert len(hidden) / len(regions) == pytest.approx(0.1, abs=0.02)
     assert PERSON not in hidden
+
+
+def test_background_and_objects_are_not_changed_together():
+    with pytest.raises(UsageError, match=r"image_masking\.objects=true.*leave one out"):
+        FeatureMasking(background=True, objects=True)
 
 
 def test_the_same_objects_are_hidden_each_time_and_more_hide_them_too():
