@@ -27,6 +27,7 @@ KINDS: Mapping[Kind, tuple[str, ...]] = {"causal": CAUSAL, "masked": MASKED}
 COLUMNS = ("tokens", "total", "log_sum", "end", "last_word")
 _HEAD_ROWS = 96  # prefixes whose whole vocabulary is scored at once; bounds memory
 _TOGETHER = 256  # prefixes per pass through the network
+_MASKED_TOKENS = 4096  # per pass of a masked model; a whole vocabulary is scored at each
 _WINDOWS = ("sliding_window", "window_size")  # the latter is GPT-Neo's; None: no window
 
 
@@ -248,19 +249,28 @@ class Likelihoods:
         return logits if most is None else torch.tanh(logits / most) * most
 
     def _masked(self, rows: Sequence[Tokens], words: Sequence[int]) -> Float32Array:
-        import torch
-
         results = []
         for row, word in zip(rows, words, strict=True):
-            places = self._scored(row)
-            tokens = torch.tensor([row] * len(places), device=self._device)
-            tokens[torch.arange(len(places)), places] = self._tokenizer.mask_token_id
-            with torch.inference_mode():
-                logits = self._network(input_ids=tokens).logits.float()
-                log_probs = logits[torch.arange(len(places)), places].log_softmax(dim=-1)
-            picked = log_probs[torch.arange(len(places)), [row[place] for place in places]]
-            results.append(_numbers(picked.double().cpu().numpy(), np.nan, word))
+            places, most = self._scored(row), max(1, _MASKED_TOKENS // len(row))
+            parts = [
+                self._masked_tokens(row, places[first : first + most])
+                for first in range(0, len(places), most)
+            ]
+            results.append(_numbers(np.concatenate(parts), np.nan, word))
         return np.stack(results)
+
+    def _masked_tokens(self, row: Tokens, places: Sequence[int]) -> Float64Array:
+        """(P,) log-probability of each token at a place, masked by itself."""
+        import torch
+
+        tokens = torch.tensor([row] * len(places), device=self._device)
+        tokens[torch.arange(len(places)), places] = self._tokenizer.mask_token_id
+        with torch.inference_mode():
+            logits = self._network(input_ids=tokens).logits.float()
+            log_probs = logits[torch.arange(len(places)), places].log_softmax(dim=-1)
+        picked = log_probs[torch.arange(len(places)), [row[place] for place in places]]
+        numbers: Float64Array = picked.double().cpu().numpy()
+        return numbers
 
 
 class PrefixTree:

@@ -12,6 +12,7 @@ import torch
 import transformers
 
 from bias_pipeline.errors import DataError
+from bias_pipeline.models import likelihoods
 from bias_pipeline.models.likelihoods import COLUMNS, Kind, Likelihoods, PrefixTree, pooled
 from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.models.sentences import KINDS
@@ -201,6 +202,20 @@ def test_pseudo_likelihood_hides_one_token_at_a_time(masked):
             logs.append(float(network(hidden).logits[0, place].log_softmax(-1)[row[place]]))
     result = model(masked, "masked").embed(["a man rides"])[0]
     np.testing.assert_allclose(result[:3], numbers_of(np.array([*logs, 0]))[:3], rtol=1e-4)
+
+
+def test_tokens_of_a_long_text_are_hidden_in_several_passes(masked, monkeypatch):
+    text = "a man rides a horse on the beach"
+    whole, read = model(masked, "masked"), []
+    expected = whole.embed([text])
+    row = len(whole._row(text))
+    whole._network.register_forward_pre_hook(
+        lambda _, __, inputs: read.append(inputs["input_ids"].numel()), with_kwargs=True
+    )
+    monkeypatch.setattr(likelihoods, "_MASKED_TOKENS", 3 * row)
+    np.testing.assert_allclose(whole.embed([text]), expected, rtol=1e-4)
+    assert len(read) > 1
+    assert max(read) == 3 * row
 
 
 # --- pooling
