@@ -351,6 +351,7 @@ _CACHES = (
     "dynamic", "static", "hybrid", "hybrid_chunked", "sliding_window", "offloaded",
     "offloaded_static", "quantized", None,
 )  # fmt: skip
+_MOST_POSITIONS = 1 << 24  # that are rotary, of which there is no table
 _PERIODS = ("_theta", "_base_freq")  # of rotary positions, no sizes
 _KERNELS = ("kernel_config", "use_kernels", "quantization_config")
 
@@ -386,11 +387,14 @@ def check_config(path: Path, config: Mapping[str, Any]) -> None:
     Raises:
         DataError: naming the key.
     """
+    rotary = any(key.startswith("rope_") for key, _ in _entries(config))
     for key, value in _entries(config):
         if _names_code(key, value):
             raise _refused(path, key, value, "code of a hub is not loaded; take it out")
         counts_layers = "layer" in key and "per_layer" not in key
         most = MOST_LAYERS if counts_layers else LARGEST
+        if key == "max_position_embeddings" and rotary:
+            most = _MOST_POSITIONS
         if type(value) is int and abs(value) > most and not key.endswith(_PERIODS):
             raise _refused(path, key, value, f"at most {most:,} are built")
 

@@ -158,6 +158,14 @@ def test_a_size_may_be_a_number_of_pixels_in_all():
         check_preprocessing(Path("processor_config.json"), config)
 
 
+def test_a_million_rotary_positions_will_do():
+    """As of Qwen 2.5 for texts of a million tokens; a table of as many learnt ones is refused."""
+    long = {"max_position_embeddings": 1_010_000}
+    check_config(Path("config.json"), {**long, "rope_theta": 10_000_000.0})
+    with pytest.raises(DataError, match="max_position_embeddings"):
+        check_config(Path("config.json"), long)
+
+
 def test_a_huge_number_of_pixels_in_all_is_refused():
     config = {"merge_size": 2, "size": {"shortest_edge": 1, "longest_edge": 10**9}}
     with pytest.raises(DataError, match="pictures have 1 to 16777216 pixels in all"):
