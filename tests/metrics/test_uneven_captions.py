@@ -121,3 +121,24 @@ def test_an_increase_is_of_images_that_both_sides_describe(metric, part):
 def test_the_expected_time_counts_all_images_at_every_position():
     assert seconds_of("lic", echoed(), 2) == seconds("lic", 240 + 3 * 240, 2)
     assert seconds_of("lic", echoed(), 2, {"positions": 2}) == seconds("lic", 240 + 2 * 240, 2)
+
+
+@pytest.mark.parametrize("kind", [Cooccurrence, DifferentialFairness])
+def test_images_of_no_group_do_not_decide_how_often_a_caption_counts(kind):
+    """Of two captions both count once, although people wrote three of other images."""
+    generator = np.random.default_rng(0)
+
+    def text() -> str:
+        return f"a {generator.choice(('man', 'woman'))} with a {generator.choice(OBJECTS)}"
+
+    pairs = [
+        Record(str(i), text(), (text(), text()), {"gender": "mf"[i % 2]}, frozenset({"dog"}))
+        for i in range(60)
+    ]
+    other = Record("x", text(), (text(), text(), text()), {"gender": "unsure"}, frozenset({"dog"}))
+    metric = kind(GENDER, FEW, task=TASKS, exclude_tasks=())
+    values = [
+        scored(metric, make_corpus(records)).parts["human"].estimate.value
+        for records in (pairs, [*pairs, other])
+    ]
+    assert values[0] == values[1]

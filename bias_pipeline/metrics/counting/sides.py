@@ -221,7 +221,9 @@ class CaptionSides:
         both = has["model"] & has["human"]
         described = {MODEL: has["model"], HUMAN: has["human"]}
         images = {**described, MODEL_PAIRED: both, HUMAN_PAIRED: both}
-        most = int(view.corpus.human.positions.max(initial=-1)) + 1
+        human = view.corpus.human
+        places = human.positions[has["human"][human.image_rows]]
+        most = int(places.max(initial=-1)) + 1
         nonempty = {part: mask for part, mask in images.items() if mask.any()}
         return cls(min(positions, most), nonempty)
 
