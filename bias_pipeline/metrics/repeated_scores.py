@@ -127,7 +127,8 @@ def _movement(part: Part, values: Float64Array, level: float) -> Part:
 def mean_score(scores: Sequence[Score], metric: Metric) -> Score:
     """The score of several samples; examples and stored predictions are of the first.
 
-    A number that some sample lacks is NaN.
+    A number that some sample lacks is NaN. Notes that the first sample does not have say whose they
+    are.
     """
     if len(scores) == 1:
         return scores[0]
@@ -139,7 +140,15 @@ def mean_score(scores: Sequence[Score], metric: Metric) -> Score:
             name: _mean_part([s.parts[name] for s in scores if name in s.parts], len(scores), level)
             for name in names
         },
-        notes=list(dict.fromkeys(note for score in scores for note in score.notes)),
+        notes=[
+            *scores[0].notes,
+            *(
+                f"sample {number}: {note}"
+                for number, score in enumerate(scores[1:], 1)
+                for note in score.notes
+                if note not in scores[0].notes
+            ),
+        ],
     )
 
 

@@ -288,7 +288,8 @@ def attributed_notes(results: Sequence[Result]) -> list[str]:
     for result in with_settings(results):
         row = result.rows[0]
         named = [str(getattr(row, key)) for key in several]
-        name = " ".join(filter(None, [*named, label(result)]))
+        settings = label(result) or " ".join(f"{k}={v}" for k, v in result.settings.items() if v)
+        name = " ".join(filter(None, [*named, settings]))
         for note in result.notes:
             cells.setdefault(note, {}).setdefault(row.captioner, []).append(name)
     n_cells = Counter(result.rows[0].captioner for result in results)

@@ -203,3 +203,10 @@ def test_what_one_sample_lacks_is_absent():
     mean = mean_over_samples([known, replace(known, value=nan, draws=None)], 0.95)
     assert math.isnan(mean.value)
     assert math.isnan(mean.ci_low)
+
+
+def test_notes_on_a_further_sample_say_which_it_is(folder):
+    noted = result(cell(folder, "hot", "metric=lic", "seeds=1")).notes
+    curves = [note.partition(":")[0] for note in noted if "learning curve" in note]
+    # Masked, the stereotyper says what the first sample says.
+    assert curves == ["learning curve", "sample 2"]

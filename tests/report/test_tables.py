@@ -211,6 +211,14 @@ def test_a_note_names_the_attribute_and_the_data_set_that_it_is_about(key):
     assert attributed_notes(results) == ["sat (a): a", "sat (b): b"]
 
 
+def test_a_note_names_a_usual_setting_where_others_differ():
+    results = [
+        replace(result(notes, captioner="sat"), settings={"text.preambles": name})
+        for name, notes in {"keep": NOTE, "cut": ()}.items()
+    ]
+    assert attributed_notes(results) == ["sat (text.preambles=keep): a note"]
+
+
 def test_a_note_names_only_settings_in_which_runs_of_its_metric_differ():
     alignments = {"constant": (), "matched": NOTE}
     lic = [
