@@ -10,6 +10,7 @@ from bias_pipeline.corpus.pictures import Pictures, Region
 from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import DataError
+from bias_pipeline.vision.masking import ImageMasking
 from bias_pipeline.vision.people import Crop, crop_cache_key, crop_person
 
 RED, GREEN = (200, 0, 0), (0, 200, 0)
@@ -83,3 +84,12 @@ def test_another_box_is_another_key(picture):
 def test_a_box_plays_no_part_where_nothing_is_cropped(picture):
     one, other = (Pictures((picture,), ((person(scale=s),),)) for s in (1, 0.5))
     assert crop_cache_key(one, 0, "none") == crop_cache_key(other, 0, "none")
+
+
+@pytest.mark.parametrize("crop", ["person", "none"])
+def test_what_a_masking_hides_is_another_key(picture, crop):
+    keys = {
+        crop_cache_key(Pictures((picture,), ((region,),), (ImageMasking("box"),)), 0, crop)
+        for region in (person(), SMALL)
+    }
+    assert len(keys) == 2
