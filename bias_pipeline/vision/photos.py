@@ -126,7 +126,9 @@ def read_photo(path: Path) -> Image:
         with _opened(path, _formats()) as opened:
             _check_size(opened)
             _check_depth(opened)
-            ImageOps.exif_transpose(opened, in_place=True)  # otherwise Pillow makes copies
+            opened.load()
+            if _has_exif(opened):
+                ImageOps.exif_transpose(opened, in_place=True)  # otherwise Pillow makes copies
             return _rgb(opened)
     except UnreadableError:
         raise
@@ -153,7 +155,8 @@ def photo_size(path: Path) -> tuple[int, int]:
 
     try:
         with _opened(path, _formats()) as opened:
-            lies = opened.getexif().get(ExifTags.Base.Orientation, 1) in _LYING
+            exif = opened.getexif() if _has_exif(opened) else {}
+            lies = exif.get(ExifTags.Base.Orientation, 1) in _LYING
             width, height = opened.size
             tags: Any = getattr(opened, "tag_v2", None)
             if tags:  # newer versions of Pillow have turned the size of a TIFF already
@@ -161,6 +164,17 @@ def photo_size(path: Path) -> tuple[int, int]:
             return (width, height) if lies else (height, width)
     except Exception:  # decoders raise any exception; reading reports it
         return 0, 0
+
+
+def _has_exif(image: Image) -> bool:
+    """Whether its EXIF can be read; a photo is shown as it is stored if not."""
+    try:
+        image.getexif()
+    except MemoryError:
+        raise
+    except Exception:  # readers of EXIF raise any exception
+        return False
+    return True
 
 
 def fault_of(path: Path) -> str | None:

@@ -140,10 +140,11 @@ def test_a_size_is_that_of_the_upright_photo(turn, ending, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF")
-def test_broken_orientation_does_not_cost_the_photo(tmp_path):
-    exif = b"Exif\0\0MM\0*\0\0\0\x08garbage"
-    path = saved(tmp_path / "x.jpg", Image.new("RGB", (8, 8)), exif=exif)
-    assert read_photo(path).size == (8, 8)
+@pytest.mark.parametrize("ending", ["jpg", "png", "webp"])
+@pytest.mark.parametrize("exif", [b"MM\0*\0\0\0\x08garbage", b"garbage", b"II*\0"])
+def test_broken_orientation_does_not_cost_the_photo(exif, ending, tmp_path):
+    path = saved(tmp_path / f"x.{ending}", Image.new("RGB", (8, 6)), exif=b"Exif\0\0" + exif)
+    assert (read_photo(path).size, photo_size(path)) == ((8, 6), (6, 8))
 
 
 def jpeg() -> bytes:
