@@ -77,7 +77,8 @@ def crop_cache_key(pictures: Pictures, row: int, crop: Crop) -> str:
         return hashlib.sha256(repr((VERSION, crop, pictures.shown(row))).encode()).hexdigest()
     place = pictures.known(row) if crop == "person" else None
     place = place and tuple(region for region in place if not region.outside)
-    parts = (VERSION, crop, pictures.contents[row], [], place)
+    edits: list[object] = []
+    parts = (VERSION, crop, pictures.contents[row], edits, place)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
