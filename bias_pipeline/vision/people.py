@@ -73,12 +73,11 @@ def squared(whole: Image, person: Region) -> Image:
 
 def crop_cache_key(pictures: Pictures, row: int, crop: Crop) -> str:
     """A digest of all that decides :func:`crop_person`: content, edits and the person's box."""
-    if pictures.edits:  # all regions decide what they paint over
-        return hashlib.sha256(repr((VERSION, crop, pictures.shown(row))).encode()).hexdigest()
+    # All regions decide what an edit paints over
+    content = pictures.shown(row) if pictures.edits else pictures.contents[row]
     place = pictures.known(row) if crop == "person" else None
     place = place and tuple(region for region in place if not region.outside)
-    edits: list[object] = []
-    parts = (VERSION, crop, pictures.contents[row], edits, place)
+    parts: tuple[object, ...] = (VERSION, crop, content, [], place)  # [] is in keys since long
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
