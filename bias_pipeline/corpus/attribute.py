@@ -34,6 +34,22 @@ def _words(words: Words) -> Iterator[str]:
             yield from _words(part)
 
 
+def _counted(words: Words, of: str) -> tuple[str, ...]:
+    """Words that are looked for in lower-case captions.
+
+    Raises:
+        UsageError: if one has a capital letter, so that no caption would ever have it.
+    """
+    listed = words_of(words)
+    for word in listed:
+        if word != word.lower():
+            raise UsageError(
+                f"{of}: {word!r} has capital letters, and captions are searched in lower case; "
+                "write it in lower case"
+            )
+    return listed
+
+
 @dataclass(frozen=True)
 class LabelMap(Configurable):
     """How one data set writes the groups of an attribute.
@@ -156,7 +172,8 @@ class Context(Configurable):
     def __post_init__(self) -> None:
         """Split what was given as text."""
         for kind in fields(self):
-            object.__setattr__(self, kind.name, words_of(getattr(self, kind.name)))
+            listed = _counted(getattr(self, kind.name), f"context, {kind.name}")
+            object.__setattr__(self, kind.name, listed)
 
 
 @dataclass(frozen=True)
@@ -212,7 +229,7 @@ class Attribute(Configurable):
 
         Raises:
             UsageError: on fewer than two groups, words of an unknown group, a word listed in two
-                groups, or a context given only by name.
+                groups or with capital letters, or a context given only by name.
         """
         if isinstance(self.applies_to, str):
             raise UsageError(
@@ -220,9 +237,10 @@ class Attribute(Configurable):
                 f"write defaults: [/context@applies_to: {self.applies_to}, _self_] at the top of "
                 f"its YAML, or +context@attribute.applies_to={self.applies_to} on the command line"
             )
-        object.__setattr__(self, "other_senses", words_of(self.other_senses))
+        of = f"attribute {self.name!r}, words"
+        object.__setattr__(self, "other_senses", _counted(self.other_senses, of))
         object.__setattr__(
-            self, "words", {g: words_of(group_words) for g, group_words in self.words.items()}
+            self, "words", {g: _counted(group_words, of) for g, group_words in self.words.items()}
         )
         object.__setattr__(self, "also_masked", words_of(self.also_masked))
         if len(set(self.groups)) < 2:
@@ -333,8 +351,9 @@ class TaskVocabulary(Configurable):
 
     def __post_init__(self) -> None:
         """Split what was given as text."""
+        of = f"tasks {self.name!r}"
         object.__setattr__(
-            self, "tasks", {t: words_of(synonyms) for t, synonyms in self.tasks.items()}
+            self, "tasks", {t: _counted(synonyms, of) for t, synonyms in self.tasks.items()}
         )
 
     @property

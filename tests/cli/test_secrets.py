@@ -67,7 +67,7 @@ def test_e11_a_key_that_a_command_holds_is_nowhere_after_it(run, tmp_path, more)
 
 
 def test_e11_a_key_in_a_setting_is_not_in_the_run(run, tmp_path):
-    code, text = run(*SMALL, f"attribute.words.male=[man,{KEY}]")
+    code, text = run(*SMALL, f"attribute.also_masked=[nurse,{KEY}]")
     assert (code, leaks(tmp_path)) == (0, []), text
 
 

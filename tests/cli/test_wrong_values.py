@@ -75,6 +75,7 @@ WRONG = [
     (("attribute.words.male=['']",), "attribute.words.male.0='' must be a word"),
     (("attribute.words.male=[man,' , ']",), "attribute.words.male.1=' , ' must be a word"),
     (("attribute.words.male=''",), "attribute.words.male='' must be a word"),
+    (("attribute.words.male=[man,Mann]",), "'Mann' has capital letters, and captions are"),
     (("text.subjects.closing=[as,on,1]",), "text.subjects.closing.2=1 must be text"),
     (("attribute.name=' '",), "attribute.name=' ' must be a name"),
     (("attribute.groups=['',male]",), "attribute.groups.0='' must be a name"),

@@ -12,7 +12,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
-from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.attribute import Attribute, Context, TaskVocabulary
+from bias_pipeline.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
@@ -430,3 +431,13 @@ def test_label_map_knows_exactly_the_real_labels(name, dataset, path):
 def test_a_published_list_is_as_published(preset, half, key):
     words = json.loads(real("../oracles/gender_error_ratio.json").read_text("utf-8"))[key]
     assert list(attribute("gender").presets[preset].words)[half] == words
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [lambda words: TaskVocabulary("pets", {"dog": words}), Context],
+    ids=["tasks", "context"],
+)
+def test_words_that_lower_case_captions_cannot_have_are_refused(listed):
+    with pytest.raises(UsageError, match="'Hund' has capital letters"):
+        listed("dog, Hund")
