@@ -273,8 +273,10 @@ def _check_names(given: Names, known: Mapping[str, inspect.Parameter], where: st
 
 def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
     """A sentence on what is wrong with a value, None if it is right."""
-    if isinstance(kind, str | typing.ForwardRef):  # an annotation within itself, by its name
-        kind = scope.get(getattr(kind, "__forward_arg__", kind), Any)
+    if isinstance(kind, typing.ForwardRef):  # an annotation within itself
+        kind = kind.__forward_arg__
+    if isinstance(kind, str):  # an annotation by its name
+        kind = scope.get(kind, Any)
     if kind in (Any, object):
         return None
     check = _CHECKS.get(typing.get_origin(kind) or kind)
