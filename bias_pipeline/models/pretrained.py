@@ -84,7 +84,7 @@ def find_pretrained(name: str, kinds: Sequence[str] | None, *, revision: str = "
     folder = place.folder
     path = folder / "config.json"
     if not path.is_file():
-        raise _unfinished(name, place, path.name)
+        raise unfinished(name, place, path.name)
     config = expect(load_json(path, what="a model's configuration"), dict, path, "")
     kind = str(config.get("model_type"))
     if kinds is not None and kind not in kinds:
@@ -111,7 +111,7 @@ def _weights(name: str, place: Place) -> list[str]:
     index = folder / INDEX
     others = [path for path in folder.iterdir() if path.suffix in _OTHER_WEIGHTS]
     if not index.is_file() and not others:
-        raise _unfinished(name, place, WEIGHTS)
+        raise unfinished(name, place, WEIGHTS)
     if not index.is_file():
         raise DataError(
             f"{folder}: neither {WEIGHTS} nor {INDEX}; other formats can run code and are not "
@@ -126,7 +126,7 @@ def _weights(name: str, place: Place) -> list[str]:
         raise DataError(f"{index}: names files that are not safetensors in its folder")
     absent = sorted(file_name for file_name in names if not (folder / file_name).is_file())
     if absent:
-        raise _unfinished(name, place, absent[0])
+        raise unfinished(name, place, absent[0])
     return sorted(names)
 
 
@@ -168,7 +168,7 @@ def weight_names(model: Pretrained) -> set[str]:
     return names
 
 
-def _unfinished(name: str, place: Place, file: str) -> ResourceError:
+def unfinished(name: str, place: Place, file: str) -> ResourceError:
     """The error for a model with a missing file, as after an incomplete download."""
     if place.revision:
         remedy = f"{prefetch_advice(name, place.revision)} fetches the rest"

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.array_types import Float32Array
-from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.errors import DataError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.machine import TIMM
-from bias_pipeline.models.model_location import check_config, find_place, prefetch_advice
-from bias_pipeline.models.pretrained import WEIGHTS
+from bias_pipeline.models.model_location import check_config, find_place
+from bias_pipeline.models.pretrained import WEIGHTS, unfinished
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 CONFIG = "config.json"
 MOST_PIXELS = 1024  # a side
+# What timm writes about every network; with any other it would compute something else.
+_BUILT_WITH, _KNOWN_OTHERWISE = ("img_size", "global_pool"), ("num_classes", "in_chans")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class TimmModel:
     side: int  # of the square pictures it takes, in pixels
     mean: tuple[float, ...]  # subtracted from each channel, which is in [0, 1]
     std: tuple[float, ...]  # divided by
+    built_with: Mapping[str, Any]  # more that timm needs to build it
     files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its output
 
 
@@ -52,13 +55,11 @@ def find_timm(name: str) -> TimmModel:
         ResourceError: if it, or a file of it, is not there.
     """
     known = name if Path(name).expanduser().is_dir() or "/" in name else f"timm/{_tagged(name)}"
-    folder = find_place(known).folder
+    place = find_place(known)
+    folder = place.folder
     for file in (CONFIG, WEIGHTS):
         if not (folder / file).is_file():
-            raise ResourceError(
-                f"{folder}: {file} is absent; {prefetch_advice(known)} fetches it, or fetch it "
-                "into this folder"
-            )
+            raise unfinished(known, place, file)
     path = folder / CONFIG
     config = expect(load_json(path, what="a network's configuration"), dict, path, "")
     check_config(path, config)
@@ -74,8 +75,21 @@ def find_timm(name: str) -> TimmModel:
         _side(settings.get("input_size", [3, 224, 224]), path),
         _channels(settings.get("mean", [0.485, 0.456, 0.406]), path, "mean"),
         _channels(settings.get("std", [0.229, 0.224, 0.225]), path, "std"),
+        _built_with(config.get("model_args") or {}, path),
         {file: digest_of(folder / file) for file in (CONFIG, WEIGHTS)},
     )
+
+
+def _built_with(settings: object, path: Path) -> dict[str, Any]:
+    """What a network was built with, as far as it is not known otherwise."""
+    given = expect(settings, dict, path, "model_args")
+    more = sorted(set(given) - {*_BUILT_WITH, *_KNOWN_OTHERWISE})
+    if more or given.get("in_chans", 3) != 3:
+        raise DataError(
+            f"{path}: model_args.{more[0] if more else 'in_chans'} is not supported; allowed are "
+            f"{', '.join((*_BUILT_WITH, *_KNOWN_OTHERWISE))}, and pictures of three channels"
+        )
+    return {key: given[key] for key in _BUILT_WITH if key in given}
 
 
 def _tagged(name: str) -> str:
@@ -129,10 +143,14 @@ class TimmRegions:
         from safetensors.torch import load_file
 
         self._model, self._device = model, device
-        network = _timm().create_model(
-            model.architecture, pretrained=False, num_classes=model.n_classes
-        )
+        library = _timm()
         try:
+            network = library.create_model(
+                model.architecture,
+                pretrained=False,
+                num_classes=model.n_classes,
+                **model.built_with,
+            )
             network.load_state_dict(load_file(model.folder / WEIGHTS), strict=True)
         except Exception as error:  # whatever a broken file makes of the library
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -78,6 +78,8 @@ def test_a_moved_network_is_the_same(tmp_path):
         ({"architecture": "no_such_net"}, "not one of timm's"),
         ({"pretrained_cfg": {"input_size": [1, 64, 64]}}, "not a square of three channels"),
         ({"pretrained_cfg": {"mean": [0.5]}}, "mean must be three numbers"),
+        ({"model_args": {"act_layer": "relu"}}, "model_args.act_layer is not supported"),
+        ({"model_args": {"in_chans": 1}}, "model_args.in_chans is not supported"),
         ({"num_classes": 5}, "cannot be loaded"),
     ],
 )
@@ -87,6 +89,22 @@ def test_what_is_no_network_is_refused(tmp_path, more, message):
     (tmp_path / "config.json").write_text(json.dumps({**config, **more}))
     with pytest.raises(DataError, match=message):
         TimmRegions(find_timm(name), torch.device("cpu"))
+
+
+def test_a_network_of_another_picture_size_is_built_as_it_was(tmp_path):
+    model = timm.create_model("test_vit", pretrained=False, num_classes=3, img_size=64)
+    folder = network(tmp_path, "test_vit", 64, model_args={"img_size": [64, 64], "in_chans": 3})
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    pixels = np.zeros((1, 64, 64, 3), np.uint8)
+    assert TimmRegions(find_timm(folder), torch.device("cpu")).regions(pixels).shape[1] == 16
+
+
+def test_a_folder_without_weights_is_told_without_a_command_for_names(tmp_path):
+    folder = network(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(ResourceError, match="fetch it into this folder") as absent:
+        find_timm(folder)
+    assert "prefetch" not in str(absent.value)
 
 
 def test_broken_weights_are_refused(tmp_path):
