@@ -36,7 +36,7 @@ from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit, model_card, skipped_cells
 from bias_pipeline.results.rows import Result
-from bias_pipeline.results.store import ResultStore
+from bias_pipeline.results.store import RESULT, ResultStore
 
 if TYPE_CHECKING:
     from bias_pipeline.report.page import Report
@@ -283,17 +283,13 @@ def _single(sweep: SweepRequest) -> list[list[str]]:
 
 def report_command(words: list[str]) -> int:
     """Write the page, and with --export the files."""
-    from bias_pipeline.report.exports import export
+    from bias_pipeline.report.exports import CONTENTS, export
     from bias_pipeline.report.page import report_of_folder, save_page
 
     options = report_parser().parse_args(words)
     if options.error and not options.export:
         raise UsageError("--error is for the tables of --export DIR; add it, or leave --error out")
-    if options.export and options.export.resolve() == options.folder.resolve():
-        raise UsageError(
-            f"--export {options.export} is the folder of the runs, and would replace its rows.csv; "
-            "name another folder"
-        )
+    _check_export(options.export, options.folder)
     REPORT.require()
     check_places(options.card)
     out = options.out or options.folder / "report.html"
@@ -306,11 +302,23 @@ def report_command(words: list[str]) -> int:
         from bias_pipeline.report.exports import RUN_ERRORS
 
         export(report, options.export, RUN_ERRORS.get(options.error))
-        print_out(options.export / "contents.md")
+        print_out(options.export / CONTENTS)
     if options.card:
         write_file(options.card, card.encode("utf-8", "replace"))
         print_out(options.card)
     return 0
+
+
+def _check_export(place: Path | None, runs: Path) -> None:
+    """Refuse a folder in which an export would replace files of runs."""
+    if place is None:
+        return
+    of_all = place.resolve() == runs.resolve()
+    if of_all or (place / RESULT).exists():
+        raise UsageError(
+            f"--export {place} is the folder of {'the runs' if of_all else 'a run'}, and would "
+            "replace its rows.csv; name another folder"
+        )
 
 
 def _illustrated(report: Report, photos: Path | None, maps: Path | None) -> Report:

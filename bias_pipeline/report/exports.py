@@ -35,6 +35,7 @@ from bias_pipeline.results.rows import COLUMNS, rows_csv
 from bias_pipeline.results.settings import further_columns
 
 Table = Mapping[str, Sequence[Any]]
+CONTENTS = "contents.md"
 
 
 def export(report: Report, folder: Path, error: RunError | None = None) -> None:
@@ -77,7 +78,7 @@ def files(report: Report, error: RunError | None = None) -> Iterator[tuple[str, 
     yield "references.bib", report.bibtex.encode("utf-8", "replace")
     limits = "".join(f"* {escape_markdown(text)}\n" for text in report.caveats)
     contents.append(f"## Limits\n\n{limits}")
-    yield "contents.md", "\n".join(contents).encode("utf-8", "replace")
+    yield CONTENTS, "\n".join(contents).encode("utf-8", "replace")
 
 
 def _section_files(section: Section, names: set[str]) -> Iterator[tuple[str, bytes]]:

@@ -11,6 +11,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import SCORE
+from bias_pipeline.report.exports import CONTENTS
 from bias_pipeline.report.page import require_runs_folder
 from bias_pipeline.report.report_tables import SheetNumber, started
 from bias_pipeline.report.tables import ARROWS, pointing, training_of
@@ -78,7 +79,8 @@ class RunFolder:
         visible = [
             path
             for path in sorted(self.store.root.glob("[!.]*"))
-            if not (path / RESULT).exists() and any((path / name).exists() for name in _OF_A_RUN)
+            if not any((path / name).exists() for name in (RESULT, CONTENTS))
+            and any((path / name).exists() for name in _OF_A_RUN)
         ]
         return [
             *(self._state(path.name.removesuffix(UNFINISHED)[1:]) for path in temporary),

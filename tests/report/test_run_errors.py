@@ -88,3 +88,9 @@ def test_an_error_without_an_export_is_refused(capsys):
 def test_exports_do_not_replace_files_of_the_runs(tmp_path, capsys):
     assert main(["report", str(tmp_path), "--export", str(tmp_path)]) == 2
     assert "is the folder of the runs, and would replace its rows.csv" in capsys.readouterr().err
+
+
+def test_an_export_does_not_replace_files_of_a_run(tmp_path, capsys):
+    ResultStore(tmp_path).save(result("c"))
+    assert main(["report", str(tmp_path), "--export", str(tmp_path / "run-c")]) == 2
+    assert "is the folder of a run" in capsys.readouterr().err

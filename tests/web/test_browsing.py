@@ -11,6 +11,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 
 from starlette.testclient import TestClient
 
+from bias_pipeline.commands.main import main
 from bias_pipeline.commands.web import ScoredFiles
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.attack.lic import LIC
@@ -175,6 +176,11 @@ def test_a_killed_run_is_named(root):
     text = client_of(root).get("/").text
     assert "lic-x was not finished; run the job again" in text
     assert f"half has no {RESULT}; run the job again" in text
+
+
+def test_an_export_is_no_run(root):
+    assert main(["report", str(root), "--export", str(root / "paper")]) == 0
+    assert "paper has no" not in client_of(root).get("/").text
 
 
 LONG = f"/?find={'x' * 201}"
