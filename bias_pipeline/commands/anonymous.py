@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 RATING_FOLDER = "filter"  # the folder of raters' answers about the pictures
 _LIMIT = 1000  # pictures that the paper keeps
+_SIDE, _PER_PROMPT, _STEPS = 128, 10, 50
 _SCENES = ("dataset=scenes", "dataset.n_images=200", "dataset.seed=1")
 _BUILD_ABOUT = (
     "Make pictures in which nobody can tell a person's group: scenes whose people have no mark, "
@@ -69,14 +70,12 @@ def build_parser() -> Parser:
     source.add_argument(
         "--model", type=Path, metavar="FOLDER", help="a diffusion pipeline, as diffusers saves it"
     )
-    for name, kind, usual, about in (
-        ("side", Annotated[int, Range(low=32, high=256)], 128, "of scenes, in pixels"),
-        ("per-prompt", Count, 10, "pictures of each prompt"),
-        ("steps", Count, 50, "of denoising"),
+    for name, kind, about in (
+        ("side", Annotated[int, Range(low=32, high=256)], f"of scenes, in pixels ({_SIDE})"),
+        ("per-prompt", Count, f"pictures of each prompt ({_PER_PROMPT})"),
+        ("steps", Count, f"of denoising ({_STEPS})"),
     ):
-        parser.add_argument(
-            f"--{name}", type=number(kind), default=usual, metavar="N", help=f"{about} ({usual})"
-        )
+        parser.add_argument(f"--{name}", type=number(kind), metavar="N", help=about)
     parser.add_argument(
         "--prompts", type=Path, metavar="FILE", help="a table with the column prompt (500 of ours)"
     )
@@ -87,6 +86,14 @@ def build_parser() -> Parser:
 def build_command(words: Sequence[str]) -> int:
     """Draw and write."""
     options = build_parser().parse_intermixed_args(list(words))
+    source, others = (
+        ("scenes", ("per_prompt", "steps", "prompts")) if options.scenes else ("model", ("side",))
+    )
+    for name in others:
+        if getattr(options, name) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} does not go with --{source}; leave it out"
+            )
     (_draw_scenes if options.scenes else _make_pictures)(options)
     print_out(f"  {PROGRAM} anonymous filter {shlex.quote(str(options.out))}")
     return 0
@@ -106,7 +113,9 @@ def _draw_scenes(options: Namespace) -> None:
     world = generate(scenes.n_images, scenes.seed)
     names = scenes.all_captioners(cell.build("attribute"))
     with drafted(options.out) as draft:
-        write_unmarked(world, draft, {name: scenes.dials[name] for name in names}, options.side)
+        write_unmarked(
+            world, draft, {name: scenes.dials[name] for name in names}, options.side or _SIDE
+        )
     print_out(
         f"{options.out}: {counted(len(world.images), 'pictures')}, captions of {', '.join(names)}"
     )
@@ -126,9 +135,9 @@ def _make_pictures(options: Namespace) -> None:
         raise UsageError(f"{options.overrides[0]}: --model takes no settings of a data set")
     DIFFUSION.require()
     prompts = read_prompts(options.prompts) if options.prompts else usual_prompts()
-    pictures = planned_pictures(prompts, options.per_prompt)
+    pictures = planned_pictures(prompts, options.per_prompt or _PER_PROMPT)
     model, device = find_image_model(options.model), device_of(options.device)
-    made = make_pictures(options.out, model, pictures, device, options.steps)
+    made = make_pictures(options.out, model, pictures, device, options.steps or _STEPS)
     before = len(pictures) - made
     print_out(
         f"{options.out}: {counted(len(pictures), 'pictures')} of {counted(len(prompts), 'prompts')}"

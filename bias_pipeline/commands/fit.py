@@ -236,9 +236,10 @@ def _debias(options: Namespace) -> str:
     from bias_pipeline.config import compose
     from bias_pipeline.debias.export import write_debias
 
-    if options.epochs or options.batch_size or options.crop:
+    if options.epochs or options.batch_size or options.crop or options.captions == "model":
         raise UsageError(
-            "--epochs, --batch-size and --crop are not options of fit debias; leave them out"
+            "--epochs, --batch-size, --crop and --captions are not options of fit debias; leave "
+            "them out"
         )
     cell = compose.cell(["metric=retrieval_fairness", *options.overrides])
     cell.require()

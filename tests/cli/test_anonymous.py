@@ -101,6 +101,8 @@ def test_bad_input_is_one_sentence(name, content, code, message, ends, built):
         ("--out b", 2, "--scenes"),
         ("--scenes", 2, "--out"),
         ("--scenes --out b --side 8", 2, "--side"),
+        ("--scenes --out b --prompts p.csv", 2, "--prompts does not go with --scenes"),
+        ("--model m --out b --side 64", 2, "--side does not go with --model"),
         ("--scenes --out b dataset.world=affect", 2, "--scenes takes"),
         ("--scenes --out b dataset=coco", 2, "--scenes takes"),
         ("--scenes --out full", 5, "already exists"),

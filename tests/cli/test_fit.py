@@ -153,6 +153,7 @@ SCENES = "dataset.n_images=60"
         ("debias debias=none encoder.model=CLIP", 2, "edits nothing"),
         ("debias debias=none --prompts outputs encoder.model=CLIP", 2, "edits nothing"),
         ("debias debias=erasure --epochs 2 encoder.model=CLIP", 2, "leave them out"),
+        ("debias debias=erasure --captions model encoder.model=CLIP", 2, "leave them out"),
     ],
 )
 def test_what_does_not_fit_is_refused(words, code, message, ends, clip):
