@@ -13,6 +13,7 @@ import numpy as np
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config import compose
+from bias_pipeline.config.overrides import quoted
 from bias_pipeline.declared import Count, Range
 from bias_pipeline.errors import (
     DataError,
@@ -357,7 +358,7 @@ def _attacked(
 
     rows = []
     for captioner, texts in captions.items():
-        cell = compose.cell([*words, f"captioner={captioner}"])
+        cell = compose.cell([*words, f"captioner={quoted(captioner)}"])
         cell.require()
         reference = cell.corpus()
         attribute = cell.build("attribute").name

@@ -12,7 +12,7 @@ import numpy as np
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
-from bias_pipeline.config.overrides import path_override
+from bias_pipeline.config.overrides import captioners_in, path_override
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.pictures import MissingPicture
 from bias_pipeline.declared import Count, NotNegative, Range, Seed
@@ -47,10 +47,9 @@ def validate_command(words: Sequence[str]) -> int:
 
     options, words = validate_parser().parse_known_args(list(words))
     words = [*words, *arguments.column_overrides(options)]
-    wanted = [w.partition("=")[2] for w in words if w.startswith("captioner=")]
     cell = compose.cell([word for word in words if not word.startswith("captioner=")])
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
-    names = wanted[-1].split(",") if wanted else [dataset.captioners()[0]]
+    names = captioners_in(words) or [dataset.captioners()[0]]
     if names == ["all"]:
         names = dataset.everyone(attribute)
     corpora, faults = [], []

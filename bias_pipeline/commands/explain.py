@@ -20,7 +20,7 @@ from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, keys_pars
 from bias_pipeline.commands.photos import BATCH, Batch
 from bias_pipeline.config import compose
 from bias_pipeline.config.compose import CellConfig
-from bias_pipeline.config.overrides import sweeps
+from bias_pipeline.config.overrides import captioners_in, quoted, sweeps
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import Count, NotNegativeCount, Resamples
 from bias_pipeline.errors import UsageError, counted
@@ -212,14 +212,13 @@ def _cells(overrides: Sequence[str]) -> list[CellConfig]:
     swept = next((word for word in rest if sweeps(word)), None)
     if swept:
         raise UsageError(f"{swept}: this analysis sweeps only over captioners; name one value")
-    named = [word.partition("=")[2] for word in overrides if word.startswith("captioner=")]
-    if not named:
+    names = captioners_in(overrides)
+    if not names:
         return [compose.cell(rest)]
-    names = named[-1].split(",")
     if names == ["all"]:
         first = compose.cell(rest)
         names = first.build("dataset").everyone(first.build("attribute"))
-    return [compose.cell([*rest, f"captioner={name}"]) for name in names]
+    return [compose.cell([*rest, f"captioner={quoted(name)}"]) for name in names]
 
 
 def analysis_words_parser() -> Parser:

@@ -252,6 +252,24 @@ def override_values(override: str) -> list[str]:
     return [str(OverridesParser.create().parse_override(one).value()) for one in single]
 
 
+def captioners_in(overrides: Sequence[str]) -> list[str]:
+    """The captioners that the last ``captioner=`` names; empty if there is none.
+
+    Example:
+        >>> captioners_in(["seeds=2", "captioner=sat,'a, b.json'"]), captioners_in(["seeds=2"])
+        (['sat', 'a, b.json'], [])
+    """
+    from hydra.errors import HydraException
+
+    named = [override for override in overrides if override.startswith("captioner=")]
+    if not named:
+        return []
+    try:
+        return override_values(named[-1])
+    except HydraException:  # as it is written
+        return named[-1].partition("=")[2].split(",")
+
+
 def check_folders(overrides: Sequence[str]) -> None:
     """Refuse a sweep over folders, such as a folder's name with a comma.
 

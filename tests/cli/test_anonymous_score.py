@@ -178,6 +178,14 @@ def test_fewer_than_three_captioners_have_no_correlation(ok, answered):
     assert (line["value"], line["n_captioners"]) == ("", "2")
 
 
+def test_a_captioner_may_have_any_name(ends, built):
+    for path in sorted((built / "captioners").iterdir()):
+        path.rename(path.with_name(f"{path.stem} (large).json"))
+    words = ("--reference", "dataset=scenes", "dataset.n_images=60", "--metric", "lic")
+    message = ends(2, "anonymous", "score", str(built), *words)
+    assert "(large)' is unknown to dataset 'scenes'" in message
+
+
 def test_captions_of_no_captioner_are_asked_for(ends, answered):
     shutil.rmtree(answered / "captioners")
     (answered / "captioners").mkdir()

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,20 @@ def test_convert_names_what_it_wrote(ok, tmp_path):
     root = write_folder(tmp_path / "data")
     printed = ok("data", "convert", str(root / MINE), "--out", "tables")
     assert printed.strip() == "tables/mine.parquet"
+
+
+def test_a_captioner_is_named_as_for_run(ok):
+    words = shlex.split(ok("data", "draw", "--out", "d", "--n-images", "40").splitlines()[-1])[4:-1]
+    names = ["my (x), y.json", "é.json"]
+    for name in names:
+        shutil.copy("d/captioners/amplifier.json", name)
+    first, second = (
+        ok("data", "validate", "dataset=coco", *words, f"captioner={name}")
+        for name in (f"'{names[0]}'", names[1])
+    )
+    assert ("my_x_y" in first, "é" in second) == (True, True)
+    explained = ("seeds=1", "--resamples", "2", f"captioner='{names[0]}'")
+    assert "my_x_y" in ok("analysis", "words", "dataset=coco", *words, *explained)
 
 
 def test_what_is_drawn_is_read_as_it_says(ok):
