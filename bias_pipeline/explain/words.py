@@ -32,7 +32,7 @@ from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
-from bias_pipeline.corpus.split import SMALLEST_GROUP, Split
+from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.explain import gradients, linear
 from bias_pipeline.explain.gradients import Gradients
@@ -83,7 +83,7 @@ class RevealingWords:
     dataset: str  # of the captions
     captioner: str  # whose captions the model side has
     groups: tuple[str, ...]  # of the attribute
-    n_seeds: int  # attackers a side and caption position
+    n_seeds: int  # of the attackers; under cross-fitting each has several, one a fold
     method: str  # `EXACT`, or the settings of gradients
     # Those that gain or differ most, the largest gain of the model side first
     words: Sequence[RevealingWord]
@@ -138,7 +138,7 @@ def words(
     examples: list[Example] = []
     for side, seed, fit in track(made, len(work)):
         sums.add(side, seed, fit)
-        if seed == splits[0].seed and fit.table in ("model", "human:0"):
+        if seed == sums.seeds[0] and fit.table in ("model", "human:0"):
             examples += fit.examples(side, corpus.ids, EXAMPLES)
     grouping = ready.groupings[attack.attribute.name]
     return RevealingWords(
@@ -146,11 +146,21 @@ def words(
         dataset=corpus.dataset,
         captioner=corpus.captioner,
         groups=grouping.names,
-        n_seeds=len(splits),
+        n_seeds=len(sums.seeds),
         method=method,
         words=list(_listed(sums, grouping.names, stats.level)),
-        examples=examples,
+        examples=list(_best(examples)),
     )
+
+
+def _best(examples: Sequence[Example]) -> Iterator[Example]:
+    """Of each side and group the examples with the largest log-odds, whichever fold tested them."""
+    chosen: dict[tuple[str, str], dict[tuple[str, ...], Example]] = {}
+    for one in sorted(examples, key=lambda one: (-one.log_odds, one.image)):
+        alike = chosen.setdefault((one.side, one.group), {})
+        alike.setdefault(tuple(word for word, _ in one.words), one)
+    for side, group in dict.fromkeys((one.side, one.group) for one in examples):
+        yield from list(chosen[side, group].values())[:EXAMPLES]
 
 
 def _explained(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str]:
@@ -208,7 +218,7 @@ def _labelled(
 
 
 class _Sums:
-    """Coefficients and gains added up over caption positions, by side, seed and resampling.
+    """Coefficients and gains by side, seed and resampling: means over caption positions and folds.
 
     Columns are n-grams; an n-gram that an attacker does not use has weight 0.
     """
@@ -221,44 +231,51 @@ class _Sums:
     ) -> None:
         self.sides = tuple(tables)
         self.columns: dict[Gram, int] = {}
-        self.seeds = [split.seed for split in splits]
-        self.counts = {side: np.zeros(0, np.int64) for side in tables}
+        self.seeds = seeds_in(splits)
+        self._folds = len(splits) // len(self.seeds)  # of a seed
+        self._counts = {side: {table.name: np.zeros(0, np.int64) for table in tables[side]}
+                        for side in tables}  # fmt: skip
         self._parts = {side: len(tables_of_side) for side, tables_of_side in tables.items()}
         numbers = next(iter(tables.values()))[0].n_classes
         width = 1 + (1 if numbers == 2 else numbers)  # the gain, then a coefficient a group
-        self.per_seed = {side: np.zeros((len(splits), 0, width)) for side in tables}
+        self.per_seed = {side: np.zeros((len(self.seeds), 0, width)) for side in tables}
         self.resampled = {side: np.zeros((resamples, 0, width)) for side in tables}
 
     def add(self, side: str, seed: int, fit: WordFit) -> None:
         """Add one attacker."""
         at = np.array([self.columns.setdefault(g, len(self.columns)) for g in fit.grams])
         self._widen()
-        share = 1 / self._parts[side]
+        share = 1 / self._parts[side] / self._folds
         self.per_seed[side][self.seeds.index(seed), at] += share * fit.numbers
         self.resampled[side][:, at] += share / len(self.seeds) * fit.resampled
-        if seed == self.seeds[0]:
-            self.counts[side][at] += fit.captions
+        counts = self._counts[side][fit.table]  # the same in each fold that has the n-gram
+        counts[at] = np.maximum(counts[at], fit.captions)
 
     def _widen(self) -> None:
         """Add columns for new n-grams."""
         for side in self.sides:
-            lacking = len(self.columns) - len(self.counts[side])
+            lacking = len(self.columns) - self.per_seed[side].shape[1]
             if lacking:
-                self.counts[side] = np.pad(self.counts[side], (0, lacking))
+                for table, counts in self._counts[side].items():
+                    self._counts[side][table] = np.pad(counts, (0, lacking))
                 for sums in (self.per_seed, self.resampled):
                     sums[side] = np.pad(sums[side], ((0, 0), (0, lacking), (0, 0)))
+
+    def counts(self, side: str) -> IntArray:
+        """(F,) in how many captions of a side each n-gram occurs."""
+        return np.sum([*self._counts[side].values()], axis=0)
 
     def by_side(self) -> Iterator[tuple[str, Float64Array, Float64Array, IntArray]]:
         """Side, its numbers (S, F, 1 + K) and (B, F, 1 + K), and how many captions (F,)."""
         for side in self.sides:
-            yield side, self.per_seed[side], self.resampled[side], self.counts[side]
+            yield side, self.per_seed[side], self.resampled[side], self.counts(side)
         if set(SIDES) <= set(self.sides):
             model, human = SIDES
             yield (
                 "difference",
                 self.per_seed[model] - self.per_seed[human],
                 self.resampled[model] - self.resampled[human],
-                self.counts[model] + self.counts[human],
+                self.counts(model) + self.counts(human),
             )
 
 

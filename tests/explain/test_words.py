@@ -13,11 +13,11 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.corpus.split_rules import HoldOut
+from bias_pipeline.corpus.split_rules import CrossFit, HoldOut
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import UsageError
 from bias_pipeline.explain.linear import fits, votes_of, word_parts
-from bias_pipeline.explain.words import RevealingWord, RevealingWords, words
+from bias_pipeline.explain.words import EXAMPLES, RevealingWord, RevealingWords, words
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.scoring import Lic
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -167,6 +167,29 @@ def test_three_groups_have_votes_against_their_mean():
 
 def test_votes_of_two_groups_are_opposite():
     assert votes_of(np.array([[1.5], [-2.0]])).tolist() == [[-1.5, 1.5], [2.0, -2.0]]
+
+
+@pytest.fixture(scope="module")
+def crossfitted(corpus: Corpus) -> RevealingWords:
+    return words(lic(split=CrossFit(folds=4)), corpus, SEEDS, resamples=10)
+
+
+def test_folds_are_no_seeds(crossfitted):
+    """A seed's gain is the mean over its folds; the spread of folds is none of seeds."""
+    gain = word(crossfitted, "model").gain
+    assert crossfitted.n_seeds == len(SEEDS)
+    assert gain.high - gain.low < gain.value
+
+
+def test_a_caption_counts_once_however_many_folds_there_are(corpus, crossfitted):
+    counted = [one.captions for one in crossfitted.words if one.side == "model"]
+    assert max(counted) == len(corpus.model)
+
+
+def test_examples_are_the_best_of_all_folds(crossfitted):
+    of_group = [one for one in crossfitted.examples if (one.side, one.group) == ("model", "female")]
+    assert len(of_group) == EXAMPLES
+    assert of_group == sorted(of_group, key=lambda one: -one.log_odds)
 
 
 def test_words_without_a_vote_have_none():
