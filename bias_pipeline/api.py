@@ -42,7 +42,15 @@ from bias_pipeline.report.page import finished_runs, write_page
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results
 from bias_pipeline.results.store import ResultStore
-from bias_pipeline.sweeps.audit import Audit, Plan, ScoredCells, attribute_names, audited
+from bias_pipeline.sweeps.audit import (
+    EQUAL_SPEECH,
+    Audit,
+    Plan,
+    ScoredCells,
+    attribute_names,
+    audited,
+    word_reach,
+)
 from bias_pipeline.sweeps.job import load_or_run
 
 if TYPE_CHECKING:
@@ -334,11 +342,11 @@ class _InMemoryRunner:
         """The corpus of the first captioner."""
         return self._corpus(self._cell(next(iter(self.files)), attribute=attribute))
 
-    def read(self, attribute: str, settings: Mapping[str, str]) -> tuple[CellConfig, Corpus]:
-        """The cell of the first captioner's LIC under some settings, and its corpus."""
-        chosen = {**self._of(attribute), **_numbers(settings), "metric": "lic"}
-        config = self._cell(next(iter(self.files)), **chosen)
-        return config, self._corpus(config)
+    def reach(self, attribute: str) -> float:
+        """The share of the first captioner's words that people reach at equal speech."""
+        chosen = {**self._of(attribute), **_numbers(EQUAL_SPEECH), "metric": "lic"}
+        lic = self._cell(next(iter(self.files)), **chosen)
+        return word_reach(lic, self._corpus(lic))
 
     def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
         """The results that the data permit; failures raise."""
@@ -402,8 +410,8 @@ class _InMemoryRunner:
         return preset({**self.settings, **source, **chosen}, {"dataset": "coco", "logger": None})
 
     def _corpus(self, here: CellConfig) -> Corpus:
-        others, read_from = here.tree["metric"].get("others"), ("captioner", "attribute", "text")
-        key = json.dumps([others, *(here.tree[name] for name in read_from)])
+        others = here.tree["metric"].get("others")
+        key = json.dumps([here.tree["captioner"], here.tree["attribute"], others])
         if key not in self._read:
             corpus = read_corpus(here.tree)
             mine = Path(corpus.file).is_relative_to(self.folder.resolve())

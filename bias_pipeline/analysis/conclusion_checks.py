@@ -76,6 +76,23 @@ def people_part(part: str) -> str:
     return "matched:people" if part == "score" else f"{part}:matched:people"
 
 
+# The parts of captions that may be scored alone, by `text.unit`.
+_UNITS = {
+    "caption": "",
+    "sentence": "the first sentence of each caption",
+    "subject": "the sentences on persons",
+}
+
+
+def scored_part(result: Result, headline: str) -> str:
+    """The part of the captions that a headline is about, in words; empty if it is all of them."""
+    name = "matched:retained" if headline == "score" else sibling_name(headline, "matched:retained")
+    retained = next((row.value for row in result.rows if row.part == name), 1.0)
+    words = f"{retained:.0%} of its words" if retained < LIMITS.reach else ""
+    unit = _UNITS[text_settings(result)["text.unit"]]
+    return " in ".join(filter(None, [words, unit]))
+
+
 def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
     """Why people cannot be compared with the captioner at equal speech; empty if they can."""
     reach = reach_of(result, headline)
@@ -216,19 +233,18 @@ def untried(results: Sequence[Result]) -> str:
     unmatched = [
         metric
         for metric, alignment in alignments.items()
-        if alignment != "matched" and (info := info_of(metric))
+        if not alignment.startswith("matched") and (info := info_of(metric))
         if any(reading.matched for reading in info.readings.values())
     ]
     unreached = {
         result.rows[0].metric: None
         for result in results
-        if text_settings(result)["text.unit"] == "caption"
         if any(beyond_reach(result, headline) for headline in HEADLINES)
     }
     others = [metric for metric in DECISIVE if metric not in alignments]
     ways = {
         ", or score {} at equal speech (alignment=matched)": unmatched,
-        ", or score {} by first sentences (text.unit=sentence text.preambles=cut)": unreached,
+        ", or score {} by the words that people reach (alignment=matched_both)": unreached,
         ", or choose another metric ({})": others,
     }
     return "".join(way.format(", ".join(metrics)) for way, metrics in ways.items() if metrics)

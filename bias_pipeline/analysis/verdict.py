@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bias_pipeline.analysis import conclusion_checks
-from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, scored_part
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, EvidenceRule
 from bias_pipeline.metrics.value_names import direction_of, sibling_name
 from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
-from bias_pipeline.results.settings import label, text_settings
+from bias_pipeline.results.settings import label
 from bias_pipeline.stats.compare import holm, p_of_interval
 
 JUDGED = ("leakage", "misgendering", "assuming", "tasks")  # the others are only shown
@@ -54,16 +54,16 @@ class Finding:
     doubt: str = ""  # why it is not used; empty if it is
     settings: str = ""  # in which its run differs from others of the metric, as part of its name
     matched: bool = False  # whether people were compared at equal speech
-    unit: str = "caption"  # what of each caption was scored: also `sentence`, `subject`
+    only: str = ""  # the part of the captions that it is about, in words; empty if it is all
     negligible: float = LIMITS.negligible  # bias up to this above neutral counts as none
 
     @property
     def no(self) -> bool:
         """Whether the interval at equal speech rules out more than negligible bias.
 
-        A part of each caption cannot: the rest may contain more.
+        A part of the captions cannot: the rest may contain more.
         """
-        whole = self.matched and self.unit == "caption"
+        whole = self.matched and not self.only
         excess = self.compared.ci_high - self.neutral
         return whole and not self.doubt and excess <= self.negligible
 
@@ -130,7 +130,7 @@ class Verdict:
 def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
     """Results of one captioner to a verdict."""
     findings = [
-        replace(finding, settings=label(result), unit=text_settings(result)["text.unit"])
+        replace(finding, settings=label(result), only=scored_part(result, finding.headline))
         for result in results
         for finding in _findings(result, limits)
     ]

@@ -34,6 +34,8 @@ from bias_pipeline.report.page import write_page
 from bias_pipeline.report.sensitivity import unseen
 from bias_pipeline.report.text_formats import skipped_cells
 from bias_pipeline.sweeps.audit import (
+    BOTH,
+    EQUAL_SPEECH,
     FIRST,
     Plan,
     ScoredCells,
@@ -41,6 +43,7 @@ from bias_pipeline.sweeps.audit import (
     audited,
     planned,
     read_or_refused,
+    word_reach,
 )
 
 _ABOUT = (
@@ -110,9 +113,9 @@ class _FileCells:
     def corpus(self, attribute: str) -> Corpus:
         return cell(self._of(attribute)).corpus()
 
-    def read(self, attribute: str, settings: Mapping[str, str]) -> tuple[CellConfig, Corpus]:
-        config = cell([*self._of(attribute), "metric=lic", *_words_of(settings)])
-        return config, config.corpus()
+    def reach(self, attribute: str) -> float:
+        lic = cell([*self._of(attribute), "metric=lic", *_words_of(EQUAL_SPEECH)])
+        return word_reach(lic, lic.corpus())
 
     def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
         from bias_pipeline.sweeps.launch import run_cells
@@ -347,10 +350,10 @@ def _announce(
             f"about {plan.seconds:.0f} s"
         )
         print_out(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")
-        if plan.text:
+        if plan.too_rich:
             print_out(
-                f"{which}people do not use enough words of its whole captions, so at equal speech "
-                f"({', '.join(plan.matched)}): {' '.join(_words_of(plan.text))}"
+                f"{which}people can use only {plan.reach:.0%} of its words as often: at equal "
+                f"speech ({', '.join(plan.matched)}) the others are removed (alignment={BOTH})"
             )
         if plan.left_out:
             alone = cells.alone(name, plan.left_out)

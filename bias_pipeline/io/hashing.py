@@ -50,7 +50,7 @@ def hash_ids(texts: Iterable[str]) -> UIntArray:
 PURPOSES = (
     "split", "resample", "noise", "bundle", "retry", "dropout", "limit", "language bias",
     "deletion", "mask noise", "ties", "pairing", "attackers", "pictures", "permute", "examples",
-    "words out", "words in", "leaning", "label noise",
+    "words out", "words in", "captioner's words out", "leaning", "label noise",
 )  # fmt: skip
 _SALTS = {
     **dict(zip(PURPOSES, hash_ids(PURPOSES), strict=True)),

@@ -309,13 +309,6 @@ def sentences(verdict: Verdict) -> list[str]:
     ]
 
 
-# The parts of a caption that may be scored alone.
-_PARTS = {
-    "sentence": "the first sentence of each caption alone",
-    "subject": "the sentences on persons alone",
-}
-
-
 def _answered(verdict: Verdict, question: str) -> str:
     by: dict[str, list[str]] = {}
     for attribute in verdict.attributes:
@@ -334,13 +327,9 @@ def _answered(verdict: Verdict, question: str) -> str:
         clauses.append(alone)
     matched = [reading for reading in decided if reading.matched]
     if matched:
-        units = {reading.unit for reading in matched}
-        parts = [
-            f", by {_PARTS[unit]}; of the rest nothing is known" for unit in _PARTS if unit in units
-        ]
-        clauses.append(
-            f"It is compared with people who use each word as often as it does{''.join(parts)}"
-        )
+        only = join_sentences(parts) if (parts := {f.only: None for f in matched if f.only}) else ""
+        alone = f", by {only} alone; of the rest nothing is known" if only else ""
+        clauses.append(f"It is compared with people who use each word as often as it does{alone}")
     # Where no image is unsure, nobody can assume a group.
     refused = by.get("", []) if question != "assuming" else []
     clauses += _unanswered(verdict, question, [*by.get("unknown", []), *refused])

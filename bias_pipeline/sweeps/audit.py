@@ -43,13 +43,7 @@ _SEEDS = 2  # repetitions; each guesses every image
 # Settings of runs at equal speech: single words, since pairs of words reveal who wrote them.
 EQUAL_SPEECH = {"alignment": "matched", "encoder.order": "1"}
 AT_EQUAL_SPEECH = ("lic", "leakage")
-# How much of each caption is scored at equal speech, on both sides; see `readable_text`.
-TEXTS: Sequence[Mapping[str, str]] = (
-    {},
-    {"text.preambles": "cut"},
-    {"text.unit": "sentence"},
-    {"text.preambles": "cut", "text.unit": "sentence"},
-)
+BOTH = "matched_both"  # the alignment where people reach too few of the captioner's words
 # Without objects DPA does not run, and DBAC's attackers of tasks answer in its place.
 AT_EQUAL_SPEECH_WITHOUT_OBJECTS = (*AT_EQUAL_SPEECH, "dbac")
 _FEW_CAPTIONS = 10_000
@@ -64,13 +58,18 @@ class Plan:
     seeds: int  # how many
     seconds: float  # expected
     matched: Sequence[str] = ()  # metrics that are run at equal speech too
-    # What of captions these score, one of `TEXTS`
-    text: Mapping[str, str] = field(default_factory=dict)
+    reach: float = 1.0  # the share of the captioner's words that people can use as often
+
+    @property
+    def too_rich(self) -> bool:
+        """Whether people reach too few of the captioner's words for a conclusion from all."""
+        return self.reach < LIMITS.reach
 
     @property
     def cells(self) -> list[tuple[str, Mapping[str, str]]]:
         """The metric of each cell, and its settings that are not the defaults."""
-        matched = [(metric, {**EQUAL_SPEECH, **self.text}) for metric in self.matched]
+        speech = {**EQUAL_SPEECH, "alignment": BOTH} if self.too_rich else EQUAL_SPEECH
+        matched = [(metric, speech) for metric in self.matched]
         return [*((metric, {}) for metric in self.metrics), *matched]
 
 
@@ -113,8 +112,8 @@ class Cells(Protocol):
         """What is scored under an attribute."""
         ...
 
-    def read(self, attribute: str, settings: Mapping[str, str]) -> tuple[CellConfig, Corpus]:
-        """The cell of LIC under some settings, and its corpus."""
+    def reach(self, attribute: str) -> float:
+        """The share of the captioner's words that people reach at equal speech."""
         ...
 
     def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
@@ -143,23 +142,16 @@ def planned(
     for name, corpus in corpora.items():
         usual = 1 if len(corpus.model) <= _FEW_CAPTIONS else 5
         plan = plan_for(corpus, 60 * (minutes or usual), noisy=cells.noisy(name))
-        plans[name] = replace(plan, text=readable_text(cells, name)) if plan.matched else plan
+        plans[name] = replace(plan, reach=cells.reach(name)) if plan.matched else plan
     announce(corpora, plans)
     return corpora, plans
 
 
-def readable_text(cells: Cells, attribute: str) -> Mapping[str, str]:
-    """How much of captions people can match at equal speech: the first of :data:`TEXTS` they can.
-
-    What language models write before, after and beyond what one person writes cannot be matched.
-    If people cannot match the first sentence either, it is all of the captions.
-    """
-    for text in TEXTS:
-        config, corpus = cells.read(attribute, {**EQUAL_SPEECH, **text})
-        *before, matched = config.build("metric").transforms
-        if not matched.reach(applied(before, corpus)) < LIMITS.reach:  # NaN without words
-            return text
-    return TEXTS[0]
+def word_reach(lic: CellConfig, corpus: Corpus) -> float:
+    """The reach of the captions of a corpus, by the settings of a cell of LIC at equal speech."""
+    *before, matched = lic.build("metric").transforms
+    reach: float = matched.reach(applied(before, corpus))
+    return reach
 
 
 def audited(

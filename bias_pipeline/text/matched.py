@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 
@@ -12,7 +13,7 @@ from scipy import sparse
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Words, words_of
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.corpus import Corpus, Side
 from bias_pipeline.declared import Seed
 from bias_pipeline.errors import NotApplicableError, counted
 from bias_pipeline.io.hashing import UIntArray, hash_ids, mix, random_words
@@ -33,6 +34,7 @@ class Change:
         added: words added.
         reach: share of the captioner's words that people's captions reach, in [0, 1]; NaN without
             any.
+        retained: share of the captioner's words that are left in its captions, in [0, 1].
     """
 
     position: int
@@ -40,6 +42,7 @@ class Change:
     removed: int
     added: int
     reach: float
+    retained: float = 1.0
 
 
 class MatchedAlignment(TextTransform):
@@ -58,20 +61,30 @@ class MatchedAlignment(TextTransform):
     person used cannot be added; *reach* is the share of the captioner's words that is reached, sum
     of ``min(p, reached)`` over sum of ``p``. Below 0.95 draw no conclusion.
 
+    ``alignment=matched_both`` changes the captioner's captions too (``sides``): a word that it uses
+    more often than people can is removed from its captions, drawn at random. So both sides use each
+    word equally often, whatever the captioner's vocabulary and length. The score is about the words
+    that are *retained*: it can show bias, but cannot rule out that the others contain more.
+
     Raises:
         NotApplicableError: when called, if people use none of the captioner's words.
 
     Args:
         excluded: words that are never changed, such as those that name groups.
         seed: of the draws.
+        sides: whose captions are changed: people's (``human``), or also the captioner's.
 
     Example:
         >>> MatchedAlignment({"male": ["man"], "female": ["woman"]}).excluded == {"man", "woman"}
         True
     """
 
-    def __init__(self, excluded: Words = (), seed: Seed = 0) -> None:
-        super().__init__(("human",))
+    def __init__(
+        self, excluded: Words = (), seed: Seed = 0, sides: Sequence[Side] = ("human",)
+    ) -> None:
+        super().__init__(sides)
+        if "human" not in self.sides:
+            raise ValueError("alignment.sides: people's captions are always changed; add human")
         self.excluded = frozenset(words_of(excluded))
         self.seed = seed
 
@@ -84,20 +97,24 @@ class MatchedAlignment(TextTransform):
     def __call__(self, corpus: Corpus) -> Corpus:
         """The corpus with changed human captions, and tables of the changes."""
         corpus = _described_by_several(corpus)
+        retained = 1.0
+        if "model" in self.sides:
+            retained = self.reach(corpus)
+            corpus = corpus.rewrite({"model": self._reachable(corpus)})
         human, changes = self._matched(corpus)
-        if changes and not any(change.reach for change in changes):  # NaN is not 0
+        if changes and not (retained and any(change.reach for change in changes)):  # NaN is not 0
             raise NotApplicableError(
                 f"captioner {corpus.captioner!r}: people use none of its words for the same "
                 "images, so their captions cannot be matched to it; is it another language?"
             )
         tables = {
-            CHANGES: [asdict(change) for change in changes],
+            CHANGES: [asdict(replace(change, retained=retained)) for change in changes],
             EXAMPLES: _examples(corpus, human, self.seed),
         }
         return replace(corpus.rewrite({"human": human}), tables={**corpus.tables, **tables})
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
-        """People's captions, changed; the captioner's unchanged."""
+        """The captions of a side, changed or not."""
         return self(corpus).side(side)
 
     def reach(self, corpus: Corpus) -> float:
@@ -109,13 +126,29 @@ class MatchedAlignment(TextTransform):
             In [0, 1]; NaN without words or without human captions.
         """
         corpus = _described_by_several(corpus)
+        _, wanted, used = self._usage(corpus)
+        return float(np.minimum(wanted, used).sum() / wanted.sum()) if wanted.any() else math.nan
+
+    def _usage(self, corpus: Corpus) -> tuple[_Words, IntArray, IntArray]:
+        """The V words, and in how many images the captioner and any person use each, (V,) each."""
         images = np.flatnonzero(comparable(corpus))
         words = _Words.of(corpus.model, corpus.human, self.excluded)
         wanted, used = (
             _totals(_summed(words.indicators(side), side.image_rows, len(corpus))[images] > 0)
             for side in (corpus.model, corpus.human)
         )
-        return float(np.minimum(wanted, used).sum() / wanted.sum()) if wanted.any() else math.nan
+        return words, wanted, used
+
+    def _reachable(self, corpus: Corpus) -> Captions:
+        """The captioner's captions with each word as often as people can use it at most."""
+        model = corpus.model
+        words, wanted, used = self._usage(corpus)
+        rows = np.flatnonzero(comparable(corpus)[model.image_rows])
+        here, images = words.indicators(model)[rows], corpus.keys[model.image_rows[rows]]
+        out = self._drawn("captioner's words out", here, wanted - used, words.keys, images, 0)
+        removed = [Entries(rows[out.captions], out.types)]
+        types = words.types_of(model)
+        return edit_words(model, _joined(removed, types), _joined([], types))
 
     def _matched(self, corpus: Corpus) -> tuple[Captions, list[Change]]:
         """People's captions after the changes, and the changes by position."""
@@ -139,7 +172,7 @@ class MatchedAlignment(TextTransform):
             changes.append(_change(position, len(rows), target, reached, len(out), len(put)))
             removed.append(Entries(captions[out.captions], out.types))
             added.append(Entries(captions[put.captions], put.types))
-        out, put = (_joined(parts, words.human) for parts in (removed, added))
+        out, put = (_joined(parts, words.types_of(human)) for parts in (removed, added))
         return edit_words(human, out, put), changes
 
     def _edits(
@@ -253,7 +286,6 @@ class _Words:
 
     keys: UIntArray
     columns: dict[tuple[str, ...], IntArray]
-    human: IntArray  # (V,) index into the human types, -1 if people never use it
 
     @classmethod
     def of(cls, model: Captions, human: Captions, excluded: frozenset[str]) -> _Words:
@@ -265,10 +297,14 @@ class _Words:
             types: np.array([column.get(word, -1) for word in types], np.int64)
             for types in (model.types, human.types)
         }
-        back = np.full(len(names), -1)
-        taking_part = columns[human.types] >= 0
-        back[columns[human.types][taking_part]] = np.flatnonzero(taking_part)
-        return cls(hash_ids(names), columns, back)
+        return cls(hash_ids(names), columns)
+
+    def types_of(self, captions: Captions) -> IntArray:
+        """(V,) the index of each word among the captions' types, -1 if it is none of them."""
+        columns, types = self.columns[captions.types], np.full(len(self.keys), -1)
+        taking_part = columns >= 0
+        types[columns[taking_part]] = np.flatnonzero(taking_part)
+        return types
 
     def indicators(self, captions: Captions) -> sparse.csr_array:
         """(captions, V) 1 where a caption contains a word, however often."""

@@ -54,12 +54,20 @@ METRICS: Mapping[str, Sequence[str]] = {
         "metric=lic", "alignment=matched", "encoder.order=1", "metric.learning_curve=false",
         *_ATTACK,
     ),
+    "lic, both sides": (
+        "metric=lic", "alignment=matched_both", "encoder.order=1", "metric.learning_curve=false",
+        *_ATTACK,
+    ),
     "leakage": ("metric=leakage", "metric.learning_curve=false", *_ATTACK),
     "dpa": ("metric=dpa", "seeds=2"),
     "dbac": ("metric=dbac", *_ATTACK),
+    "dbac, both sides": ("metric=dbac", "alignment=matched_both", "encoder.order=1", *_ATTACK),
 }  # fmt: skip
 # The parts that are shown: headlines, and the part that decides where that is another.
-PARTS = (*HEADLINES, "named", "model", "group:male", "group:female", "matched:reach")
+PARTS = (
+    *(*HEADLINES, "named", "model", "group:male", "group:female"),
+    *("matched:reach", "matched:retained"),
+)
 _STREAM = 900  # of random numbers; no captioner has it
 SORRY = "I'm sorry, but I can't identify the people in this image."
 
@@ -273,7 +281,8 @@ def _text(table: pd.DataFrame, units: Mapping[str, str]) -> str:
 
 def _words(rows: pd.DataFrame) -> str:
     words = rows.groupby("speaker", sort=False)["words"].mean().map("{:.1f}".format)
-    reach = rows[rows["part"] == "matched:reach"].set_index("speaker")["value"]
+    level = rows[(rows["part"] == "matched:reach") & (rows["metric"] == "lic, equal speech")]
+    reach = level.set_index("speaker")["value"]
     table = pd.DataFrame({"words": words, "reach": reach.map("{:.3f}".format)})
     return markdown(table.reindex(list(SPEAKERS)).rename_axis("captioner"))
 

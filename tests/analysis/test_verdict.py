@@ -239,19 +239,31 @@ def test_at_equal_speech_there_is_an_answer(value, half, reach, limits, message)
     assert answer(at_equal_speech(value, half, reach), limits) == message
 
 
-def first_sentence(value: float) -> Result:
-    whole = at_equal_speech(value)
-    return replace(whole, manifest={**whole.manifest, "text": {"unit": "sentence"}})
+def first_sentence(result: Result) -> Result:
+    return replace(result, manifest={**result.manifest, "text": {"unit": "sentence"}})
 
 
+def half_of_the_words(result: Result) -> Result:
+    part = replace(result.rows[0], part="matched:retained", value=0.5)
+    return replace(result, rows=[*result.rows, part])
+
+
+@pytest.mark.parametrize("partly", [first_sentence, half_of_the_words])
 @pytest.mark.parametrize(("value", "message"), [(0.1, "more"), (0.0, "none"), (-0.1, "none")])
-def test_the_first_sentences_show_bias_but_cannot_rule_it_out(value, message):
-    assert answer(first_sentence(value)) == message
+def test_a_part_of_the_captions_shows_bias_but_cannot_rule_it_out(partly, value, message):
+    assert answer(partly(at_equal_speech(value))) == message
 
 
-def test_an_answer_by_first_sentences_says_so():
-    (line, *_) = sentences(verdict([first_sentence(0.0)]))
-    assert "by the first sentence of each caption alone; of the rest nothing is known." in line
+@pytest.mark.parametrize(
+    ("result", "part"),
+    [
+        (first_sentence(at_equal_speech(0.0)), "the first sentence of each caption"),
+        (half_of_the_words(at_equal_speech(0.0)), "50% of its words"),
+    ],
+)
+def test_an_answer_by_a_part_of_the_captions_says_so(result, part):
+    (line, *_) = sentences(verdict([result]))
+    assert f"as often as it does, by {part} alone; of the rest nothing is known." in line
 
 
 def test_where_there_is_a_score_at_equal_speech_it_decides():

@@ -277,13 +277,13 @@ def test_captions_of_another_language_fail_no_job(few, tmp_path):
     assert "\n100% of the captioner's captions hold no English word" in result.text
 
 
-def test_what_people_cannot_match_is_scored_by_its_first_sentences(ok, plan, few, tmp_path):
+def test_of_words_that_people_cannot_reach_the_others_are_scored(ok, plan, few, tmp_path):
     plan(matched=("lic",))
     longer = few.changed(tmp_path / "long.json", lambda _, text: f"{text}. Everything looks calm.")
     words = ("--attributes", few.labels, "--captions", few.people)
     text = ok("audit", longer, *words)
-    assert "so at equal speech (lic): text.unit=sentence" in text
-    assert "by the first sentence of each caption alone; of the rest nothing is known." in text
+    assert "% of its words as often: at equal speech (lic) the others are removed" in text
+    assert "% of its words alone; of the rest nothing is known." in text
 
 
 @pytest.mark.usefixtures("counting")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.config.compose import CellConfig, cell
+from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import NotApplicableError, SweepError, UsageError
 from bias_pipeline.sweeps import audit as auditing
-from bias_pipeline.sweeps.audit import plan_for, readable_text
+from bias_pipeline.sweeps.audit import plan_for, word_reach
 
 
 @pytest.fixture
@@ -52,10 +52,9 @@ class Columns:
         del attribute
         return False
 
-    def read(self, attribute: str, settings: Mapping[str, str]) -> tuple[CellConfig, Corpus]:
-        del settings
-        corpus = self.corpus(attribute)
-        return cell(["metric=lic", "alignment=matched"]), corpus
+    def reach(self, attribute: str) -> float:
+        del attribute
+        return 1.0
 
     def scored(self, plans: Mapping[str, auditing.Plan]) -> auditing.ScoredCells:
         raise AssertionError(plans)
@@ -72,39 +71,20 @@ def test_a_further_column_of_labels_changes_nothing_of_what_is_run_for_gender(
     assert beside["gender"] == alone["gender"]
 
 
-@dataclass(frozen=True)
-class Spoken(Columns):
-    """Cells of scenes whose captioner says more than what it sees."""
-
-    before: str
-    captioner: str
-    after: str
-
-    def read(self, attribute: str, settings: Mapping[str, str]) -> tuple[CellConfig, Corpus]:
-        words = [f"{key}={value}" for key, value in settings.items()]
-        config = cell(["metric=lic", "dataset.n_images=300", *words])
-        read = cell(["dataset.n_images=300", f"captioner={self.captioner}"]).corpus()
-        texts = [f"{self.before}{read.model.text(row)}{self.after}" for row in range(len(read))]
-        spoken = read.rewrite({"model": Captions.from_texts(texts)})
-        return config, config.build("text").scored.of(spoken)
-
-
 @pytest.mark.parametrize(
-    ("before", "captioner", "after", "text"),
-    [
-        ("", "faithful", "", {}),
-        ("The image depicts ", "faithful", "", {"text.preambles": "cut"}),
-        ("", "faithful", ". Everything looks calm.", {"text.unit": "sentence"}),
-        ("", "verbose", "", {"text.unit": "sentence"}),
-        (
-            *("In this image, we can see ", "faithful", ". Everything looks calm."),
-            {"text.preambles": "cut", "text.unit": "sentence"},
-        ),
-        ("qwertz uiop asdf ", "faithful", " yxcv", {}),  # nobody else speaks so
-    ],
+    ("reach", "alignment"), [(1.0, "matched"), (0.95, "matched"), (0.94, "matched_both")]
 )
-def test_at_equal_speech_as_much_is_scored_as_people_can_match(before, captioner, after, text):
-    assert readable_text(Spoken(("gender",), before, captioner, after), "gender") == text
+def test_words_that_people_cannot_reach_are_removed_at_equal_speech(reach, alignment):
+    plan = auditing.Plan(["lic"], [], 2, 1.0, ("lic",), reach)
+    assert [dict(settings).get("alignment") for _, settings in plan.cells] == [None, alignment]
+
+
+@pytest.mark.parametrize(("captioner", "reached"), [("faithful", True), ("verbose", False)])
+def test_the_reach_is_that_of_the_words_that_lic_reads(captioner, reached):
+    lic = cell(
+        ["metric=lic", "alignment=matched", "dataset.n_images=300", f"captioner={captioner}"]
+    )
+    assert (word_reach(lic, lic.corpus()) >= 0.95) is reached
 
 
 class Failing(Columns):

@@ -93,6 +93,36 @@ def test_the_reach_is_known_before_people_are_changed(seed):
     assert alignment.reach(corpus) == pytest.approx(np.mean(reach(alignment(corpus))))
 
 
+BOTH = MatchedAlignment(sides=("human", "model"))
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=30)
+def test_on_both_sides_each_word_is_used_equally_often(seed):
+    matched = BOTH(random_corpus(seed))
+    positions = [shares(matched.human, position) for position in range(3)]
+    assert positions == [shares(matched.model)] * 3
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=30)
+def test_the_captioner_loses_only_what_people_cannot_reach(seed):
+    corpus = random_corpus(seed)
+    before, after = shares(corpus.model), shares(BOTH(corpus).model)
+    union = make_corpus(
+        [Record(str(i), " ".join(corpus[i].human), ("a",), {}) for i in range(N_IMAGES)]
+    )
+    used = shares(union.model)
+    assert after == {word: min(before[word], used[word]) for word in WORDS}
+    retained = {float(str(line["retained"])) for line in BOTH(corpus).tables[CHANGES]}
+    assert retained == {BOTH.reach(corpus)}
+
+
+def test_people_are_always_changed():
+    with pytest.raises(ValueError, match=r"alignment\.sides"):
+        MatchedAlignment(sides=("model",))
+
+
 @given(seeds)
 @settings(deadline=None, max_examples=30)
 def test_excluded_words_never_take_part(seed):
@@ -143,6 +173,11 @@ def test_words_come_only_from_what_another_person_said_of_the_image():
 def test_a_vocabulary_that_nobody_shares_is_refused():
     with pytest.raises(NotApplicableError, match="people use none of its words"):
         MatchedAlignment()(made([("a dog", "one cat")] * 20, "zebra quagga"))
+
+
+def test_a_vocabulary_that_nobody_shares_is_refused_on_both_sides():
+    with pytest.raises(NotApplicableError, match="use none of its words"):
+        BOTH(made([("eine Katze", "ein Hund")] * 20))
 
 
 def test_words_that_nobody_shares_lower_the_reach():

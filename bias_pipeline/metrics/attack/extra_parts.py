@@ -204,6 +204,8 @@ def equal_speech_parts(
 ) -> dict[str, Part]:
     """``matched:reach`` and ``matched:people`` of a headline.
 
+    ``matched:retained`` is the share of the captioner's words that were not removed, if some were.
+
     Args:
         headline: ``score``, or a direction.
         part: the headline's.
@@ -214,6 +216,11 @@ def equal_speech_parts(
     estimate = Estimate(mean_reach(matched), nan, nan, nan, nan, nan, 0)
     reach = replace(part, estimate=estimate, unit="fraction", range=(0.0, 1.0), neutral=None)
     named = {"reach": reach} | ({} if people is None else {"people": people})
+    retained = min(
+        (float(str(line["retained"])) for line in matched.tables.get(CHANGES, ())), default=1.0
+    )
+    if retained < 1:
+        named["retained"] = replace(reach, estimate=replace(estimate, value=retained))
     direction = headline.direction
     return {
         PartName("matched", direction=direction, detail=detail): extra

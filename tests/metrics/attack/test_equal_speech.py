@@ -76,6 +76,38 @@ def stereotyped(random: np.random.Generator, group: str, words: list[str]) -> li
     return [*words, *extra]
 
 
+def talkative(n_images: int = 1200, planted: float = 0.0) -> Corpus:
+    """A captioner who says all of the background, of which people say a tenth.
+
+    Args:
+        n_images: how many.
+        planted: the share of its captions with one more word that is typical of the group.
+    """
+    random = np.random.default_rng(0)
+    records = []
+    for i in range(n_images):
+        group = "mf"[i % 2]
+        scene, behind = scene_words(random, group, 0.7), scene_words(random, group, 0.7)
+        behind = [f"{word}s" for word in behind]
+        people = [
+            " ".join(
+                [w for w in scene if random.random() < 0.8]
+                + [w for w in behind if random.random() < 0.1]
+            )
+            for _ in range(5)
+        ]
+        extra = [str(random.choice(TYPICAL[group]))] if random.random() < planted else []
+        records.append(
+            Record(
+                str(i), " ".join([people[0], *behind, *extra]), tuple(people[1:]), {"gender": group}
+            )
+        )
+    return make_corpus(records)
+
+
+BOTH = MatchedAlignment(GENDER.words, sides=("human", "model"))
+
+
 def score(data: Corpus, align: Transform | None = None) -> Score:
     metric = LIC(
         GENDER,
@@ -106,10 +138,25 @@ def test_a_speaker_without_bias_is_at_0_and_planted_bias_above(manner, align, ex
     assert place(score(corpus(manner), align).parts["score"].estimate) == expected
 
 
+@pytest.mark.parametrize(
+    ("planted", "align", "expected"),
+    [(0.0, None, "above 0"), (0.0, BOTH, "around 0"), (0.6, BOTH, "above 0")],
+)
+def test_who_says_more_than_people_can_is_at_0_without_those_words(planted, align, expected):
+    assert place(score(talkative(planted=planted), align).parts["score"].estimate) == expected
+
+
 def test_reach_and_people_stand_beside_the_score():
     parts = score(corpus(half, 400)).parts
     assert parts["matched:reach"].estimate.value == pytest.approx(1.0, abs=0.02)
     assert parts["matched:people"].estimate.ci_low < 0 < parts["matched:people"].estimate.ci_high
+
+
+def test_the_share_of_words_that_are_left_stands_beside_the_score():
+    parts = score(talkative(400), BOTH).parts
+    assert parts["matched:reach"].estimate.value == pytest.approx(1.0)
+    assert 0.4 < parts["matched:retained"].estimate.value < 0.9
+    assert "matched:retained" not in score(talkative(400)).parts
 
 
 def test_people_are_the_same_whoever_the_captioner_is():
