@@ -293,7 +293,10 @@ class SceneDrawing:
             UsageError: if the side is out of its range.
         """
         if not SIDES[0] <= side <= SIDES[1]:
-            raise UsageError(f"scenes are drawn at {SIDES[0]} to {SIDES[1]} pixels, not {side}")
+            raise UsageError(
+                f"scenes are drawn at {SIDES[0]} to {SIDES[1]} pixels, not {side}; set "
+                f"encoder.side={SIDES[1]}, or with encoder=grit encoder.size=small"
+            )
         pixels = self._ground(side)
         owner = np.full((side, side), -1, np.int16)
         things = list(self._things())
