@@ -335,9 +335,8 @@ def _announce(
         counted(len(first.human), "human captions") if len(first.human) else "no human captions"
     )
     objects = "with objects" if first.objects is not None else "no objects"
-    print_out(
-        f"{file}: {counted(len(first.model), 'captions')} of labelled images; {people}; {objects}"
-    )
+    n_captions = sum(len(sample.model) for sample in first.each_sample)
+    print_out(f"{file}: {counted(n_captions, 'captions')} of labelled images; {people}; {objects}")
     print_out(f"labels: {'; '.join(groups)}")
     print_out(f"blank captions: {_blanks(first)}")
     for note in _notes(corpora):

@@ -435,6 +435,15 @@ def test_it_names_the_command_of_what_there_is_no_time_for(run, plan, few, tmp_p
     assert "python -m bias_pipeline metric=dbac dataset=coco" in text, text
 
 
+def test_captions_of_all_samples_are_announced(ok, plan, few, tmp_path):
+    rows = json.loads(Path(few.captions).read_text())
+    samples = [{**row, "sample": k, "decoding": "hot"} for k in range(3) for row in rows]
+    (tmp_path / "samples.json").write_text(json.dumps(samples))
+    plan("gender_error")
+    text = ok("audit", "samples.json", "--attributes", few.labels, "--dry-run")
+    assert f"samples.json: {len(samples)} captions of labelled images" in text, text
+
+
 def test_the_plan_lists_no_metric_that_needs_what_is_not_there(ok, plan, few):
     plan("gender_error", "dpa")  # which needs objects
     text = ok("audit", few.captions, "--attributes", few.labels, "--dry-run")
