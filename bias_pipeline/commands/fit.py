@@ -245,7 +245,7 @@ def _debias(options: Namespace) -> str:
     cell.require()
     metric: Any = cell.build("metric")
     corpus = cell.corpus()
-    (split,) = metric.draw_splits(corpus, [options.seed or 0])
+    split, *_ = metric.draw_splits(corpus, [options.seed or 0])  # the first fold, if it has folds
     dual = metric.debiased(corpus, split)
     prompts = _prompts(options, metric, corpus) if options.prompts else None
     card = {

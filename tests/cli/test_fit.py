@@ -177,6 +177,11 @@ def test_two_processes_fit_together(kind, ok):
     assert Path("mine", "model.safetensors").is_file()
 
 
+def test_a_debiasing_is_fitted_to_a_fold_too(ok, clip):
+    words = ("debias=erasure", f"encoder.model={clip}", "split=crossfit", SCENES)
+    assert "erasure of " in ok("fit", "debias", *words, "--out", "mine")
+
+
 def test_a_debiasing_is_exported(ok, clip):
     words = ("dataset.n_images=60", f"encoder.model={clip}", "debias=mean_difference")
     ok("fit", "debias", *words, "metric.k=5", "--out", "mine")
