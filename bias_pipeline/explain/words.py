@@ -32,6 +32,7 @@ from bias_pipeline.attackers.neural import NeuralProbe
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.corpus.regrouping import without_small_groups
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.explain import gradients, linear
@@ -118,6 +119,7 @@ def words(
     if resamples < 2:
         raise UsageError(f"--resamples={resamples} must be at least 2")
     attack, fits, method = _explained(metric, how)
+    corpus = without_small_groups(corpus, attack.attribute.name)  # as for the score
     ready = applied(attack.transforms, corpus)
     tables = _tables(attack, ready)
     splits = attack.draw_splits(corpus, seeds)

@@ -1,6 +1,7 @@
 """Which words give the attribute away: exact, and the same attackers as the score's."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from bias_pipeline.attackers import logistic
 from bias_pipeline.attackers.logistic import ConvexProbe
 from bias_pipeline.attackers.probe import Probe, TrainingJob
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.corpus import Corpus, Grouping, Record
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.corpus.split_rules import CrossFit, HoldOut
@@ -194,6 +195,14 @@ def test_examples_are_the_best_of_all_folds(crossfitted):
 
 def test_words_without_a_vote_have_none():
     assert word_parts(["b"], {("a",): np.ones(2)}, 2).tolist() == [[0.0, 0.0]]
+
+
+def test_groups_that_the_score_leaves_out_are_left_out_here_too(corpus):
+    codes = corpus.groupings["gender"].codes.copy()
+    codes[:3] = 2
+    few = Grouping(("male", "female", "other"), codes, {})
+    revealed = words(lic(), replace(corpus, groupings={"gender": few}), SEEDS, resamples=2)
+    assert revealed.groups == ("male", "female")
 
 
 def test_without_human_captions_the_model_side_stands_alone():
