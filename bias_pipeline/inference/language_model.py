@@ -91,7 +91,8 @@ class LanguageModel:
         """
         distinct = list(dict.fromkeys(texts))
         place = {text: row for row, text in enumerate(distinct)}
-        numbers, end = self._numbers(distinct), self.eos and self.kind == "causal"
+        numbers = self._numbers(distinct)
+        end = self.eos and self.kind == "causal" and self.term != "cloze"
         if end and np.isnan(numbers[:, COLUMNS.index("end")]).any():
             raise DataError(f"{self.model}: has no end token; set metric.eos=false")
         return pooled(numbers, self.term, end=end)[[place[text] for text in texts]]

@@ -95,3 +95,10 @@ def test_a_model_without_an_end_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"has no end token; set metric.eos=false"):
         LanguageModel(str(tmp_path)).log_likelihood(TEXTS)
     assert LanguageModel(str(tmp_path), eos=False).log_likelihood(TEXTS).shape == (4,)
+
+
+def test_a_model_without_an_end_scores_last_words(tmp_path):
+    write_causal(tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(path.read_text().replace('"eos_token": "[SEP]"', '"eos_token": null'))
+    assert np.isfinite(LanguageModel(str(tmp_path), term="cloze").log_likelihood(TEXTS)).all()
