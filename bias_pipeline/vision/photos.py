@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 import numpy as np
 
@@ -98,7 +99,8 @@ def _is_photo(entry: os.DirEntry[str]) -> bool:
 def _by_id(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     paths: dict[str, Path] = {}
     for name in names:
-        if not name.isprintable():  # bytes that are not UTF-8, line breaks
+        # Bytes that are not UTF-8, line breaks; but any blank, such as the narrow one of macOS
+        if not all(sign.isprintable() or category(sign) == "Zs" for sign in name):
             raise DataError(f"{folder}: the file name {name!r} cannot be an image id; rename it")
         first = paths.setdefault(image_id(name), folder / name)
         if first.name != name:

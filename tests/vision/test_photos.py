@@ -71,6 +71,12 @@ def test_two_files_of_one_image_are_refused_with_both_names(names, tmp_path):
         find_photos(tmp_path)
 
 
+def test_a_name_may_have_any_blank(tmp_path):
+    """As macOS calls pictures of its screen."""
+    path = saved(tmp_path / "Screenshot at 3.45\u202fPM.png", Image.new("L", (8, 8)))
+    assert find_photos(tmp_path) == {"Screenshot at 3.45\u202fPM": path}
+
+
 def test_a_name_that_is_no_text_is_refused(tmp_path):
     (tmp_path / os.fsdecode(b"caf\xe9.jpg")).touch()
     with pytest.raises(DataError, match="cannot be an image id; rename it"):
