@@ -191,7 +191,8 @@ class Loader(ConfigLoaderImpl):
         choice = str(config.hydra.runtime.choices.get(first, CHOICE)) if above else CHOICE
         place = "" if choice == CHOICE else f" for {first}={choice}"
         with_it = choices_with(first, name) if above == first else []
-        elsewhere = f" {first}={', '.join(with_it)} has it." if 0 < len(with_it) < 5 else ""
+        has = "have" if len(with_it) > 1 else "has"
+        elsewhere = f" {first}={', '.join(with_it)} {has} it." if 0 < len(with_it) < 5 else ""
         unknown = f"{key if above else name} is unknown{place}"
         return f"{unknown}; {did_you_mean(name, known)}{elsewhere}"
 

@@ -43,7 +43,7 @@ class PushResult:
         """The result as a sentence."""
         if self.mode == "disabled":
             return "W&B is disabled; nothing was written"
-        before = f"; {self.present} were written before" if self.present else ""
+        before = f"; {counted(self.present, 'runs were written before')}" if self.present else ""
         text = f"{counted(len(self.new), 'runs')} written to {self.place}{before}"
         if self.mode == "online" or not self.new:
             return text

@@ -28,6 +28,7 @@ DIAL = "metric=gender_error captioner=mine +dataset.captioners.mine"
         ("data validate --attributes=y.csv", "without dashes, as dataset.attributes=y.csv\n"),
         ("compare a b dataset.captions=x", "is unknown for dataset=scenes; did you mean"),
         ("compare a b dataset.captions=x", "world. dataset=coco has it."),
+        ("metric=dbac metric.learning_curve=false", "imagecaptioner2, leakage, lic have it."),
         ("data validate my/captions.json", "file, write captioner=my/captions.json"),
         ("attribute=all", "attribute=all is unknown"),
         ("metric=all,lic", "all must be the only value, as metric=all"),

@@ -14,7 +14,7 @@ import pytest
 
 from bias_pipeline.commands.main import main
 from bias_pipeline.loggers import loggers
-from bias_pipeline.loggers.push import push, unanswered
+from bias_pipeline.loggers.push import PushResult, push, unanswered
 from bias_pipeline.results.store import ResultStore
 from tests.loggers.test_loggers import result, silent_server
 
@@ -176,3 +176,7 @@ def test_any_answer_is_one_and_a_closed_port_gives_none(server):
     assert unanswered(server) == ""
     assert unanswered(server.replace("//", "//me:password@")) == ""
     assert unanswered("http://127.0.0.1:1") != ""
+
+
+def test_one_run_that_is_there_is_told_in_the_singular():
+    assert "; 1 run was written before" in PushResult("online", "server", ["a"], 1).sentence()
