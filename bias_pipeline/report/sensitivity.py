@@ -191,7 +191,7 @@ def print_shifts(lines: Sequence[Shift]) -> None:
     print_out("Score, and by how much it shifts; per cent where it is a fraction")
     header = ["metric", *(["attribute"] if several else []), "alignment", "number", "score"]
     header += [*(TITLES[name] for name in CHANGES), ""]
-    print_table(header, table, keys=1, left=len(header))
+    print_table(header, table, keys=header.index("score"), left=len(header))
 
 
 def _text(value: float, low: float, high: float, unit: str) -> str:

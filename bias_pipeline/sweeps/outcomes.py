@@ -221,7 +221,9 @@ def _label(outcome: Mapping[str, Any]) -> str:
 
 
 def _exit_code(failed: Sequence[Mapping[str, Any]], n_jobs: int, multirun: bool) -> int:
-    for line in _by_reason(failed):
+    reasons = {str(outcome["error"]) for outcome in failed}
+    every_job_alike = len(failed) == n_jobs and len(reasons) == 1  # so no label tells more
+    for line in reasons if every_job_alike else _by_reason(failed):
         warn(f"error: {line}")
     if not failed:
         return 0

@@ -66,3 +66,10 @@ def test_each_attribute_has_a_line(capsys):
     print_shifts(lines)
     printed = capsys.readouterr().out
     assert ("gender" in printed, "10.0 [" in printed, "20.0 [" in printed) == (True, True, True)
+
+
+def test_a_folded_table_repeats_whose_number_a_line_is(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    whose = {"metric": "ba_directional", "part": "t_to_a:named"}
+    print_shifts([replace(LINE, change=change, **whose) for change in ("background", "objects")])
+    assert capsys.readouterr().out.count("t_to_a:named") == 2

@@ -304,3 +304,8 @@ def test_nothing_is_said_of_other_jobs_if_all_failed(ends):
     printed = ends(4, "metric=lic,leakage", "dataset.n_images=20", "logger=csv")
     assert "2 of 2 jobs failed" in printed
     assert "the results of the others" not in printed
+
+
+def test_a_reason_of_all_jobs_needs_no_list_of_them(ends):
+    printed = ends(4, "metric=lic,leakage", "dataset.n_images=20", "logger=csv")
+    assert "metric=lic,leakage" not in printed
