@@ -404,9 +404,9 @@ def _card_line(row: Row, report: Report) -> str:
 
 
 def _reading(row: Row, report: Report) -> str:
-    """How to read a number; of a metric that is not known here, as its run says."""
+    """How to read a number, as its run says: a ratio is read against 1."""
     if row.part not in HEADLINES:
         return _LEVEL
     info = info_of(row.metric)
     stored = mapping_in(report.runs.get(row.run_id, {}), "metric").get("direction")
-    return info.direction if info else str(stored or "–")
+    return str(stored or (info.direction if info else "–"))

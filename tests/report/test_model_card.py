@@ -100,9 +100,10 @@ def test_a_card_of_several_captioners_is_refused():
         model_card(report_of([result("sat"), result("oscar")], {}))
 
 
-def test_a_metric_that_is_not_known_is_read_as_its_run_says():
+@pytest.mark.parametrize("name", ["ours", "lic"])
+def test_a_metric_is_read_as_its_run_says(name):
     cell = result("sat", **VALUES)
-    ours = replace(cell, rows=[replace(cell.rows[0], metric="ours")])
+    ours = replace(cell, rows=[replace(cell.rows[0], metric=name)])
     text = model_card(report_of([ours], {}))
     assert (f"| {LOWER['direction']} |" in text, "there is no score" in text) == (True, False)
 
