@@ -129,6 +129,7 @@ class PeopleDataset(Dataset):
             labels={attribute: label.value},
             image=path if path.is_file() else None,
             regions=None if label.box is None else (Region(PERSON, label.box, label.size),),
+            picture_id=label.image if label.person else "",
         )
 
     def _picture(self, label: Label) -> Path:

@@ -15,6 +15,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError
 from bias_pipeline.io.paths import choices_of, conf_dir
+from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.vision.people import crop_person
 from tests import composed
 
@@ -204,6 +205,13 @@ def test_scenes_with_underscores_are_split_from_the_right(tmp_path):
     reader = compose.cell(["dataset=pata", f"dataset.root={write(tmp_path, 'pata')}"])
     lines = [label.value for label in reader.build("dataset").labels("scene", [])]
     assert lines == ["gun_range", "market", "drinking_water"]
+
+
+@pytest.mark.parametrize("name", ["miap", "facet", "phase"])
+def test_people_of_one_picture_are_resampled_together(read, name):
+    corpus = read(name)
+    (drawn,) = Bootstrap(resamples=20).weights(corpus.keys)
+    assert (drawn[:, 0] == drawn[:, 1]).all()
 
 
 @pytest.mark.parametrize("name", ["miap", "facet", "phase"])
