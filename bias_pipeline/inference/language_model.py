@@ -22,7 +22,7 @@ from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrain
 if TYPE_CHECKING:
     from bias_pipeline.inference.blocks import BlockStore
 
-VERSION = 2  # raise it whenever any stored number changes
+VERSION = 3  # raise it whenever any stored number changes
 
 Term = Literal["arithmetic", "geometric", "total", "cloze"]
 

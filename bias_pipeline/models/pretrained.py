@@ -210,6 +210,8 @@ def load(
             local_files_only=True,
             trust_remote_code=False,
             output_loading_info=True,
+            # Not cast afterwards, which would round what the library keeps in float32
+            torch_dtype=getattr(torch, dtype),
             **({} if config is None else {"config": config}),
         )
     except Exception as error:  # whatever a broken file makes of the library
@@ -230,7 +232,7 @@ def load(
             f"{min(missing)}; is it a "
             f"{type(network).__name__}?"
         )
-    return network.to(device=device, dtype=getattr(torch, dtype)).eval()
+    return network.to(device).eval()
 
 
 def first_line(error: Exception) -> str:

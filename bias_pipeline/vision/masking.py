@@ -78,7 +78,9 @@ class ImageMasking(Configurable):
     @property
     def spec(self) -> Mapping[str, object]:
         """Everything that decides what is painted."""
-        return {"edit": "mask", **asdict(self)}
+        # Earlier versions took the share of the rows with an outline.
+        of_height = {"of": "height"} if self.person == "part" else {}
+        return {"edit": "mask", **asdict(self), **of_height}
 
     def __call__(self, corpus: Corpus) -> Corpus:
         """The corpus with pictures that are masked when read."""
@@ -207,8 +209,8 @@ class ImageMasking(Configurable):
             raise ValueError("a person's outline and box contain no pixel")
         if self.person == "part":
             rows = np.flatnonzero(mask.any(axis=1))
-            if len(rows):
-                mask[rows[0] + round(self.fraction * len(rows)) :] = False
+            height = rows[-1] - rows[0] + 1  # with any gap in the outline
+            mask[rows[0] + round(self.fraction * height) :] = False
         return mask
 
     def apply(self, drawn: Drawn) -> Pixels:

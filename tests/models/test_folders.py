@@ -125,6 +125,22 @@ def test_a_cache_that_nobody_knows_is_refused():
         check_config(Path("config.json"), {"cache_implementation": "somebody/cache"})
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_rotary_positions_stay_exact_in_any_precision(dtype, tmp_path):
+    import torch
+    from transformers import AutoModelForCausalLM, GemmaConfig, GemmaForCausalLM
+
+    sizes = {"hidden_size": 72, "intermediate_size": 32, "num_hidden_layers": 1, "head_dim": 16}
+    config = GemmaConfig(vocab_size=9, num_attention_heads=2, num_key_value_heads=1, **sizes)
+    GemmaForCausalLM(config).to(torch.bfloat16).save_pretrained(tmp_path)
+    model = find_pretrained(str(tmp_path), ["gemma"])
+    network = load(model, AutoModelForCausalLM, torch.device("cpu"), dtype=dtype)
+    assert (str(network.dtype), str(network.model.rotary_emb.inv_freq.dtype)) == (
+        f"torch.{dtype}",
+        "torch.float32",
+    )
+
+
 def test_sizes_that_the_weights_have_not_are_refused(folder):
     import torch
     from transformers import CLIPModel

@@ -50,6 +50,13 @@ def test_so_many_pixels_are_painted_over(settings, n_painted):
     assert changed(ImageMasking(**settings), *regions).sum() == n_painted
 
 
+def test_a_part_is_of_the_height_with_gaps_in_the_outline():
+    head, legs = (0, 0, 2, 0, 2, 1, 0, 1), (0, 4, 2, 4, 2, 8, 0, 8)
+    parted = Region("person", (0, 0, 2, 8), SIZE, polygons=(head, legs))
+    painted = changed(ImageMasking(person="part", fraction=0.75), parted)
+    assert np.flatnonzero(painted.any(axis=1)).tolist() == [0, 4, 5]
+
+
 @pytest.mark.parametrize("fill", ["grey", "mean", "blur", "noise"])
 def test_nothing_outside_the_mask_is_touched(fill):
     masking = ImageMasking(fill=fill)
