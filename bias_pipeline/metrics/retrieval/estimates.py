@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -33,8 +34,45 @@ from bias_pipeline.metrics.retrieval.ranked import Ranked
 from bias_pipeline.metrics.value_names import SCORE, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against, spanned, summary
 
+Item = TypeVar("Item")
 _BATCH_CELLS = 4_000_000  # labels of retrieved images that are in memory at once
 _EQUAL = 1e-9  # statistics that differ by a smaller share are equal
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Which splits belong to one seed; folds of a seed divide the images among them."""
+
+    seeds: Sequence[int]  # of each split
+
+    @property
+    def several(self) -> bool:
+        """Whether a seed has several folds."""
+        return len(self.seeds) > len(set(self.seeds))
+
+    def of_each_seed(self, items: Sequence[Item]) -> list[list[Item]]:
+        """The items of each seed.
+
+        Args:
+            items: of each split.
+
+        Example:
+            >>> Folds((7, 7, 8)).of_each_seed("abc")
+            [['a', 'b'], ['c']]
+        """
+        folds: dict[int, list[Item]] = {}
+        for seed, item in zip(self.seeds, items, strict=True):
+            folds.setdefault(seed, []).append(item)
+        return list(folds.values())
+
+    def by_seed(self, values: Sequence[Float64Array]) -> Float64Array:
+        """(..., S) the mean over the folds of each seed; k images are retrieved from each fold.
+
+        Args:
+            values: (...) of each split.
+        """
+        means = [np.mean(of_seed, axis=0) for of_seed in self.of_each_seed(values)]
+        return np.stack(means, axis=-1)
 
 
 def permuted_p(
@@ -136,7 +174,7 @@ def with_null(
 
 
 def fairness_of(
-    ranked: Sequence[Ranked], names: Sequence[str], corpus: Corpus, stats: Bootstrap
+    ranked: Sequence[Ranked], names: Sequence[str], corpus: Corpus, stats: Bootstrap, folds: Folds
 ) -> dict[PartName, Estimate]:
     """The mean and each concept, images resampled; each with a p against fairness.
 
@@ -145,10 +183,11 @@ def fairness_of(
     p permutes labels too.
 
     Args:
-        ranked: of S seeds, C queries each.
+        ranked: of each split, C queries each.
         names: of the queries.
         corpus: whose rows are ranked.
         stats: of the intervals; labels are permuted as often as images are resampled.
+        folds: the rankings' seeds.
     """
     parts = [PartName("concept", object=name) for name in names]
 
@@ -159,7 +198,10 @@ def fairness_of(
     rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
     estimates = narrowed(
         stats.estimate_weighted(
-            corpus.keys[rows], lambda weights: evaluate(entropies(ranked, weights, rows))
+            corpus.keys[rows],
+            lambda weights: evaluate(
+                folds.by_seed([ranking.entropies(weights, rows) for ranking in ranked])
+            ),
         ),
         ranked,
         stats.level,
@@ -187,11 +229,6 @@ def _distinct(ranked: Sequence[Ranked]) -> list[Ranked]:
     return list(by_content.values())
 
 
-def entropies(ranked: Sequence[Ranked], weights: Float64Array, rows: IntArray) -> Float64Array:
-    """(B, C, S) normalised entropies, images weighted; see :meth:`Ranked.entropies`."""
-    return np.stack([ranking.entropies(weights, rows) for ranking in ranked], axis=-1)
-
-
 def narrowed(
     estimates: Mapping[PartName, Estimate], ranked: Sequence[Ranked], level: float
 ) -> dict[PartName, Estimate]:
@@ -205,7 +242,7 @@ def narrowed(
 
     Args:
         estimates: of numbers of the groups at the top, with their draws.
-        ranked: of S seeds.
+        ranked: of each split.
         level: of the intervals.
     """
     factor = float(np.mean([finite_population(len(ranking.pool), ranking.k) for ranking in ranked]))
@@ -256,22 +293,28 @@ class Skews:
         return values | ({BIAS: bias_at(counts)} if len(wanted) == 2 else {})
 
     def parts(
-        self, ranked: Sequence[Ranked], corpus: Corpus, stats: Bootstrap, tested: tuple[int, float]
+        self,
+        ranked: Sequence[Ranked],
+        corpus: Corpus,
+        stats: Bootstrap,
+        tested: tuple[int, float],
+        folds: Folds,
     ) -> dict[str, Part]:
         """The means over queries, each with its null: the value of a ranker that ignores groups.
 
         Args:
-            ranked: of each seed.
+            ranked: of each split.
             corpus: whose rows they are.
             stats: how intervals are made.
             tested: how many images are retrieved from, and their share of those in a group.
+            folds: the rankings' seeds.
         """
         rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
 
         def evaluate(weights: Float64Array) -> Mapping[PartName, Float64Array]:
             values = [self.values(ranking, weights, rows) for ranking in ranked]
             return {
-                name: np.stack([of_seed[name].mean(axis=1) for of_seed in values], axis=-1)
+                name: folds.by_seed([of_fold[name].mean(axis=1) for of_fold in values])
                 for name in values[0]
             }
 
@@ -299,7 +342,7 @@ class Skews:
         return "nats" if self.log == "e" else "bits"
 
     def _nulls(self, ranked: Sequence[Ranked], level: float) -> dict[PartName, FairRanker]:
-        """The means over seeds; NaN if ties leave the first k undecided."""
+        """The means over splits; NaN if ties leave the first k undecided."""
         if any(ranking.cut for ranking in ranked):
             absent = FairRanker(math.nan, math.nan, math.nan)
             return dict.fromkeys((MAX, MIN, BIAS, NDKL, KL), absent)

@@ -23,7 +23,7 @@ from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part,
 from bias_pipeline.metrics.functional.retrieval import Ties
 from bias_pipeline.metrics.functional.skew import FairRanker, Floor, Log, Target, fair_ranker
 from bias_pipeline.metrics.references import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
-from bias_pipeline.metrics.retrieval.estimates import Skews, fairness_of, with_null
+from bias_pipeline.metrics.retrieval.estimates import Folds, Skews, fairness_of, with_null
 from bias_pipeline.metrics.retrieval.ranked import (
     Ranked,
     Reranker,
@@ -105,7 +105,8 @@ class RetrievalFairness(Metric):
     Each seed splits the images: a debiasing is fitted to one part, and images are retrieved from
     the other, the same with every debiasing, so that two can be compared image by image. If nothing
     is fitted to pictures, ``split.test_share=1`` retrieves from all, as the paper does; all seeds
-    are then the same. Equally near images are in a random order by ids.
+    are then the same. With several folds a seed (``split=crossfit``) each is retrieved from by
+    itself, and the mean counts. Equally near images are in a random order by ids.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -152,7 +153,7 @@ class RetrievalFairness(Metric):
     # query in its list; None: the query in its list
     template: Line | None = None
     recall: Sequence[Count] = (1, 5, 10)  # the depths k of recall; empty: it is not measured
-    # At most how many images of each seed, drawn by their ids, recall uses; each with the first of
+    # At most how many images of each split, drawn by their ids, recall uses; each with the first of
     # its human captions. The paper takes 1,000 of COCO's 5,000 test images
     recall_images: Count = 1000
     # `both`: pictures and queries have length 1; `texts`: pictures keep the model's length, and the
@@ -166,7 +167,7 @@ class RetrievalFairness(Metric):
     log: Log = "e"  # base of skews and divergences
     floor: Floor = "1/k"  # replaces a share of 0 in skews, see `skews`
     others: Mapping[str, Attribute] | None = None  # other attributes that are measured too
-    # At most how many images of each seed, drawn by their ids, attackers use
+    # At most how many images of each split, drawn by their ids, attackers use
     attacked_images: Count = 2000
 
     def __post_init__(self) -> None:
@@ -254,11 +255,11 @@ class RetrievalFairness(Metric):
         view = self._view(corpus)
         retrieved = [self._retrieved(view, split, queries) for split in splits]
         ranked = [one.ranked for one in retrieved]
-        recalls = [one.recall for one in retrieved if one.recall is not None]
+        folds = Folds([split.seed for split in splits])
         nulls = [fair_ranker(ranking.sizes, self.k, self.stats.level) for ranking in ranked]
         null = FairRanker(*np.mean(nulls, axis=0).tolist())
-        estimates = fairness_of(ranked, tuple(queries), corpus, self.stats)
-        estimates |= self._recalled(recalls, corpus)
+        estimates = fairness_of(ranked, tuple(queries), corpus, self.stats, folds)
+        estimates |= self._recalled(retrieved, corpus, folds)
         tested = np.unique(np.concatenate([split.test for split in splits]))
         coverage = len(tested) / int((view.codes >= 0).sum())
         parts: dict[str, Part] = {
@@ -273,10 +274,10 @@ class RetrievalFairness(Metric):
             )
             for name, estimate, neutral in with_null(estimates, null)
         }
-        parts |= self.skews.parts(ranked, corpus, self.stats, (len(tested), coverage))
-        parts |= self._attackers(retrieved, view)
+        parts |= self.skews.parts(ranked, corpus, self.stats, (len(tested), coverage), folds)
+        parts |= self._attackers(retrieved, view, folds)
         others = [one.others for one in retrieved]
-        parts |= other_parts(others, corpus, self.stats, view.others, tested)
+        parts |= other_parts(others, corpus, self.stats, view.others, tested, folds)
         lines = lines_of(estimates, ranked, view.names, null, queries, self.skews)
         first = retrieved_lines(lines, tuple(queries), ranked[0], view, self.crop)
         return Score(
@@ -301,7 +302,7 @@ class RetrievalFairness(Metric):
         )
 
     def _retrieved(self, view: RetrievalView, split: Split, concepts: Concepts) -> Retrieved:
-        """Rankings of one seed's test images, with the debiasing fitted to the others."""
+        """Rankings of one split's test images, with the debiasing fitted to the others."""
         dual = self._debiased(view, split)
         order = random_words("ties", split.seed, view.corpus.keys[split.test])
         rows = split.test[np.argsort(order, kind="stable")]
@@ -337,14 +338,23 @@ class RetrievalFairness(Metric):
         examples = {side: view.examples(side, self.attribute, split) for side in self.debias.sides}
         return self.debias.around(view.dual, examples)
 
-    def _attackers(self, retrieved: Sequence[Retrieved], view: RetrievalView) -> dict[str, Part]:
+    def _attackers(
+        self, retrieved: Sequence[Retrieved], view: RetrievalView, folds: Folds
+    ) -> dict[str, Part]:
         """Parts of attackers on pictures and on sentences."""
-        rows = np.unique(np.concatenate([seed_result.attacked.rows for seed_result in retrieved]))
+        rows = np.unique(np.concatenate([split_result.attacked.rows for split_result in retrieved]))
         tested = len(rows), len(rows) / int((view.codes >= 0).sum())
-        pictures = [seed_result.attacked for seed_result in retrieved]
-        parts = attacker_parts(pictures, view.corpus.keys, self.stats, tested)
-        texts = [seed_result.texts for seed_result in retrieved if seed_result.texts is not None]
-        if texts:
+        pictures = folds.of_each_seed([split_result.attacked for split_result in retrieved])
+        parts = attacker_parts(
+            [Attacked.joined(of_seed) for of_seed in pictures],
+            view.corpus.keys,
+            self.stats,
+            tested,
+            cross_fitted=folds.several,
+        )
+        if view.sentences:
+            sets = [split_result.texts for split_result in retrieved if split_result.texts]
+            texts = [Attacked.joined(of_seed) for of_seed in folds.of_each_seed(sets)]
             keys = hash_ids(sentence_set[0] for sentence_set in view.sentences)
             parts |= attacker_parts(texts, keys, self.stats, (0, math.nan), "text")
         return parts
@@ -365,8 +375,13 @@ class RetrievalFairness(Metric):
         ]
         return Recall.of(dual, captions, described_pictures, described, self.recall, view.again)
 
-    def _recalled(self, recalls: Sequence[Recall], corpus: Corpus) -> dict[PartName, Estimate]:
+    def _recalled(
+        self, retrieved: Sequence[Retrieved], corpus: Corpus, folds: Folds
+    ) -> dict[PartName, Estimate]:
         """Recalls, images resampled; empty if no seed has captions."""
+        of_seeds = folds.of_each_seed([split_result.recall for split_result in retrieved])
+        some = [[recall for recall in of_seed if recall is not None] for of_seed in of_seeds]
+        recalls = [Recall.joined(of_seed) for of_seed in some if of_seed]
         if not recalls:
             return {}
         rows = np.unique(np.concatenate([recall.rows for recall in recalls]))

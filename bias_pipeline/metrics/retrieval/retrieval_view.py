@@ -65,7 +65,7 @@ class RetrievalView:
 
 @dataclass(frozen=True, eq=False)
 class Retrieved:
-    """What one seed's queries retrieve."""
+    """What the queries retrieve from one split."""
 
     ranked: Ranked  # for the attribute that is scored
     others: Mapping[str, Ranked]  # for other attributes

@@ -26,7 +26,7 @@ from bias_pipeline.metrics.base import Part
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.retrieval import ranks_of_own
 from bias_pipeline.metrics.functional.skew import expected_entropy
-from bias_pipeline.metrics.retrieval.estimates import narrowed, permuted_p
+from bias_pipeline.metrics.retrieval.estimates import Folds, narrowed, permuted_p
 from bias_pipeline.metrics.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against
@@ -99,17 +99,19 @@ def other_parts(
     stats: Bootstrap,
     others: Mapping[str, Grouping],
     tested: IntArray,
+    folds: Folds,
 ) -> dict[str, Part]:
     """``other:ATTRIBUTE``, each with its null: the value of a ranker that ignores its groups.
 
     As for ``score``, p permutes labels.
 
     Args:
-        ranked: of each seed, see :func:`ranked_others`.
+        ranked: of each split, see :func:`ranked_others`.
         corpus: whose rows they are.
         stats: how intervals are made.
         others: attribute to groups.
         tested: rows of the images that are retrieved from.
+        folds: the rankings' seeds.
     """
     parts: dict[str, Part] = {}
     for name in ranked[0]:
@@ -117,9 +119,8 @@ def other_parts(
             codes = others[name].codes
             n = int((codes[tested] >= 0).sum())
             size_and_coverage = n, n / int((codes >= 0).sum())
-            parts |= _parts(
-                name, [rankings[name] for rankings in ranked], corpus, stats, size_and_coverage
-            )
+            of_name = [rankings[name] for rankings in ranked]
+            parts |= _parts(name, of_name, corpus, stats, size_and_coverage, folds)
     return parts
 
 
@@ -129,6 +130,7 @@ def _parts(
     corpus: Corpus,
     stats: Bootstrap,
     size_and_coverage: tuple[int, float],
+    folds: Folds,
 ) -> dict[str, Part]:
     nan = math.nan
     rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
@@ -137,7 +139,7 @@ def _parts(
 
     def evaluate(weights: Float64Array) -> dict[PartName, Float64Array]:
         means = [np.nanmean(ranking.entropies(weights, rows), axis=1) for ranking in ranked]
-        return {part: np.stack(means, axis=-1)}
+        return {part: folds.by_seed(means)}
 
     estimates = stats.estimate_weighted(corpus.keys[rows], evaluate)
     p_value, _ = permuted_p(ranked, corpus.keys, stats.resamples, stats.seed)
@@ -189,6 +191,14 @@ class Recall:
             places = {"image": image, "text": text}
         return cls(rows, places, depths)
 
+    @classmethod
+    def joined(cls, folds: Sequence[Recall]) -> Recall:
+        """The ranks of all folds of a seed, each among the pictures and captions of its fold."""
+        places = {
+            what: np.concatenate([fold.places[what] for fold in folds]) for what in folds[0].places
+        }
+        return cls(np.concatenate([fold.rows for fold in folds]), places, folds[0].depths)
+
     @property
     def names(self) -> list[PartName]:
         """``recall:image@k`` and ``recall:text@k``."""
@@ -231,7 +241,7 @@ _MEASURED = 500  # pictures whose distances set the kernel's width
 
 @dataclass(frozen=True, eq=False)
 class Attacked:
-    """Which guesses of fresh attackers are right, in one seed."""
+    """Which guesses of fresh attackers are right, in one seed or fold."""
 
     rows: IntArray  # (N,) the picture of each vector, or its set of sentences, one of every group
     groups: IntArray  # (N,) their groups
@@ -271,6 +281,15 @@ class Attacked:
                 guessed = _guessed(inputs, groups, learnt)
                 correct[name][~learnt] = guessed == groups[~learnt]
         return cls(rows, groups, correct)
+
+    @classmethod
+    def joined(cls, folds: Sequence[Attacked]) -> Attacked:
+        """The guesses of all folds of a seed, each by attackers of its fold."""
+        right = {
+            name: np.concatenate([fold.right[name] for fold in folds]) for name in folds[0].right
+        }
+        rows = np.concatenate([fold.rows for fold in folds])
+        return cls(rows, np.concatenate([fold.groups for fold in folds]), right)
 
     def accuracies(self, weights: Float64Array, rows: IntArray) -> dict[str, Float64Array]:
         """Attacker to (B,) mean over groups of the share of right guesses, rows weighted.
@@ -313,6 +332,8 @@ def attacker_parts(
     stats: Bootstrap,
     tested: tuple[int, float],
     of: str = "",
+    *,
+    cross_fitted: bool = False,
 ) -> dict[str, Part]:
     """``attacker:linear`` and ``attacker:kernel``, tested against chance.
 
@@ -322,6 +343,7 @@ def attacker_parts(
         stats: how intervals are made.
         tested: number of images and coverage.
         of: what the vectors are of, if not pictures.
+        cross_fitted: see :class:`~bias_pipeline.stats.bootstrap.Draws`.
     """
     rows = np.unique(np.concatenate([one.rows for one in attacked]))
     chance = float(np.mean([1 / len(np.unique(one.groups)) for one in attacked]))
@@ -335,7 +357,7 @@ def attacker_parts(
             for name in accuracies[0]
         }
 
-    estimates = stats.estimate_weighted(keys[rows], evaluate)
+    estimates = stats.estimate_weighted(keys[rows], evaluate, cross_fitted=cross_fitted)
     return {
         name: Part(against(estimate, chance), "fraction", *tested, math.nan, (0.0, 1.0), chance)
         for name, estimate in estimates.items()

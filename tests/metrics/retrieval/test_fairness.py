@@ -285,3 +285,41 @@ def test_seeds_that_retrieve_the_same_have_the_p_of_one(monkeypatch):
     )
     names = [name for name in one if name.startswith("concept:")]
     assert [three[n].estimate.p_value for n in names] == [one[n].estimate.p_value for n in names]
+
+
+# --- several folds a seed
+
+
+@cache
+def by_folds() -> Score:
+    """The score of two seeds with three folds each."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        planted(monkeypatch, cell().corpus(), 1.0)
+        here = cell("split=crossfit", "split.folds=3", "metric.recall=[5]")
+        metric, corpus = here.build("metric"), here.corpus()
+        return metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS[:2]))
+
+
+def test_folds_are_no_seeds():
+    counts = {
+        str(name): part.estimate.n_seeds
+        for name, part in by_folds().parts.items()
+        if not str(name).startswith("null")
+    }
+    assert counts == dict.fromkeys(counts, 2)
+
+
+def test_the_value_of_a_seed_is_the_mean_over_its_folds(monkeypatch):
+    planted(monkeypatch, cell().corpus(), 1.0)
+    here = cell("split=crossfit", "split.folds=3")
+    metric, corpus = here.build("metric"), here.corpus()
+    of_folds = [
+        metric.compute(corpus, splits=[split]).parts["score"].estimate.value
+        for split in metric.draw_splits(corpus, SEEDS[:2])
+    ]
+    expected = [np.mean(of_folds[:3]), np.mean(of_folds[3:])]
+    assert by_folds().parts["score"].estimate.draws.per_seed == pytest.approx(expected)
+
+
+def test_attackers_of_all_folds_have_the_interval_of_cross_fitting():
+    assert by_folds().parts["attacker:linear"].estimate.draws.cross_fitted

@@ -1,6 +1,7 @@
 """Attackers of vectors: what is planted is found, what is not is not."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -98,3 +99,13 @@ def test_of_sentences_what_tells_the_group_is_found_and_those_of_one_set_are_lea
     texts = attacked_texts(Words(), [(f"a{n}", f"b{n}") for n in range(100)], 0)
     assert texts.rows.tolist() == [n for n in range(100) for _ in range(2)]
     assert texts.accuracies(np.ones((1, 100)), np.arange(100))["linear"][0] > 0.85
+
+
+def test_guesses_of_folds_count_by_their_images():
+    folds = [
+        Attacked(np.arange(n), np.arange(n) % 2, {"linear": np.full(n, right)})
+        for n, right in ((30, True), (10, False))
+    ]
+    folds[1] = replace(folds[1], rows=folds[1].rows + 30)
+    joined = Attacked.joined(folds)
+    assert joined.accuracies(np.ones((1, 40)), np.arange(40))["linear"][0] == 30 / 40

@@ -77,3 +77,11 @@ def test_recall_stands_beside_fairness_where_people_wrote_captions_and_deeper_is
 def test_without_captions_there_is_no_recall_and_it_can_be_left_out():
     silent = replace(cell(*SOME).corpus(), human=Captions.from_texts([]))
     assert of_pictures("[1,5,10]", silent) == of_pictures("[]") == {}
+
+
+def test_ranks_of_folds_count_by_their_images():
+    folds = [
+        Recall(np.arange(start, end), {"image": np.full(end - start, place)}, (1,))
+        for start, end, place in ((0, 30, 0), (30, 40, 1))
+    ]
+    assert Recall.joined(folds).shares(np.ones((1, 40)), np.arange(40))[0, 0] == 30 / 40
