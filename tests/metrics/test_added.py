@@ -69,8 +69,13 @@ def test_it_has_a_card(package):
 
 def test_an_audit_runs_it(package):
     write_scenes(generate(n_images=80), package / "scenes", {"terse": CAPTIONERS["terse"]})
-    labels = ("--attributes", "scenes/attributes.csv")
-    plan = output_of(package, "audit", "scenes/captioners/terse.json", *labels, "--dry-run")
+    files = (
+        "--attributes",
+        "scenes/attributes.csv",
+        "--captions",
+        "scenes/annotations/captions.json",
+    )
+    plan = output_of(package, "audit", "scenes/captioners/terse.json", *files, "--dry-run")
     assert "silence" in plan
 
 
