@@ -62,7 +62,13 @@ def evidence_rules(result: Result) -> dict[str, EvidenceRule]:
 
 def reach_of(result: Result, headline: str) -> float:
     """Share of the captioner's words that people use at equal speech; NaN if not matched."""
-    name = "matched:reach" if headline == "score" else sibling_name(headline, "matched:reach")
+    return _matched_share(result, headline, "reach")
+
+
+def _matched_share(result: Result, headline: str, detail: str) -> float:
+    """The part ``matched:DETAIL`` of a headline; NaN if there is none."""
+    part = f"matched:{detail}"
+    name = part if headline == "score" else sibling_name(headline, part)
     return next((row.value for row in result.rows if row.part == name), math.nan)
 
 
@@ -86,9 +92,8 @@ _UNITS = {
 
 def scored_part(result: Result, headline: str) -> str:
     """The part of the captions that a headline is about, in words; empty if it is all of them."""
-    name = "matched:retained" if headline == "score" else sibling_name(headline, "matched:retained")
-    retained = next((row.value for row in result.rows if row.part == name), 1.0)
-    words = f"{retained:.0%} of its words" if retained < LIMITS.reach else ""
+    retained = _matched_share(result, headline, "retained")
+    words = f"{retained:.0%} of its words" if retained < LIMITS.reach else ""  # NaN: all
     unit = _UNITS[text_settings(result)["text.unit"]]
     return " in ".join(filter(None, [words, unit]))
 

@@ -34,9 +34,9 @@ from bias_pipeline.report.page import write_page
 from bias_pipeline.report.sensitivity import unseen
 from bias_pipeline.report.text_formats import skipped_cells
 from bias_pipeline.sweeps.audit import (
-    BOTH,
     EQUAL_SPEECH,
     FIRST,
+    MATCHED_BOTH,
     Plan,
     ScoredCells,
     attribute_names,
@@ -352,7 +352,8 @@ def _announce(
         if plan.too_rich:
             print_out(
                 f"{which}people can use only {plan.reach:.0%} of its words as often: at equal "
-                f"speech ({', '.join(plan.matched)}) the others are removed (alignment={BOTH})"
+                f"speech ({', '.join(plan.matched)}) the others are removed "
+                f"(alignment={MATCHED_BOTH})"
             )
         if plan.left_out:
             alone = cells.alone(name, plan.left_out)

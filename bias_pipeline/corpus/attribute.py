@@ -34,7 +34,7 @@ def _words(words: Words) -> Iterator[str]:
             yield from _words(part)
 
 
-def _counted(words: Words, of: str) -> tuple[str, ...]:
+def _lower_case(words: Words, of: str) -> tuple[str, ...]:
     """Words that are looked for in lower-case captions.
 
     Raises:
@@ -172,7 +172,7 @@ class Context(Configurable):
     def __post_init__(self) -> None:
         """Split what was given as text."""
         for kind in fields(self):
-            listed = _counted(getattr(self, kind.name), f"context, {kind.name}")
+            listed = _lower_case(getattr(self, kind.name), f"context, {kind.name}")
             object.__setattr__(self, kind.name, listed)
 
 
@@ -238,9 +238,11 @@ class Attribute(Configurable):
                 f"its YAML, or +context@attribute.applies_to={self.applies_to} on the command line"
             )
         of = f"attribute {self.name!r}, words"
-        object.__setattr__(self, "other_senses", _counted(self.other_senses, of))
+        object.__setattr__(self, "other_senses", _lower_case(self.other_senses, of))
         object.__setattr__(
-            self, "words", {g: _counted(group_words, of) for g, group_words in self.words.items()}
+            self,
+            "words",
+            {g: _lower_case(group_words, of) for g, group_words in self.words.items()},
         )
         object.__setattr__(self, "also_masked", words_of(self.also_masked))
         if len(set(self.groups)) < 2:
@@ -353,7 +355,7 @@ class TaskVocabulary(Configurable):
         """Split what was given as text."""
         of = f"tasks {self.name!r}"
         object.__setattr__(
-            self, "tasks", {t: _counted(synonyms, of) for t, synonyms in self.tasks.items()}
+            self, "tasks", {t: _lower_case(synonyms, of) for t, synonyms in self.tasks.items()}
         )
 
     @property

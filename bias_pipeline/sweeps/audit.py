@@ -43,7 +43,7 @@ _SEEDS = 2  # repetitions; each guesses every image
 # Settings of runs at equal speech: single words, since pairs of words reveal who wrote them.
 EQUAL_SPEECH = {"alignment": "matched", "encoder.order": "1"}
 AT_EQUAL_SPEECH = ("lic", "leakage")
-BOTH = "matched_both"  # the alignment where people reach too few of the captioner's words
+MATCHED_BOTH = "matched_both"  # the alignment where people reach too few of the captioner's words
 # Without objects DPA does not run, and DBAC's attackers of tasks answer in its place.
 AT_EQUAL_SPEECH_WITHOUT_OBJECTS = (*AT_EQUAL_SPEECH, "dbac")
 _FEW_CAPTIONS = 10_000
@@ -68,7 +68,7 @@ class Plan:
     @property
     def cells(self) -> list[tuple[str, Mapping[str, str]]]:
         """The metric of each cell, and its settings that are not the defaults."""
-        speech = {**EQUAL_SPEECH, "alignment": BOTH} if self.too_rich else EQUAL_SPEECH
+        speech = {**EQUAL_SPEECH, "alignment": MATCHED_BOTH} if self.too_rich else EQUAL_SPEECH
         matched = [(metric, speech) for metric in self.matched]
         return [*((metric, {}) for metric in self.metrics), *matched]
 

@@ -99,8 +99,9 @@ class MatchedAlignment(TextTransform):
         corpus = _described_by_several(corpus)
         retained = 1.0
         if "model" in self.sides:
-            retained = self.reach(corpus)
-            corpus = corpus.rewrite({"model": self._reachable(corpus)})
+            usage = self._usage(corpus)
+            retained = usage.reach
+            corpus = corpus.rewrite({"model": self._reachable(corpus, usage)})
         human, changes = self._matched(corpus)
         if changes and not (retained and any(change.reach for change in changes)):  # NaN is not 0
             raise NotApplicableError(
@@ -125,27 +126,25 @@ class MatchedAlignment(TextTransform):
         Returns:
             In [0, 1]; NaN without words or without human captions.
         """
-        corpus = _described_by_several(corpus)
-        _, wanted, used = self._usage(corpus)
-        return float(np.minimum(wanted, used).sum() / wanted.sum()) if wanted.any() else math.nan
+        return self._usage(_described_by_several(corpus)).reach
 
-    def _usage(self, corpus: Corpus) -> tuple[_Words, IntArray, IntArray]:
-        """The V words, and in how many images the captioner and any person use each, (V,) each."""
+    def _usage(self, corpus: Corpus) -> _Usage:
+        """How often each side uses each word."""
         images = np.flatnonzero(comparable(corpus))
         words = _Words.of(corpus.model, corpus.human, self.excluded)
         wanted, used = (
             _totals(_summed(words.indicators(side), side.image_rows, len(corpus))[images] > 0)
             for side in (corpus.model, corpus.human)
         )
-        return words, wanted, used
+        return _Usage(words, wanted, used)
 
-    def _reachable(self, corpus: Corpus) -> Captions:
+    def _reachable(self, corpus: Corpus, usage: _Usage) -> Captions:
         """The captioner's captions with each word as often as people can use it at most."""
-        model = corpus.model
-        words, wanted, used = self._usage(corpus)
+        model, words = corpus.model, usage.words
         rows = np.flatnonzero(comparable(corpus)[model.image_rows])
         here, images = words.indicators(model)[rows], corpus.keys[model.image_rows[rows]]
-        out = self._drawn("captioner's words out", here, wanted - used, words.keys, images, 0)
+        most = usage.wanted - usage.used
+        out = self._drawn("captioner's words out", here, most, words.keys, images, 0)
         removed = [Entries(rows[out.captions], out.types)]
         types = words.types_of(model)
         return edit_words(model, _joined(removed, types), _joined([], types))
@@ -314,6 +313,21 @@ class _Words:
         counts = sparse.csr_array((np.ones(len(row)), (row, column[column >= 0])), shape=shape)
         counts.data[:] = 1.0
         return counts
+
+
+@dataclass(frozen=True, eq=False)
+class _Usage:
+    """In how many images each of V words is used."""
+
+    words: _Words
+    wanted: IntArray  # (V,) by the captioner
+    used: IntArray  # (V,) by any person
+
+    @property
+    def reach(self) -> float:
+        """Share of the captioner's words that people can use as often; NaN without any."""
+        total = self.wanted.sum()
+        return float(np.minimum(self.wanted, self.used).sum() / total) if total else math.nan
 
 
 def _summed(incidence: sparse.csr_array, rows: IntArray, n_images: int) -> sparse.csr_array:
