@@ -127,6 +127,14 @@ def test_a_gate_advises_to_remove_words_that_people_cannot_reach(reach, advised)
     assert ("(alignment=matched_both)" in str(refused.value)) is advised
 
 
+@pytest.mark.parametrize(("alignment", "undecided"), [("matched", True), ("matched_both", False)])
+def test_the_advised_alignment_decides_on_long_captions(ok, alignment, undecided):
+    few = ("dataset.n_images=300", "seeds=2", "stats.resamples=50", "metric.learning_curve=false")
+    words = ("metric=lic", f"alignment={alignment}", "encoder.order=1", "logger=csv", *few)
+    printed = ok("compare", "verbose", "faithful", *words)
+    assert ("people use only" in printed, "no verdict" in printed) == (undecided, undecided)
+
+
 def test_a_run_that_a_setting_does_not_change_is_compared_under_it(ok):
     ok(*COUNTING, "captioner=faithful")  # of one sentence: the same run by first sentences
     printed = ok("compare", "faithful", "verbose", *COUNTING, "text.unit=sentence")
