@@ -41,6 +41,12 @@ USED = {
         "pytorch_lightning.utilities.types OptimizerLRScheduler __args__",
         "pytorch_lightning LightningModule configure_gradient_clipping",
     ],
+    "uvicorn": [
+        "uvicorn.protocols.http.h11_impl H11Protocol connection_made",
+        "uvicorn.protocols.http.h11_impl H11Protocol connection_lost",
+        "uvicorn.protocols.http.h11_impl H11Protocol on_response_complete",
+        "uvicorn.protocols.http.h11_impl RequestResponseCycle run_asgi",
+    ],
     "wandb-workspaces": ["wandb_workspaces.workspaces.internal View from_name"],
 }
 # The last release that all of it was seen in.
@@ -48,6 +54,7 @@ CHECKED = {
     "hydra-core": "1.3",
     "omegaconf": "2.3",
     "pytorch-lightning": "2.",
+    "uvicorn": "0.",
     "wandb-workspaces": "0.",
 }
 _PRIVATE = re.compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -345,6 +346,7 @@ def _gather(options: Namespace) -> None:
         print_out(line)
 
 
+_COMPOSING = threading.Lock()  # Hydra composes one configuration at a time
 _ALIGNMENT = "alignment"  # it changes people's captions, by the words of all of the captioner's
 
 
@@ -381,13 +383,13 @@ def browse_command(words: list[str]) -> int:
     from bias_pipeline.web.run_folder import RunFolder
 
     folder = RunFolder(options.folder)
-    for fault in folder.faults:
+    for fault in folder.index.faults:
         warn(fault)
     token = token_of(options)
     pages = BrowsePages(folder, Library(ScoredFiles(options.data)), token)
     host = options.host or LOOPBACK
     with listening(host, options.port) as listener:
-        about = f"({counted(len(folder.runs), 'runs')})"
+        about = f"({counted(len(folder.index.runs), 'runs')})"
         application = pages.application(hosts_of(options))
         serve(application, listener, host, token, about=about, stop="runs are only read")
     return 0
@@ -410,15 +412,16 @@ class ScoredFiles:
                 "this run was made in Python and names no files, so only its numbers are shown"
             )
         words = [word for word in given if not word.startswith("-")]
-        cell = compose.cell([*map(self._here, words), *self._root(words)])
-        keys = cell.keys
-        transforms = getattr(cell.build("metric"), "transforms", ())
+        with _COMPOSING:
+            cell = compose.cell([*map(self._here, words), *self._root(words)])
+            keys, attribute = cell.keys, cell.build("attribute")
+            transforms = getattr(cell.build("metric"), "transforms", ())
         of_captions = [
             transform
             for number, transform in enumerate(transforms)
             if keys.get(f"transforms.{number}") != _ALIGNMENT
         ]
-        return CaptionsBehind(cell.corpus(), cell.build("attribute"), of_captions)
+        return CaptionsBehind(cell.corpus(), attribute, of_captions)
 
     def _here(self, word: str) -> str:
         """An override of a file, with the file of that name in the folder if there is one."""

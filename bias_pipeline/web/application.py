@@ -11,19 +11,18 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+import anyio
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.terminal import print_out
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
 
 
 @cache
@@ -50,6 +49,7 @@ def static(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 LONGEST_FORM = 10_000  # bytes
+_FORM_S = 20.0  # within which a form arrives
 _FORM = "application/x-www-form-urlencoded"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; "
@@ -57,29 +57,57 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
+    "Cache-Control": "no-store",  # unless a response says how long it may be kept
 }
-Next = Callable[[Request], Awaitable[Response]]
+_READS = ("GET", "HEAD")
+_MOST_DIGITS = 9
 
 
 class Guard:
-    """Answers requests that name this server, with headers that let a page do little.
+    """Answers requests that name this server and come from its own pages.
+
+    Headers let a page do little.
 
     Args:
+        app: that answers.
         hosts: names by which the server may be called, without ports.
     """
 
-    def __init__(self, hosts: frozenset[str]) -> None:
-        self._hosts = hosts
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+        self._app, self._hosts = app, hosts
 
-    async def __call__(self, request: Request, call_next: Next) -> Response:
-        """The answer, or a refusal of another site's page (DNS rebinding)."""
-        if _name(request.headers.get("host", "")) in self._hosts:
-            response = await call_next(request)
-        else:
-            response = PlainTextResponse("this server is not called that\n", 421)
-        response.headers.update(HEADERS)
-        return response
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The answer, or a refusal of another site's page."""
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        answer = self._app
+        if scope["type"] == "http":
+            answer = self._refusal(Request(scope)) or answer
+        await answer(scope, receive, guarded)
+
+    def _refusal(self, request: Request) -> Response | None:
+        if _name(request.headers.get("host", "")) not in self._hosts:  # DNS rebinding
+            return PlainTextResponse("this server is not called that\n", 421)
+        if _is_foreign(request):
+            return PlainTextResponse("another site asked for this; open the page itself\n", 403)
+        return None
+
+
+def _is_foreign(request: Request) -> bool:
+    """Whether a page of another site sends a form, or embeds what is here; links may lead here."""
+    headers, reads = request.headers, request.method in _READS
+    site = headers.get("sec-fetch-site", "none")
+    if site not in ("same-origin", "none"):
+        return not (reads and headers.get("sec-fetch-mode") == "navigate")
+    origin = headers.get("origin")
+    is_ours = origin is None or origin.partition("://")[2].lower() == headers["host"].lower()
+    return not (reads or is_ours)
 
 
 class TokenGate:
@@ -89,17 +117,24 @@ class TokenGate:
     could change.
 
     Args:
+        app: that answers.
         token: empty: everybody is let in.
     """
 
-    def __init__(self, token: str) -> None:
-        self._token, self._visit = token, secrets.token_urlsafe(24)
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._token, self._visit = app, token, secrets.token_urlsafe(24)
         self._cookie = f"browse_{hashlib.sha256(self._visit.encode()).hexdigest()[:8]}"
 
-    async def __call__(self, request: Request, call_next: Next) -> Response:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The answer, the way to it without the token, or a refusal."""
-        if not self._token or same(request.cookies.get(self._cookie, ""), self._visit):
-            return await call_next(request)
+        answer = self._app
+        if scope["type"] == "http" and self._token:
+            answer = self._refusal(Request(scope)) or answer
+        await answer(scope, receive, send)
+
+    def _refusal(self, request: Request) -> Response | None:
+        if same(request.cookies.get(self._cookie, ""), self._visit):
+            return None
         if not same(request.query_params.get("token", ""), self._token):
             return PlainTextResponse("open the whole link that you were sent\n", 403)
         response = RedirectResponse(str(request.url.remove_query_params("token")), 303)
@@ -123,32 +158,54 @@ def form_token(visit: str) -> str:
     return hashlib.sha256(f"form {visit}".encode()).hexdigest()
 
 
-async def form_of(request: Request) -> dict[str, str]:
+async def form_of(request: Request, visit: str) -> dict[str, str]:
     """The fields of a form, the first of each name.
 
+    Args:
+        request: that brings it.
+        visit: whose token the form must carry; empty if the browser sent no cookie.
+
     Raises:
-        HTTPException: if it is an upload, too long, or not text.
+        HTTPException: if it is of another visit, an upload, too long, not text, or not whole.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise HTTPException(415, "only forms are taken, no files")
     content = b""
-    async for part in request.stream():
-        content += part
-        if len(content) > LONGEST_FORM:
-            raise HTTPException(413, "the form is too long")
     try:
+        with anyio.fail_after(_FORM_S):
+            async for part in request.stream():
+                content += part
+                if len(content) > LONGEST_FORM:
+                    raise HTTPException(413, "the form is too long")
         fields = parse_qs(content.decode("utf-8"), keep_blank_values=True, max_num_fields=20)
+    except (ClientDisconnect, TimeoutError) as error:
+        raise HTTPException(408, "the form did not arrive") from error
     except ValueError as error:
         raise HTTPException(400, "the form is not text") from error
-    return {name: values[0] for name, values in fields.items()}
+    form = {name: values[0] for name, values in fields.items()}
+    if not visit or not same(form.get("form", ""), form_token(visit)):
+        raise HTTPException(
+            403,
+            "this form is from another visit, or this browser keeps no cookies; go back to the "
+            "first page",
+        )
+    return form
+
+
+def number_in(text: str) -> int:
+    """A number in an address.
+
+    Raises:
+        HTTPException: if it is none, or has so many digits that nothing can have it.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise HTTPException(404, "there is no such page")
+    return int(text)
 
 
 def same(one: str, other: str) -> bool:
     """Whether two secrets are the same, in constant time."""
     return secrets.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
-
-
-_AT_ONCE = 64  # requests
 
 
 @contextmanager
@@ -167,7 +224,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def serve(
-    application: Starlette,
+    application: ASGIApp,
     listener: socket.socket,
     host: str,
     token: str,
@@ -187,6 +244,8 @@ def serve(
     """
     import uvicorn
 
+    from bias_pipeline.web.connections import Connection
+
     link = f"http://{host}:{listener.getsockname()[1]}/"
     print_out(f"{link}{f'?token={token}' if token else ''}  {about}", f"stop with Ctrl-C; {stop}")
     sys.stdout.flush()
@@ -194,7 +253,9 @@ def serve(
         application,
         log_level="error",
         access_log=False,
-        limit_concurrency=_AT_ONCE,
+        http=Connection,
+        ws="none",
+        lifespan="off",
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=2,

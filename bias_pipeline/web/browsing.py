@@ -8,10 +8,8 @@ from typing import Any
 
 import anyio.to_thread
 from starlette.applications import Starlette
-from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -31,14 +29,12 @@ from bias_pipeline.web.run_folder import (
     KNOWN,
     RunFolder,
     RunLine,
-    filter_choices,
     headline_rows,
-    number_of,
-    run_lines,
+    numbers_of,
     shown_lines,
     version_note,
 )
-from bias_pipeline.web.views import View, page_of
+from bias_pipeline.web.views import Page, View, page_of
 
 _OF_NUMBERS = ("find", "page")
 
@@ -79,60 +75,76 @@ class BrowsePages:
         return Starlette(
             routes=routes,
             middleware=[
-                Middleware(BaseHTTPMiddleware, dispatch=Guard(hosts)),
-                Middleware(BaseHTTPMiddleware, dispatch=TokenGate(self._token)),
+                Middleware(Guard, hosts),
+                Middleware(TokenGate, self._token),
             ],
-            exception_handlers={HTTPException: self._refused, BiasPipelineError: self._refused},
+            exception_handlers={
+                HTTPException: self._refused,
+                BiasPipelineError: self._failed,
+                MemoryError: self._failed,
+            },
         )
 
     async def runs(self, request: Request) -> Response:
         """All runs, filtered and sorted."""
-        await anyio.to_thread.run_sync(self.folder.refresh)
+        return await anyio.to_thread.run_sync(self._runs, request)
+
+    def _runs(self, request: Request) -> Response:
         view = View.of("/", request.query_params, KNOWN)
-        lines = run_lines(self.folder.runs.values())
-        shown = shown_lines(lines, view)
+        self.folder.refresh()
+        index = self.folder.index
         return self._page(
             "runs",
-            page=page_of(view, shown),
+            page=page_of(view, shown_lines(index.lines, view)),
             view=view,
-            choices=filter_choices(lines),
-            differ=any(line.settings for line in lines),
-            n_lines=len(lines),
-            n_runs=len(self.folder.runs),
-            faults=self.folder.faults,
+            choices=index.choices,
+            differ=any(line.settings for line in index.lines),
+            n_lines=len(index.lines),
+            n_runs=len(index.runs),
+            faults=index.faults,
         )
 
     async def run(self, request: Request) -> Response:
         """A run: its headlines, what was noted, and all its numbers."""
         result = self._find(request.path_params["run"])
+        page = await anyio.to_thread.run_sync(self._run, request, result)
+        self._images.prepare(result)  # most go there next
+        return page
+
+    def _run(self, request: Request, result: Result) -> Response:
         view = View.of(f"/run/{result.run_id}", request.query_params, _OF_NUMBERS)
         wanted = view["find"].lower().split()
         rows = [row for row in result.rows if all(word in row.part.lower() for word in wanted)]
-        page = self._page(
+        return self._page(
             "run",
             result=result,
             headlines=[RunLine(result, row) for row in headline_rows(result)],
             reading=mapping_in(result.manifest, "metric"),
             notes=[*filter(None, [version_note(result)]), *result.notes],
-            page=page_of(view, [(row, number_of(row, result)) for row in rows]),
+            page=Page(view, len(rows), lambda first, last: numbers_of(rows[first:last], result)),
             view=view,
             manifest=json.dumps(_settings(result), indent=1, ensure_ascii=False),
         )
-        page.background = BackgroundTask(self._images.prepare, result)  # most go there next
-        return page
 
     def _find(self, run_id: str) -> Result:
         """A run by its name, which is looked up and never becomes a path."""
-        result = self.folder.runs.get(run_id)
+        result = self.folder.index.runs.get(run_id)
         if result is None:
             raise HTTPException(404, "there is no such run in this folder")
         return result
 
     async def _refused(self, request: Request, error: Exception) -> Response:
         del request
-        status = error.status_code if isinstance(error, HTTPException) else 409
-        reason = error.detail if isinstance(error, HTTPException) else str(error)
-        return self._page("refused_view", status, reason=reason)
+        assert isinstance(error, HTTPException)
+        page = self._page("refused_view", error.status_code, reason=error.detail)
+        page.headers.update(error.headers or {})
+        return page
+
+    async def _failed(self, request: Request, error: Exception) -> Response:
+        del request
+        little = "there is too little memory for this page"
+        reason = little if isinstance(error, MemoryError) else str(error)
+        return self._page("refused_view", 409, reason=reason)
 
     def _page(self, name: str, status: int = 200, /, **values: Any) -> Response:
         return HTMLResponse(self._pages.get_template(f"{name}.html.j2").render(values), status)

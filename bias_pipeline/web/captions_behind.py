@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -14,16 +14,17 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.errors import BiasPipelineError, DataError
+from bias_pipeline.errors import DataError
 from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.text.mentions import Listed, listed_words, lowered_words, named_group
 from bias_pipeline.text.tokenize import tokenize_word
 from bias_pipeline.text.transform import Transform, applied
 from bias_pipeline.vision.photos import drawn
+from bias_pipeline.web.shared_reads import SharedReads
 
 OTHER = 5  # the mark of a word of no labelled group
 NO_CAPTION = -3  # beside the codes of named_group
-_MOST_CACHED = 8  # runs whose captions stay in memory
+MOST_IMAGES = 1_000_000  # of a run, and of all runs whose captions stay in memory
 _SIDE, _SMALL, _QUALITY = 900, 220, 85  # pixels of a picture and of a small one; of JPEG
 _DRAWN = 256  # pixels of a picture that is drawn
 
@@ -163,7 +164,7 @@ Reader = Callable[[Result], CaptionsBehind]
 
 
 class Library:
-    """Reads what is behind runs, once for all runs of the same captions.
+    """Reads what is behind runs, once for all who ask.
 
     Args:
         read: reads what a run scored; an error says why that is not possible.
@@ -171,31 +172,35 @@ class Library:
 
     def __init__(self, read: Reader) -> None:
         self._read = read
-        self._known: dict[str, CaptionsBehind] = {}
-        self._lock = threading.Lock()
+        self._reads: SharedReads[CaptionsBehind] = SharedReads(_n_images, MOST_IMAGES)
 
-    def of(self, result: Result) -> CaptionsBehind | str:
-        """What is behind a run, or a sentence on why it cannot be shown.
+    def start(self, result: Result) -> Future[CaptionsBehind]:
+        """Begin to read what is behind a run; the error says why it cannot be shown.
 
         What could not be read is tried again, since the files may be there later.
         """
-        with self._lock:
-            known = self._known.get(result.run_id)
-            if known is None:
-                try:
-                    known = self._checked(result)
-                except BiasPipelineError as error:
-                    return str(error)
-                self._known = dict([*self._known.items(), (result.run_id, known)][-_MOST_CACHED:])
-            return known
+        key = (result.run_id, mapping_in(result.manifest, "corpus").get("digest"))
+        return self._reads.start(key, lambda: self._checked(result))
 
     def _checked(self, result: Result) -> CaptionsBehind:
-        """What is behind a run."""
+        """What is behind a run, with what the page of its images shows first."""
+        scored = mapping_in(result.manifest, "corpus")
+        n_images = scored.get("n_images")
+        if isinstance(n_images, int) and n_images > MOST_IMAGES:
+            raise DataError(
+                f"this run scored {n_images:,} images; captions and pictures are shown of runs "
+                f"with up to {MOST_IMAGES:,}, so only numbers are shown"
+            )
         behind = self._read(result)
-        if behind.corpus.digest != mapping_in(result.manifest, "corpus").get("digest"):
+        if behind.corpus.digest != scored.get("digest"):
             raise DataError(
                 f"the files of {behind.corpus.dataset} and {behind.corpus.captioner} hold other "
                 "captions, labels or pictures than this run scored (their digest differs), so only "
                 "numbers are shown; name a folder with the run's files: --data DIR"
             )
+        _ = behind.named, behind.objects
         return behind
+
+
+def _n_images(behind: CaptionsBehind) -> int:
+    return len(behind.corpus)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS
 from bias_pipeline.web.captions_behind import NO_CAPTION, CaptionsBehind
 from bias_pipeline.web.views import View
 
+MOST_GUESSES = 10_000_000  # of a run that are added up; some 2 GB
 SUMS = ("score", "model", "human")  # parts that may be sums over images
 GUESSES = ("right", "wrong")
 NAMES = ("right", "wrong", "none", "several")
@@ -181,11 +183,14 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
         DataError: if its file of predictions is damaged.
     """
     settings = mapping_in(result.manifest, "config")
-    path = predictions_path(result, root)
     node = settings.get("scoring")
     node = node if isinstance(node, Mapping) else {}
     kind = _SCORINGS.get(str(node.get("_target_", "")).rpartition(".")[2])
-    if kind is None or path is None:
+    if kind is None:
+        return None
+    _check_count(root / result.run_id / EXCLUSIVE)
+    path = predictions_path(result, root)
+    if path is None:
         return None
     try:
         return image_scores(path, kind(node.get("average", "captions")), paired=True)
@@ -195,27 +200,50 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
         raise DataError(f"{path}: cannot be read ({error}); run the job again") from error
 
 
+def _check_count(path: Path) -> None:
+    """Refuse a file with more guesses than memory should hold; what is damaged is seen later.
+
+    Raises:
+        DataError: saying what is not shown.
+    """
+    import pyarrow.parquet as pq
+
+    with contextlib.suppress(OSError, ValueError):
+        n_guesses = pq.read_metadata(path).num_rows
+        if n_guesses > MOST_GUESSES:
+            raise DataError(
+                f"{path}: has {n_guesses:,} guesses of attackers; those of a run are added up by "
+                f"image if it has {MOST_GUESSES:,} or fewer, so no guesses and no shares are shown"
+            )
+
+
 def predictions_path(result: Result, root: Path) -> Path | None:
     """The file of a run's guesses, None if it has none.
 
     Raises:
         DataError: if the file is not as it was written.
     """
-    files = result.manifest.get("files")
-    checksum = files.get(EXCLUSIVE) if isinstance(files, Mapping) else None
-    path = root / result.run_id / EXCLUSIVE
-    if checksum is None:
+    written = mapping_in(result.manifest, "files").get(EXCLUSIVE)
+    if written is None:
         return None
+    path = root / result.run_id / EXCLUSIVE
     try:
-        unchanged = sha256_of(path) == checksum
+        about = path.stat()
+        checksum = _checksum(path, about.st_mtime_ns, about.st_size, about.st_ino)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); run the job again") from error
-    if not unchanged:
+    if checksum != written:
         raise DataError(
             f"{path}: is damaged (its checksum does not fit), so its guesses are not shown; run "
             "the job again"
         )
     return path
+
+
+@lru_cache(64)
+def _checksum(path: Path, *_: int) -> str:
+    """Of a file that is what it was when it was written, of that size, as that file."""
+    return sha256_of(path)
 
 
 def gather_evidence(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -17,12 +18,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.errors import BiasPipelineError, DataError
-from bias_pipeline.results.image_scores import guesses_of
-from bias_pipeline.results.rows import Result
-from bias_pipeline.web.captions_behind import Library
+from bias_pipeline.errors import BiasPipelineError
+from bias_pipeline.results.image_scores import ImageScores, guesses_of
+from bias_pipeline.results.parquet import EXCLUSIVE
+from bias_pipeline.results.rows import Result, mapping_in
+from bias_pipeline.web.application import number_in
+from bias_pipeline.web.captions_behind import CaptionsBehind, Library
 from bias_pipeline.web.evidence import (
     GUESSES,
+    MOST_GUESSES,
     NAMES,
     ORDERS,
     SUMS,
@@ -32,11 +36,12 @@ from bias_pipeline.web.evidence import (
     scores_of,
 )
 from bias_pipeline.web.run_folder import RunFolder
+from bias_pipeline.web.shared_reads import SharedReads, awaited
 from bias_pipeline.web.shown_images import ShownImages, WordVotes, read_word_votes
 from bias_pipeline.web.views import Page, View
 
 _KNOWN = ("part", "group", "names", "guess", "object", "word", "beside", "sort", "page")
-_MOST_CACHED = 8  # runs whose guesses stay added up
+_THREADS = 4  # pages and pictures that are made at a time
 _MOST_OBJECTS = 300  # of a list to choose from
 Render = Callable[..., Response]
 Find = Callable[[str], Result]
@@ -55,8 +60,8 @@ class ImagePages:
     def __init__(self, folder: RunFolder, library: Library, find: Find, render: Render) -> None:
         self._folder, self._library = folder, library
         self._find, self._render = find, render
-        self._scores: dict[str, Any] = {}
-        self._lock = threading.Lock()
+        self._scores: SharedReads[ImageScores | None] = SharedReads(_n_images, MOST_GUESSES)
+        self._threads = anyio.CapacityLimiter(_THREADS)
         pa.array([0]).to_numpy()  # pyarrow loads pandas now, not while the first page waits
 
     @property
@@ -64,28 +69,58 @@ class ImagePages:
         """Their addresses."""
         return [
             Route("/run/{run}/images", self.images),
-            Route("/run/{run}/image/{row:int}", self.image),
-            Route("/picture/{run}/{row:int}", self.picture),
-            Route("/thumbnail/{run}/{row:int}", self.picture),
+            Route("/run/{run}/image/{row}", self.image),
+            Route("/picture/{run}/{row}", self.picture),
+            Route("/thumbnail/{run}/{row}", self.picture),
         ]
 
-    def prepare(self, result: Result) -> None:
-        """Add up what the page of its images shows first, so that the page is there at once."""
-        evidence, _ = self._evidence(result)
-        evidence.places(View.of("", QueryParams(), _KNOWN))
-        if evidence.captions is not None:
-            _ = evidence.named, evidence.captions.objects
+    def prepare(self, result: Result) -> tuple[Future[ImageScores | None], Future[CaptionsBehind]]:
+        """Begin to read what the pages of its images show, so that they are there at once."""
+        files = mapping_in(result.manifest, "files")
+        key = (result.run_id, files.get(EXCLUSIVE))
+        scores = self._scores.start(key, partial(self._read_scores, result))
+        return scores, self._library.start(result)
+
+    def _read_scores(self, result: Result) -> ImageScores | None:
+        """The guesses of a run, added up and in the order in which they are shown first."""
+        scores = scores_of(result, self._folder.store.root)
+        Evidence(result, scores, None).places(View.of("", QueryParams(), _KNOWN))
+        return scores
+
+    async def _evidence(self, result: Result) -> tuple[Evidence, str]:
+        """What is known of a run's images, and a sentence on guesses that are not shown."""
+        reads, fault = self.prepare(result), ""
+        scores: ImageScores | None = None
+        try:
+            scores = await awaited(reads[0], "the guesses of this run")
+        except BiasPipelineError as error:
+            fault = str(error)
+        captions: CaptionsBehind | str
+        try:
+            captions = await awaited(reads[1], "the captions of this run")
+        except BiasPipelineError as error:
+            captions = str(error)
+        return gather_evidence(result, scores, captions), fault
+
+    async def _beside(self, view: View) -> Evidence | None:
+        """What is known of the images of the run beside."""
+        return (await self._evidence(self._find(view["beside"])))[0] if view["beside"] else None
+
+    async def _made(self, page: Callable[..., Response], *values: Any) -> Response:
+        """A page that a thread makes."""
+        return await anyio.to_thread.run_sync(partial(page, *values), limiter=self._threads)
 
     async def images(self, request: Request) -> Response:
         """The images behind a number, fifty a page."""
-        return await anyio.to_thread.run_sync(self._images, request)
-
-    def _images(self, request: Request) -> Response:
         result = self._find(request.path_params["run"])
         view = View.of(f"/run/{result.run_id}/images", request.query_params, _KNOWN)
-        evidence, fault = self._evidence(result)
-        other = self._find(view["beside"]) if view["beside"] else None
-        beside = None if other is None else self._evidence(other)[0]
+        evidence, fault = await self._evidence(result)
+        return await self._made(self._images, view, evidence, fault, await self._beside(view))
+
+    def _images(
+        self, view: View, evidence: Evidence, fault: str, beside: Evidence | None
+    ) -> Response:
+        result = evidence.result
         part = evidence.part(view)
         places = evidence.places(view)
         shares = evidence.shares(part)
@@ -122,20 +157,25 @@ class ImagePages:
 
     async def image(self, request: Request) -> Response:
         """All that is known of an image."""
-        return await anyio.to_thread.run_sync(self._image, request)
-
-    def _image(self, request: Request) -> Response:
         result = self._find(request.path_params["run"])
-        evidence, fault = self._evidence(result)
         view = View.of("", request.query_params, ("beside",))
-        other = self._find(view["beside"]) if view["beside"] else None
-        places = np.flatnonzero(evidence.rows == request.path_params["row"])
+        row = number_in(request.path_params["row"])
+        evidence, fault = await self._evidence(result)
+        beside = await self._beside(view)
+        return await self._made(self._image, row, view, evidence, fault, beside)
+
+    def _image(
+        self, row: int, view: View, evidence: Evidence, fault: str, beside: Evidence | None
+    ) -> Response:
+        result = evidence.result
+        places = np.flatnonzero(evidence.rows == row)
         if not len(places) or evidence.captions is None:
             raise HTTPException(404, evidence.reason or "this run has no such image")
-        beside = None
-        if other is not None:
-            beside = ShownImages(self._evidence(other)[0], "score", self._words(other))
-        shown = ShownImages(evidence, "score", self._words(result)).images(places, beside)[0]
+        shown_beside = (
+            None if beside is None else ShownImages(beside, "score", self._words(beside.result))
+        )
+        known = ShownImages(evidence, "score", self._words(result))
+        shown = known.images(places, shown_beside)[0]
         return self._render(
             "image",
             result=result,
@@ -149,32 +189,14 @@ class ImagePages:
 
     async def picture(self, request: Request) -> Response:
         """A picture as a JPEG; ``/thumbnail`` is a small one."""
-        result, row = self._find(request.path_params["run"]), request.path_params["row"]
-        captions = await anyio.to_thread.run_sync(self._library.of, result)
-        if isinstance(captions, str) or row >= len(captions.corpus):
-            raise HTTPException(404, "there is no such picture")
+        result = self._find(request.path_params["run"])
+        row = number_in(request.path_params["row"])
         small = request.url.path.startswith("/thumbnail")
         try:
-            content = await anyio.to_thread.run_sync(lambda: captions.picture(row, small=small))
+            captions = await awaited(self._library.start(result), "the captions of this run")
+            return await self._made(_picture, captions, row, small)
         except BiasPipelineError as error:
             raise HTTPException(404, str(error)) from error
-        return Response(content, media_type="image/jpeg")
-
-    def _evidence(self, result: Result) -> tuple[Evidence, str]:
-        """What is known of a run's images, and a sentence on what is damaged."""
-        fault = ""
-        with self._lock:
-            if result.run_id not in self._scores:
-                try:
-                    scores = scores_of(result, self._folder.store.root)
-                except DataError as error:
-                    scores, fault = None, str(error)
-                else:
-                    entries = [*self._scores.items(), (result.run_id, scores)]
-                    self._scores = dict(entries[-_MOST_CACHED:])
-            else:
-                scores = self._scores[result.run_id]
-        return gather_evidence(result, scores, self._library.of(result)), fault
 
     def _words(self, result: Result) -> WordVotes | None:
         return read_word_votes(self._folder.store.root, result.run_id)
@@ -189,11 +211,21 @@ class ImagePages:
         row = result.rows[0]
         return [
             other
-            for other in self._folder.runs.values()
+            for other in self._folder.index.runs.values()
             if other.run_id != result.run_id
             and other.rows[0].captioner != row.captioner
             and all(getattr(other.rows[0], name) == getattr(row, name) for name in names)
         ]
+
+
+def _picture(captions: CaptionsBehind, row: int, small: bool) -> Response:
+    if row >= len(captions.corpus):
+        raise HTTPException(404, "there is no such picture")
+    return Response(captions.picture(row, small=small), media_type="image/jpeg")
+
+
+def _n_images(scores: ImageScores | None) -> int:
+    return 0 if scores is None else len(scores.ids)
 
 
 def _sums(shares: Float64Array, places: IntArray, value: float) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import time
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Any
 
@@ -14,7 +15,6 @@ import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
@@ -22,10 +22,21 @@ from starlette.routing import Route
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.vision.photos import UnreadableError
-from bias_pipeline.web.application import Guard, form_of, form_token, same, static, templates
+from bias_pipeline.web.application import (
+    Guard,
+    form_of,
+    form_token,
+    number_in,
+    same,
+    static,
+    templates,
+)
+from bias_pipeline.web.deliveries import Picture
 from bias_pipeline.web.study import NAME, AnswerStore, NameTakenError
 
 _PICTURES = 64  # kept in memory
+_ORDERS = 64  # of raters, likewise
+_KEPT_S = 3600  # a browser may keep a picture
 _WRONG_CODE_S = 1.0  # so that codes cannot be tried out
 
 
@@ -49,7 +60,9 @@ class RatingPages:
         self._pages = templates()
         settings = json.dumps(self.store.study.settings, sort_keys=True).encode()
         self.cookie = f"rating_{hashlib.sha256(settings).hexdigest()[:8]}"
+        self._first_cookie = f"first_{self.cookie}"  # of who has not begun
         self._picture = lru_cache(_PICTURES)(self.store.study.picture)
+        self._order = lru_cache(_ORDERS)(self.store.study.order)
 
     def application(self, hosts: frozenset[str]) -> Starlette:
         """The pages at their addresses.
@@ -60,18 +73,18 @@ class RatingPages:
         routes = [
             Route("/", self.welcome),
             Route("/start", self.start, methods=["POST"]),
-            Route("/item/{place:int}", self.item),
+            Route("/item/{place}", self.item),
             Route("/code", self.code),
             # Another address than the item's, or the answer would take its place in the history.
-            Route("/answer/{place:int}", self.answer, methods=["POST"]),
-            Route("/picture/{place:int}", self.picture),
+            Route("/answer/{place}", self.answer, methods=["POST"]),
+            Route("/picture/{place}", self.picture),
             Route("/end", self.end),
             Route("/style.css", static("style.css", "text/css")),
             Route("/keys.js", static("keys.js", "text/javascript")),
         ]
         return Starlette(
             routes=routes,
-            middleware=[Middleware(BaseHTTPMiddleware, dispatch=Guard(hosts))],
+            middleware=[Middleware(Guard, hosts)],
             exception_handlers={HTTPException: self._refused},
         )
 
@@ -81,29 +94,42 @@ class RatingPages:
         if rater is not None:
             return _to(self._next(rater))
         self._check_token(request.query_params.get("token", ""))
-        return self._welcome("")
+        return self._welcome(request, "")
 
-    def _welcome(self, fault: str, status: int = 200) -> Response:
-        consent = [part.split("\n") for part in self.store.study.consent.strip().split("\n\n")]
-        return self._page("welcome", status, consent=consent, token=self.token, fault=fault)
+    def _welcome(self, request: Request, fault: str, status: int = 200) -> Response:
+        visit = request.cookies.get(self._first_cookie) or secrets.token_urlsafe(24)
+        page = self._page(
+            "welcome",
+            status,
+            consent=[part.split("\n") for part in self.store.study.consent.strip().split("\n\n")],
+            token=self.token,
+            form=form_token(visit),
+            fault=fault,
+        )
+        if self._first_cookie not in request.cookies:
+            page.set_cookie(self._first_cookie, visit, httponly=True, samesite="strict")
+        return page
 
     async def start(self, request: Request) -> Response:
         """Admit a rater."""
-        form = await form_of(request)
+        form = await form_of(request, request.cookies.get(self._first_cookie, ""))
         self._check_token(form.get("token", ""))
         name, code = form.get("name", "").strip(), form.get("code", "")
         if form.get("agree") != "yes":
-            return self._welcome("Please agree to the text above, or close this page.", 400)
+            return self._welcome(
+                request, "Please agree to the text above, or close this page.", 400
+            )
         if not NAME.fullmatch(name):
             fault = (
                 "A name has up to 40 letters, digits, - and _, and begins with a letter or a digit."
             )
-            return self._welcome(fault, 400)
+            return self._welcome(request, fault, 400)
         try:
-            visit, fresh = self.store.join(name, code)
+            visit, fresh = await anyio.to_thread.run_sync(self.store.join, name, code)
         except NameTakenError:
             await anyio.sleep(_WRONG_CODE_S)
             return self._welcome(
+                request,
                 f"The name {name} is taken. If it is yours, give the code that you were given; "
                 "else choose another name.",
                 409,
@@ -111,7 +137,7 @@ class RatingPages:
         except ResourceError as error:
             warn(f"a rater could not join: {error}")
             fault = "You cannot begin now. Please tell the person who invited you."
-            return self._welcome(fault, HTTPStatus.INSUFFICIENT_STORAGE)
+            return self._welcome(request, fault, HTTPStatus.INSUFFICIENT_STORAGE)
         if fresh:
             self._codes[name] = fresh
         page = _to("/code" if fresh else self._next(name))
@@ -127,8 +153,7 @@ class RatingPages:
     async def item(self, request: Request) -> Response:
         """A picture or caption with the question."""
         rater, place = self._visitor(request)
-        image = self.store.study.order(rater)[place - 1]
-        if not await self._readable(image):
+        if self.store.study.photos and not await self._content(self._order(rater)[place - 1]):
             return _to(self._next(rater, place))
         return self._item(request, rater, place)
 
@@ -136,7 +161,7 @@ class RatingPages:
         self, request: Request, rater: str, place: int, fault: str = "", status: int = 200
     ) -> Response:
         study = self.store.study
-        image = study.order(rater)[place - 1]
+        image = self._order(rater)[place - 1]
         chosen = self.store.value(rater, image)
         self._shown[rater, image] = time.monotonic()
         return self._page(
@@ -146,29 +171,33 @@ class RatingPages:
             place=place,
             back=self._beside(rater, place, -1),
             next=0 if chosen is None else self._beside(rater, place, 1),
-            picture=bool(study.photos),
+            picture=_picture_key(self._visit(request), image) if study.photos else "",
             caption=study.captions.get(image),
             chosen=chosen,
             n_answered=self.store.n_answers(rater),
             n_items=len(study.images) - len(self.unreadable),
-            form=form_token(request.cookies[self.cookie]),
+            form=form_token(self._visit(request)),
             fault=fault,
         )
 
     async def answer(self, request: Request) -> Response:
         """Store an answer and go to the next item."""
         rater, place = self._visitor(request)
-        form = await form_of(request)
-        if not same(form.get("form", ""), form_token(request.cookies[self.cookie])):
-            raise HTTPException(403, "this form is from another visit; reload the page")
+        form = await form_of(request, self._visit(request))
         value = form.get("value", "")
         if value not in self.store.study.question.values:
             raise HTTPException(400, "this is not one of the answers; reload the page")
-        image = self.store.study.order(rater)[place - 1]
+        image = self._order(rater)[place - 1]
+        if not self._delivered(request, image):
+            fault = (
+                "The picture had not reached you, so your answer does not count. Look at it, and "
+                "answer again."
+            )
+            return self._item(request, rater, place, fault, HTTPStatus.CONFLICT)
         shown = self._shown.get((rater, image))
         seconds = None if shown is None else time.monotonic() - shown
         try:
-            self.store.put(rater, image, value, seconds)
+            await anyio.to_thread.run_sync(self.store.put, rater, image, value, seconds)
         except ResourceError as error:
             warn(f"an answer of {rater} could not be stored: {error}")
             fault = (
@@ -178,13 +207,21 @@ class RatingPages:
             return self._item(request, rater, place, fault, HTTPStatus.INSUFFICIENT_STORAGE)
         return _to(self._next(rater, place))
 
+    def _delivered(self, request: Request, image: str) -> bool:
+        """Whether there is no picture, or this visit was sent it."""
+        visit = _stored(self._visit(request))
+        return not self.store.study.photos or self.store.deliveries.has(visit, image)
+
     async def picture(self, request: Request) -> Response:
-        """The picture of an item."""
+        """The picture of an item; under the key of its page the browser may keep it."""
         rater, place = self._visitor(request)
-        image = self.store.study.order(rater)[place - 1]
-        if not self.store.study.photos or not await self._readable(image):
+        visit, image = self._visit(request), self._order(rater)[place - 1]
+        key = request.query_params.get("key", "")
+        content = await self._content(image) if self.store.study.photos else None
+        if content is None or (key and not same(key, _picture_key(visit, image))):
             raise HTTPException(404, "there is no such picture")
-        return Response(self._picture(image), media_type="image/jpeg")
+        delivered = partial(self.store.deliveries.add, _stored(visit), image)
+        return Picture(content, delivered, _KEPT_S if key else 0)
 
     async def end(self, request: Request) -> Response:
         """Thanks, and how to go on."""
@@ -193,23 +230,21 @@ class RatingPages:
         n_answered, first = self.store.n_answers(rater), self._beside(rater, 0, 1)
         return self._page("end", n_answered=n_answered, n_items=n_items, first=first)
 
-    async def _readable(self, image: str) -> bool:
-        """Whether an item can be shown; pictures are read by a thread."""
-        if not self.store.study.photos:
-            return True
+    async def _content(self, image: str) -> bytes | None:
+        """A picture, read by a thread; None if it cannot be shown."""
         try:
-            await anyio.to_thread.run_sync(self._picture, image)
+            content = await anyio.to_thread.run_sync(self._picture, image)
         except UnreadableError as error:
             if image not in self.unreadable:
                 warn(f"image {image} cannot be shown and is left out: {error}")
             self.unreadable[image] = str(error)
-            return False
+            return None
         self.unreadable.pop(image, None)
-        return True
+        return content
 
     def _next(self, rater: str, after: int = 0) -> str:
         """The address of the first item without an answer, those after a place first."""
-        order = self.store.study.order(rater)
+        order = self._order(rater)
         places = [*range(after + 1, len(order) + 1), *range(1, after + 1)]
         for place in places:
             image = order[place - 1]
@@ -219,18 +254,22 @@ class RatingPages:
 
     def _beside(self, rater: str, place: int, step: int) -> int:
         """The nearest place before (-1) or after (1) a place that can be shown; 0 if none."""
-        order = self.store.study.order(rater)
+        order = self._order(rater)
         places = range(place + step, len(order) + 1 if step > 0 else 0, step)
         return next((other for other in places if order[other - 1] not in self.unreadable), 0)
 
+    def _visit(self, request: Request) -> str:
+        return request.cookies.get(self.cookie, "")
+
     def _rater(self, request: Request) -> str | None:
-        return self.store.rater(request.cookies.get(self.cookie, ""))
+        return self.store.rater(self._visit(request))
 
     def _visitor(self, request: Request) -> tuple[str, int]:
         """Who asks, and for which place."""
-        rater, place = self._rater(request), request.path_params.get("place", 1)
+        rater = self._rater(request)
         if rater is None:
             raise HTTPException(403, "please begin at the first page")
+        place = number_in(request.path_params.get("place", "1"))
         if not 1 <= place <= len(self.store.study.images):
             raise HTTPException(404, "there is no such page")
         return rater, place
@@ -250,3 +289,13 @@ class RatingPages:
 
 def _to(address: str) -> Response:
     return RedirectResponse(address, 303)
+
+
+def _picture_key(visit: str, image: str) -> str:
+    """What is added to a picture's address; another rater in this browser has others."""
+    return hashlib.sha256(f"picture {visit} {image}".encode()).hexdigest()[:16]
+
+
+def _stored(visit: str) -> str:
+    """A visit as it is stored with deliveries."""
+    return hashlib.sha256(f"delivery {visit}".encode()).hexdigest()[:16]

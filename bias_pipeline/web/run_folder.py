@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import SCORE
@@ -20,18 +23,50 @@ from bias_pipeline.results.settings import label, seeds_text, with_settings
 from bias_pipeline.results.store import RESULT, UNFINISHED, ResultStore
 from bias_pipeline.web.views import View, sorted_by
 
+_OF_ONE_GROUP = ("metric", "attribute", "dataset")  # runs whose settings are compared
 _OF_A_RUN = ("rows.csv", "predictions.parquet")  # what a run writes before its result
 
 
+_Stamp = tuple[int, int, int]  # when a file was written, its size, and which file it is
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A run's folder as it was seen last."""
+
+    stamp: _Stamp | None  # of its result; None if it has none
+    entry: Result | str | None  # the result or a sentence on it; None if it is no run's folder
+
+
+@dataclass(frozen=True)
+class RunIndex:
+    """Finished runs, and what is wrong with the others."""
+
+    runs: dict[str, Result]  # run id to result, with the settings in which it differs from others
+    faults: list[str]  # a sentence on each thing that is left out
+
+    @cached_property
+    def lines(self) -> list[RunLine]:
+        """All headlines, by metric, attribute, data set and captioner."""
+        lines = [
+            RunLine(result, row) for result in self.runs.values() for row in headline_rows(result)
+        ]
+        return sorted(lines, key=lambda line: [getattr(line.row, name) for name in CHOSEN])
+
+    @cached_property
+    def choices(self) -> dict[str, list[str]]:
+        """The values of each filter."""
+        return {name: sorted({getattr(line.row, name) for line in self.lines}) for name in CHOSEN}
+
+
 class RunFolder:
-    """Finished runs, and what is wrong with the others.
+    """A folder of runs.
 
     Args:
         root: the folder.
 
     Attributes:
-        runs: run id to result, with the settings in which it differs from others.
-        faults: a sentence on each thing that is left out.
+        index: what it holds; another one after a change.
 
     Raises:
         ResourceError: if there is no such folder.
@@ -41,51 +76,91 @@ class RunFolder:
     def __init__(self, root: Path) -> None:
         require_runs_folder(root)
         self.store = ResultStore(root)
-        self.runs: dict[str, Result] = {}
-        self.faults: list[str] = []
-        self._read: dict[str, tuple[int, Result | str]] = {}
-        self._lock = threading.Lock()
+        self.index = RunIndex({}, [])
+        self._folders: dict[str, _Folder] = {}
+        self._groups: dict[tuple[str, ...], tuple[list[Result], list[Result]]] = {}
+        self._lock, self._looked = threading.Lock(), -1.0
         self.refresh()
-        if not self.runs:
-            why = f" that can be read ({self.faults[0]})" if self.faults else ""
+        if not self.index.runs:
+            faults = self.index.faults
+            why = f" that can be read ({faults[0]})" if faults else ""
             raise DataError(f"{root} contains no finished run{why}; run one first")
 
     def refresh(self) -> None:
         """Read the runs that came or changed since the last time."""
+        begun = time.monotonic()
         with self._lock:
-            paths = sorted(self.store.root.glob(f"[!.]*/{RESULT}"))
-            self._read = {path.parent.name: self._entry(path) for path in paths}
-            entries = [entry for _, entry in self._read.values()]
-            results = with_settings(entry for entry in entries if isinstance(entry, Result))
-            self.runs = {result.run_id: result for result in results}
-            damaged = [entry for entry in entries if isinstance(entry, str)]
-            self.faults = [*damaged, *self._unfinished()]
+            if self._looked > begun:  # somebody looked while this one waited
+                return
+            self._looked = time.monotonic()
+            self._look()
 
-    def _entry(self, path: Path) -> tuple[int, Result | str]:
-        """When a result was written, and the result or a sentence on it."""
-        run_id, written = path.parent.name, path.lstat().st_mtime_ns
-        known = self._read.get(run_id)
-        if known and known[0] == written:
+    def _look(self) -> None:
+        try:
+            names = sorted(path.name for path in self.store.root.iterdir())
+        except OSError as error:
+            raise ResourceError(f"{self.store.root}: cannot be read ({error.strerror})") from error
+        visible = [name for name in names if not name.startswith(".")]
+        folders = {name: self._folder(name) for name in visible}
+        entries = [folder.entry for folder in folders.values()]
+        damaged = [entry for entry in entries if isinstance(entry, str)]
+        unfinished = [
+            self._state(name.removesuffix(UNFINISHED)[1:])
+            for name in names
+            if name.startswith(".") and name.endswith(UNFINISHED)
+        ]
+        faults = [*damaged, *unfinished]
+        if (
+            faults != self.index.faults
+            or any(folder is not self._folders.get(name) for name, folder in folders.items())
+            or len(folders) < len(self._folders)
+        ):
+            self.index = RunIndex(self._described(entries), faults)
+        self._folders = folders
+
+    def _described(self, entries: Iterable[Result | str | None]) -> dict[str, Result]:
+        """Results with the settings in which they differ; only groups that changed are compared."""
+        results = [entry for entry in entries if isinstance(entry, Result)]
+        members: dict[tuple[str, ...], list[Result]] = {}
+        for result in results:
+            key = tuple(getattr(result.rows[0], name) for name in _OF_ONE_GROUP)
+            members.setdefault(key, []).append(result)
+        self._groups = {key: self._group(key, group) for key, group in members.items()}
+        described = {one.run_id: one for _, group in self._groups.values() for one in group}
+        return {result.run_id: described[result.run_id] for result in results}
+
+    def _group(
+        self, key: tuple[str, ...], results: list[Result]
+    ) -> tuple[list[Result], list[Result]]:
+        """Results of a metric, attribute and data set, without their settings and with them."""
+        before = self._groups.get(key)
+        if before and len(before[0]) == len(results) and all(map(operator.is_, before[0], results)):
+            return before
+        return results, with_settings(results)
+
+    def _folder(self, name: str) -> _Folder:
+        """A folder in which a run may be; the same object if nothing changed."""
+        known, stamp = self._folders.get(name), _stamp(self.store.root / name / RESULT)
+        if known and known.stamp == stamp and stamp is not None:
             return known
+        folder = _Folder(stamp, self._unread(name) if stamp is None else self._read(name))
+        return known if known == folder else folder
+
+    def _read(self, run_id: str) -> Result | str:
+        """A result, or a sentence on it."""
         try:
             result = self.store.read(run_id)
         except DataError as error:
-            return written, str(error)
-        return written, result or f"{path} is absent; run the job again"
+            return str(error)
+        return result or f"{self.store.root / run_id / RESULT} is absent; run the job again"
 
-    def _unfinished(self) -> list[str]:
-        """A sentence on each run that is being computed or was not finished."""
-        temporary = sorted(self.store.root.glob(f".*{UNFINISHED}"))
-        visible = [
-            path
-            for path in sorted(self.store.root.glob("[!.]*"))
-            if not any((path / name).exists() for name in (RESULT, CONTENTS))
-            and any((path / name).exists() for name in _OF_A_RUN)
-        ]
-        return [
-            *(self._state(path.name.removesuffix(UNFINISHED)[1:]) for path in temporary),
-            *(f"{path.name} has no {RESULT}; run the job again" for path in visible),
-        ]
+    def _unread(self, name: str) -> str | None:
+        """A sentence on a run without a result; None if it is another thing."""
+        path = self.store.root / name
+        is_run = any((path / part).exists() for part in _OF_A_RUN)
+        if not is_run or (path / CONTENTS).exists():
+            return None
+        return f"{name} has no {RESULT}; run the job again"
 
     def _state(self, name: str) -> str:
         """A sentence on a run in the folder that it is written to."""
@@ -93,6 +168,14 @@ class RunFolder:
         if self.store.is_claimed(run_id):
             return f"{run_id} is being written"
         return f"{run_id} was not finished; run the job again"
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    try:
+        about = path.lstat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size, about.st_ino
 
 
 def version_note(result: Result) -> str:
@@ -150,7 +233,7 @@ class RunLine:
         """A sign after a captioner that is not known to be trained on this data set."""
         return "" if training_of(self.result) else " †"
 
-    @property
+    @cached_property
     def text(self) -> str:
         """All by which it is searched, in lower case."""
         names = [getattr(self.row, name) for name in (*CHOSEN, "part")]
@@ -176,20 +259,14 @@ def number_of(row: Row, result: Result) -> SheetNumber:
     return SheetNumber.of(row, arrow, tone)
 
 
+def numbers_of(rows: Sequence[Row], result: Result) -> list[tuple[Row, SheetNumber]]:
+    """Rows with their numbers."""
+    return [(row, number_of(row, result)) for row in rows]
+
+
 def headline_rows(result: Result) -> list[Row]:
     """The rows by which a run is known; its first one if it has no headline."""
     return [row for row in result.rows if row.part in HEADLINES] or [result.rows[0]]
-
-
-def run_lines(results: Iterable[Result]) -> list[RunLine]:
-    """All lines, by metric, attribute, data set and captioner."""
-    lines = [RunLine(result, row) for result in results for row in headline_rows(result)]
-    return sorted(lines, key=lambda line: [getattr(line.row, name) for name in CHOSEN])
-
-
-def filter_choices(lines: Sequence[RunLine]) -> dict[str, list[str]]:
-    """The values of each filter."""
-    return {name: sorted({getattr(line.row, name) for line in lines}) for name in CHOSEN}
 
 
 def shown_lines(lines: Sequence[RunLine], view: View) -> list[RunLine]:

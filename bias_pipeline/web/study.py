@@ -10,8 +10,12 @@ import json
 import os
 import re
 import secrets
+import shlex
+import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.resources import files
@@ -21,11 +25,12 @@ from typing import Any
 
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.datasets.rating_tables import CANNOT_TELL
-from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write
+from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write, counted
 from bias_pipeline.io.files import table_csv, write_file
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.vision.masking import PhotoReader
 from bias_pipeline.vision.photos import read_photo
+from bias_pipeline.web.deliveries import DELIVERIES, Deliveries
 
 CONSENT = files("bias_pipeline.web").joinpath("consent.txt").read_text(encoding="utf-8")
 NO_ATTRIBUTE = "question"  # what is asked if no groups are
@@ -112,6 +117,7 @@ def _mixed(rater: str, image: str) -> bytes:
 
 LOG, TABLE, STUDY, RATERS = "answers.jsonl", "answers.csv", "study.json", "raters.json"
 GOLD = "gold.json"
+LOCK = ".lock"  # held while a process has the folder; nobody replaces it, as one may the log
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _COLUMNS = (
     *("image_id", "attribute", "value", "rater"),
@@ -152,35 +158,39 @@ class AnswerStore:
 
     def __init__(self, folder: Path, study: Study) -> None:
         self.folder, self.study = folder, study
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._log: FileIO = (folder / LOG).open("ab+", buffering=0)
-        except OSError as error:
-            raise ResourceError(
-                f"{folder}: cannot be written ({error.strerror}); choose another --out"
-            ) from error
-        try:
-            fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._log.close()
-            raise ResourceError(
-                f"{folder}: another rate uses it; end that one, or choose another --out"
-            ) from None
-        try:
+        with ExitStack() as opened:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                lock = opened.enter_context((folder / LOCK).open("ab"))
+                self._log: FileIO = opened.enter_context((folder / LOG).open("ab+", buffering=0))
+            except OSError as error:
+                raise ResourceError(
+                    f"{folder}: cannot be written ({error.strerror}); choose another --out"
+                ) from error
+            try:
+                for file in (lock, self._log):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ResourceError(
+                    f"{folder}: another rate uses it; end that one, or choose another --out"
+                ) from None
             self._open()
-        except BaseException:
-            self._log.close()
-            raise
+            self._files = opened.pop_all()
 
     def _open(self) -> None:
         self._check_settings()
         write_file(self.folder / GOLD, json.dumps(self.study.gold).encode(), sync=True)
         self._raters: dict[str, dict[str, Any]] = _raters(self.folder / RATERS)
         self._log.seek(0)
-        self._log.truncate(len(_whole_lines(self._log.readall())))  # a kill leaves half a line
+        self._size = len(_whole_lines(self._log.readall()))
+        self._log.truncate(self._size)  # a kill leaves half a line
+        self._writing = threading.Lock()
+        self._rescue: Path | None = None  # where the answers are if the log is not ours any more
+        self.deliveries = Deliveries(self.folder / DELIVERIES)
         self._answers = {
             (rating.rater, rating.image_id): rating for rating in read_ratings(self.folder)
         }
+        self._counts = Counter(rater for rater, _ in self._answers)
         self._write_table()
 
     def _check_settings(self) -> None:
@@ -200,7 +210,7 @@ class AnswerStore:
         """Write the table whole, and let other processes use the folder."""
         with contextlib.suppress(ResourceError):  # it is made from the log at each start
             self._write_table()
-        self._log.close()
+        self._files.close()
 
     def join(self, rater: str, code: str) -> tuple[str, str]:
         """Admit a rater, a new one or one who has the code.
@@ -212,6 +222,10 @@ class AnswerStore:
             NameTakenError: if the name is another's.
             ResourceError: if it cannot be written down.
         """
+        with self._writing:
+            return self._join(rater, code)
+
+    def _join(self, rater: str, code: str) -> tuple[str, str]:
         known = self._raters.get(rater)
         fresh = "" if known else secrets.token_hex(4)
         if known and not secrets.compare_digest(known["code"], _digest(code.strip().lower())):
@@ -238,7 +252,7 @@ class AnswerStore:
 
     def n_answers(self, rater: str) -> int:
         """How many items a rater has answered."""
-        return sum(name == rater for name, _ in self._answers)
+        return self._counts[rater]
 
     def put(self, rater: str, image: str, value: str, seconds: float | None) -> None:
         """Store an answer, in place of an earlier one; it is on the disk when this returns.
@@ -246,24 +260,60 @@ class AnswerStore:
         Raises:
             ResourceError: if it cannot be stored; then nothing of it is.
         """
-        if self.value(rater, image) == value:
-            return  # a page that was sent twice
+        with self._writing:
+            if self.value(rater, image) != value:  # or it is a page that was sent twice
+                self._put(rater, image, value, seconds)
+
+    def _put(self, rater: str, image: str, value: str, seconds: float | None) -> None:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         rating = Rating(image, rater, value, seconds, now)
-        start = self._log.seek(0, os.SEEK_END)
+        self._check_log()
+        line = _line(rating)
         try:
-            line = json.dumps(asdict(rating)).encode() + b"\n"
             if self._log.write(line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(self._log.fileno())
         except OSError as error:
             with contextlib.suppress(OSError):
-                self._log.truncate(start)
+                self._log.truncate(self._size)
             raise cannot_write(self.folder / LOG, error) from error
+        self._size += len(line)
+        self._check_log()  # it may have been replaced since
+        self._counts[rater] += (rater, image) not in self._answers
         self._answers[rater, image] = rating
         if time.monotonic() > self._table_due:
             with contextlib.suppress(ResourceError):  # the log has the answer
                 self._write_table()
+
+    def _check_log(self) -> None:
+        """Refuse to go on if somebody replaced or changed the log; all answers are kept apart.
+
+        Raises:
+            ResourceError: saying where they are.
+        """
+        if self._rescue is None and self._is_log_ours():
+            return
+        if self._rescue is None:
+            name = time.strftime("answers-%Y%m%dT%H%M%SZ.jsonl", time.gmtime())
+            content = b"".join(map(_line, self._answers.values()))
+            write_file(self.folder / name, content, sync=True)
+            self._rescue = self.folder / name
+        log = self.folder / LOG
+        raise ResourceError(
+            f"{log}: was replaced or changed while rate was running; all "
+            f"{counted(len(self._answers), 'answers')} that were taken are in {self._rescue}; stop "
+            f"rate, choose one of the two files (mv {shlex.quote(str(self._rescue))} "
+            f"{shlex.quote(str(log))}), and start rate again"
+        )
+
+    def _is_log_ours(self) -> bool:
+        """Whether the log's name leads to the file that we write, and only we wrote into it."""
+        try:
+            named = (self.folder / LOG).stat()
+        except OSError:
+            return False
+        opened = os.fstat(self._log.fileno())
+        return os.path.samestat(named, opened) and opened.st_size == self._size
 
     def ratings(self) -> list[Rating]:
         """All answers, by rater and then in the order in which they were given first."""
@@ -288,6 +338,10 @@ class AnswerStore:
             write_file(self.folder / TABLE, table_csv(ordered).encode(), sync=True)
         now = time.monotonic()
         self._table_due = now + _PAUSE * (now - started)
+
+
+def _line(rating: Rating) -> bytes:
+    return json.dumps(asdict(rating)).encode() + b"\n"
 
 
 def _digest(text: str) -> str:

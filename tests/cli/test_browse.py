@@ -3,7 +3,6 @@
 import re
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from contextlib import AbstractContextManager, ExitStack
@@ -17,8 +16,6 @@ from tests.cli.commands import served
 from tests.report.test_page import result
 
 pytest.importorskip("starlette", reason="needs the extra web")
-
-AT_ONCE = 64  # requests that are answered
 
 
 def browsing(
@@ -55,17 +52,14 @@ def test_the_link_for_others_holds_the_token(root):
             assert (b">sat" in reply.read(), "token" in reply.url) == (True, False)
 
 
-@pytest.mark.slow
-def test_too_many_requests_at_a_time_are_refused(root):
-    """So that a page that asks without end does not use up the machine."""
+def test_connections_that_ask_for_nothing_lock_nobody_out(root):
     with browsing(root) as (address, _), ExitStack() as stack:
         host, port = address.removeprefix("http://").rstrip("/").split(":")
-        for _ in range(AT_ONCE):
+        for _ in range(70):
             waiting = stack.enter_context(socket.create_connection((host, int(port))))
             waiting.sendall(b"GET / HTTP/1.1\r\n")  # and never the rest
-        time.sleep(0.5)
-        with pytest.raises(urllib.error.HTTPError, match="503"):
-            urllib.request.urlopen(address, timeout=20)
+        with urllib.request.urlopen(address, timeout=20) as page:
+            assert b">sat" in page.read()
 
 
 @pytest.mark.parametrize(

@@ -46,15 +46,29 @@ def browser(address: str) -> Browser:
     def visit(path: str, **fields: str) -> str:
         data = urlencode(fields).encode() if fields else None
         with opener.open(address.partition("?")[0].rstrip("/") + path, data, timeout=20) as reply:
-            return str(reply.read().decode())
+            return str(reply.read().decode("utf-8", "replace"))
 
     return visit
 
 
 def answer(visit: Browser, place: int, value: str) -> None:
-    form = re.search(r'name="form" value="(\w+)"', visit(f"/item/{place}"))
+    page = visit(f"/item/{place}")
+    picture = re.search(r'<img src="([^"]+)"', page)
+    assert picture
+    visit(picture[1])
+    visit(f"/answer/{place}", form=form_in(page), value=value)
+
+
+def form_in(page: str) -> str:
+    """The token in a page's form."""
+    form = re.search(r'name="form" value="(\w+)"', page)
     assert form
-    visit(f"/answer/{place}", form=form[1], value=value)
+    return form[1]
+
+
+def begin(visit: Browser, name: str, **fields: str) -> str:
+    """Agree to take part; returns the page after it."""
+    return visit("/start", name=name, agree="yes", form=form_in(visit("/")), **fields)
 
 
 @pytest.mark.slow
@@ -62,13 +76,13 @@ def test_a_kill_loses_no_answer(photos, tmp_path):
     words = (str(photos), "--question", "A dog?", "--answers", "yes,no")
     with serving(tmp_path, *words, end=signal.SIGKILL) as (address, _):
         visit = browser(address)
-        code = re.search(r'class="code">(\w+)<', visit("/start", name="anna", agree="yes"))
+        code = re.search(r'class="code">(\w+)<', begin(visit, "anna"))
         assert code
         for place in (1, 2, 3):
             answer(visit, place, "yes")
     with serving(tmp_path, *words) as (address, _):
         visit = browser(address)
-        assert "3 of 4 answered" in visit("/start", name="anna", agree="yes", code=code[1])
+        assert "3 of 4 answered" in begin(visit, "anna", code=code[1])
         answer(visit, 4, "no")
     rows = read_csv((tmp_path / "out" / "answers.csv").read_text())
     assert sorted(row["value"] for row in rows) == ["no", "yes", "yes", "yes"]

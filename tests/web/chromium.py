@@ -70,7 +70,9 @@ class Chromium:
         self._do(f"/element/{element}/click")
 
     def press(self, keys: str) -> None:
-        """Press keys, wherever the focus is."""
+        """Press keys, wherever the focus is, as somebody does who has seen the pictures."""
+        lazy = "image => image.complete || image.loading === 'lazy'"
+        wait_for(lambda: self.run(f"return [...document.images].every({lazy})"))
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         self._do("/actions", actions=[{"type": "key", "id": "keys", "actions": actions}])
 

@@ -19,6 +19,7 @@ from bias_pipeline.web.rating import RatingPages
 
 QUESTION = RatingQuestion("Is it a dog?", "dog", ("yes", "no"))
 HOSTS = frozenset({"127.0.0.1"})
+_PICTURE = re.compile(r'<img src="([^"]+)"')
 _FORM = re.compile(r'name="form" value="([0-9a-f]+)"')
 
 
@@ -33,8 +34,10 @@ class Visitor:
 
     def join(self, name: str, code: str = "", agree: str = "yes", token: str = "") -> int:
         """Send the first form; returns the status."""
+        first = _FORM.search(self.client.get(f"/?token={self.pages.token}").text)
         fields = {"name": name, "code": code, "agree": agree, "token": token}
-        self.page = self.client.post("/start", data=fields)
+        fields |= {"form": first[1]} if first else {}
+        self.page = self.started = self.client.post("/start", data=fields)
         status = self.page.status_code
         if self.page.headers.get("location") == "/code":
             self.page = self.client.get("/code")
@@ -53,9 +56,16 @@ class Visitor:
         assert match
         return match[1]
 
+    def look(self, place: int) -> str:
+        """Open an item with its picture, as a browser does; returns the token in its form."""
+        form, page = self.form(place), self.client.get(f"/item/{place}").text
+        for address in _PICTURE.findall(page):
+            assert self.client.get(address).status_code == 200
+        return form
+
     def answer(self, place: int, value: str) -> str:
         """Answer an item; returns where it leads."""
-        fields = {"form": self.form(place), "value": value}
+        fields = {"form": self.look(place), "value": value}
         reply = self.client.post(f"/answer/{place}", data=fields)
         assert reply.status_code == 303, reply.text
         return str(reply.headers["location"])

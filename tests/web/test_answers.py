@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,6 +17,7 @@ from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.io.paths import group_choices
+from bias_pipeline.web.deliveries import DELIVERIES
 from bias_pipeline.web.study import LOG, TABLE, AnswerStore, NameTakenError, RatingQuestion, Study
 from bias_pipeline.web.summary import agreement_lines
 
@@ -123,6 +126,63 @@ def test_a_folder_of_another_study_is_refused(change, differs, store, again):
 def test_two_processes_do_not_share_a_folder(store):
     with pytest.raises(ResourceError, match="another rate uses it"):
         AnswerStore(store.folder, store.study)
+
+
+def replaced(log: Path) -> None:
+    """As an editor saves a file."""
+    log.with_name("new").write_bytes(log.read_bytes())
+    log.with_name("new").replace(log)
+
+
+def rewritten(log: Path) -> None:
+    log.write_bytes(b"")
+
+
+def continued(log: Path) -> None:
+    with log.open("ab") as file:
+        file.write(log.read_bytes())
+
+
+@pytest.mark.parametrize("change", [replaced, Path.unlink, rewritten, continued])
+def test_a_log_that_somebody_replaced_takes_no_answers_and_loses_none(change, store, again):
+    for image in "123":
+        store.put("anna", image, "yes", None)
+    change(store.folder / LOG)
+    for image in "45":
+        with pytest.raises(ResourceError, match="all 3 answers that were taken are in") as refused:
+            store.put("anna", image, "no", None)
+    assert store.n_answers("anna") == 3
+    command = re.search(r"\((mv .*?)\), and start", str(refused.value))
+    assert command
+    store.close()
+    subprocess.run(command[1], shell=True, check=True)
+    after = again(store)
+    after.put("anna", "4", "no", None)
+    assert [one.value for one in again(after).ratings()] == ["yes"] * 3 + ["no"]
+
+
+def test_a_log_that_is_replaced_while_an_answer_is_written_does_not_count_it(store, monkeypatch):
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (sync(handle), replaced(store.folder / LOG)))
+    with pytest.raises(ResourceError, match="was replaced or changed"):
+        store.put("anna", "1", "yes", None)
+    assert store.value("anna", "1") is None
+
+
+def test_a_replaced_log_lets_no_other_process_in(store):
+    (store.folder / LOG).unlink()
+    with pytest.raises(ResourceError, match="another rate uses it"):
+        AnswerStore(store.folder, store.study)
+
+
+def test_a_line_of_deliveries_that_is_cut_is_left_out(store, again):
+    store.deliveries.add("v", "1")
+    path = store.folder / DELIVERIES
+    path.write_bytes(path.read_bytes() + b'\n["v", "2')
+    after = again(store)
+    after.deliveries.add("v", "3")
+    deliveries = again(after).deliveries
+    assert [deliveries.has("v", image) for image in "123"] == [True, False, True]
 
 
 def test_a_damaged_log_is_named(store):

@@ -4,10 +4,13 @@ import os
 import re
 from dataclasses import replace
 
+import anyio
 import pytest
 from PIL import Image
+from starlette.types import Message
 
-from bias_pipeline.web.application import LONGEST_FORM
+from bias_pipeline.web.application import LONGEST_FORM, form_token
+from bias_pipeline.web.deliveries import Picture
 from bias_pipeline.web.rating import RatingPages
 from bias_pipeline.web.study import AnswerStore, RatingQuestion, Study
 from tests.web.conftest import Visitor
@@ -131,6 +134,50 @@ def test_a_form_of_another_site_changes_nothing(visit, store):
     assert store.ratings() == []
 
 
+FOREIGN = [
+    {"origin": "http://evil.example"},
+    {"origin": "null"},
+    {"origin": "http://127.0.0.1:3000"},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site", "sec-fetch-mode": "navigate"},
+    {"origin": "http://127.0.0.1", "sec-fetch-site": "cross-site"},
+]
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
+def test_no_other_site_sends_a_form(headers, visit, store):
+    anna = visit("anna")
+    fields = {"form": anna.look(1), "value": "yes"}
+    assert anna.client.post("/answer/1", data=fields, headers=headers).status_code == 403
+    assert store.ratings() == []
+    ours = {"origin": "http://127.0.0.1", "sec-fetch-site": "same-origin"}
+    assert anna.client.post("/answer/1", data=fields, headers=ours).status_code == 303
+
+
+def test_no_other_site_changes_who_answers(visit, store):
+    """A foreign page can make a browser send a form, without its cookies and without a token."""
+    anna = visit("anna")
+    fields = {"name": "mallory", "agree": "yes", "token": ""}
+    forged = {}, {"form": "0" * 64}, {"form": form_token("")}, {"form": anna.form(1)}
+    for more in forged:
+        reply = visit().client.post("/start", data={**fields, **more})
+        assert (reply.status_code, "set-cookie" in reply.headers) == (403, False)
+    anna.answer(1, "yes")
+    assert [one.rater for one in store.ratings()] == ["anna"]
+
+
+def test_two_open_first_pages_can_both_be_sent(visit):
+    visitor = visit()
+    first = visitor.client.get("/").text
+    assert visitor.client.get("/").text == first
+
+
+@pytest.mark.parametrize("mode", ["no-cors", "cors"])
+def test_no_other_site_embeds_a_picture(mode, visit):
+    headers = {"sec-fetch-site": "same-site", "sec-fetch-mode": mode}
+    assert visit("anna").client.get("/picture/1", headers=headers).status_code == 403
+
+
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "127.0.0.1@evil"])
 def test_another_name_of_the_server_is_refused(host, visit):
     """So that a page whose name is bound anew to this machine (DNS rebinding) reads nothing."""
@@ -149,8 +196,9 @@ def test_pages_may_do_little(address, visit):
 
 
 def test_the_cookie_is_for_this_server_alone(visit):
-    fields = {"name": "anna", "agree": "yes"}
-    cookie = visit().client.post("/start", data=fields).headers["set-cookie"].lower()
+    visitor = visit()
+    visitor.join("anna")
+    cookie = visitor.started.headers["set-cookie"].lower()
     assert ("httponly" in cookie, "samesite=strict" in cookie) == (True, True)
 
 
@@ -171,9 +219,17 @@ def test_pages_hold_no_script_and_no_style(visit):
 )
 def test_a_form_that_is_no_answer_is_refused(value, files, status, visit, store):
     anna = visit("anna")
-    fields = {"form": anna.form(1), "value": value}
+    fields = {"form": anna.look(1), "value": value}
     reply = anna.client.post("/answer/1", data=fields, files=files)
     assert (reply.status_code, store.ratings()) == (status, [])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [f"/{page}/{'9' * 5000}" for page in ("item", "picture")] + [f"/item/{'9' * 10}", "/item/1_0"],
+)
+def test_a_place_with_many_digits_is_no_place(address, visit):
+    assert visit("anna").client.get(address).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -205,6 +261,75 @@ def test_strangers_without_the_token_do_not_join(store):
     assert visitor.client.get("/item/1").status_code == 200
 
 
+# --- pictures
+
+
+def test_an_answer_to_a_picture_that_did_not_come_does_not_count(visit, store):
+    anna = visit("anna")
+    fields = {"form": anna.form(1), "value": "yes"}
+    reply = anna.client.post("/answer/1", data=fields)
+    assert (reply.status_code, "does not count" in reply.text) == (409, True)
+    assert store.ratings() == []
+    (address,) = re.findall(r'<img src="([^"]+)"', reply.text)
+    anna.client.get(address)
+    assert anna.client.post("/answer/1", data=fields).status_code == 303
+
+
+def test_the_head_of_a_picture_is_no_picture(visit):
+    anna = visit("anna")
+    anna.client.head("/picture/1")
+    fields = {"form": anna.form(1), "value": "yes"}
+    assert anna.client.post("/answer/1", data=fields).status_code == 409
+
+
+def test_another_browser_of_the_rater_must_be_sent_the_picture_too(visit):
+    anna, other = visit("anna"), visit()
+    anna.look(1)
+    other.join("anna", anna.code)
+    fields = {"form": other.form(1), "value": "yes"}
+    assert other.client.post("/answer/1", data=fields).status_code == 409
+
+
+def test_after_a_restart_a_picture_that_was_sent_counts(visit, study, store):
+    anna = visit("anna")
+    fields = {"form": anna.look(1), "value": "yes"}
+    store.close()
+    restarted = Visitor(RatingPages(AnswerStore(store.folder, study)))
+    restarted.client.cookies = anna.client.cookies
+    assert restarted.client.post("/answer/1", data=fields).status_code == 303
+    restarted.pages.store.close()
+
+
+def test_a_browser_may_keep_a_picture_of_its_visit_alone(visit):
+    anna, ben = visit("anna"), visit("ben")
+    (address,) = re.findall(r'<img src="([^"]+)"', anna.client.get("/item/1").text)
+    assert anna.client.get(address).headers["cache-control"].startswith("private, max-age=")
+    assert anna.client.get("/picture/1").headers["cache-control"] == "no-store"
+    assert ben.client.get(address).status_code == 404
+
+
+@pytest.mark.parametrize("n_pieces", [0, 1, 2])
+def test_a_picture_of_which_a_part_was_sent_was_not_delivered(n_pieces):
+    delivered, pieces = [], []
+
+    async def receive() -> Message:
+        if not received:
+            received.append(True)
+            return {"type": "http.request", "body": b"", "more_body": False}
+        if len(pieces) < n_pieces:
+            await anyio.sleep_forever()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            pieces.append(message["body"])
+
+    received: list[bool] = []
+    picture = Picture(b"x" * 150_000, lambda: delivered.append(True), 0)
+    anyio.run(picture, {"type": "http", "method": "GET"}, receive, send)
+    assert (len(pieces), delivered) == (n_pieces, [])
+
+
 # --- what goes wrong
 
 
@@ -214,7 +339,7 @@ def full(*_: object, **__: object) -> None:
 
 def test_a_full_disk_is_said_and_the_answer_can_be_given_again(visit, store, monkeypatch):
     anna = visit("anna")
-    form = anna.form(1)
+    form = anna.look(1)
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
         reply = anna.client.post("/answer/1", data={"form": form, "value": "yes"})

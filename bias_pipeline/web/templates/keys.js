@@ -1,10 +1,12 @@
 "use strict";
 // Keys do what is marked with them: answer, turn a page, search. A form is sent once a page. A key that
-// is held down counts once, or it would answer the next pages too.
+// is held down counts once, or it would answer the next pages too. No answer is sent before
+// its picture is there.
 let done = false;
 document.addEventListener("submit", (event) => {
-  if (done) event.preventDefault();
-  done = true;
+  const unseen = event.target.matches(".answers") && [...document.images].some((image) => !image.complete);
+  if (done || unseen) event.preventDefault();
+  else done = true;
 });
 window.addEventListener("pageshow", (event) => {
   done = false;

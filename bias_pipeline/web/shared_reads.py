@@ -1,0 +1,105 @@
+"""What takes long to read: each thing once for all who ask for it, while other pages go on."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Any, Generic, TypeVar
+
+import anyio
+from starlette.exceptions import HTTPException
+
+from bias_pipeline.errors import ResourceError
+
+T = TypeVar("T")
+_THREADS = 2  # things that are read at a time
+_PATIENCE_S = 10.0  # a page waits so long, then says so
+_AGAIN_S = 3  # after which such a page loads itself again
+_MOST_KEPT = 8  # things that stay in memory
+
+
+class SharedReads(Generic[T]):
+    """Reads in threads of its own, what was asked for last first, and keeps some of it.
+
+    Args:
+        size: how large a thing is.
+        most: how large those that are kept may be together; the last one is always kept.
+    """
+
+    def __init__(self, size: Callable[[T], int], most: int) -> None:
+        self._size, self._most = size, most
+        self._reads: dict[Hashable, Future[T]] = {}
+        self._waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]] = queue.LifoQueue()
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+
+    def start(self, key: Hashable, read: Callable[[], T]) -> Future[T]:
+        """Begin to read, unless that was done; what failed is tried again.
+
+        Args:
+            key: of the thing.
+            read: reads it.
+        """
+        with self._lock:
+            known = self._reads.pop(key, None)
+            if known is None or (known.done() and known.exception() is not None):
+                known = Future()
+                self._waiting.put((known, read))
+                self._employ()
+            self._reads[key] = known
+            self._forget()
+            return known
+
+    def _employ(self) -> None:
+        if len(self._threads) < _THREADS:
+            self._threads.append(threading.Thread(target=self._work, daemon=True))
+            self._threads[-1].start()
+
+    def _work(self) -> None:
+        while True:
+            _read_next(self._waiting)
+
+    def _forget(self) -> None:
+        """Forget those that were asked for longest ago."""
+        total = 0
+        done = [(key, read) for key, read in self._reads.items() if read.done()]
+        for number, (key, read) in enumerate(reversed(done)):
+            total += 0 if read.exception() else self._size(read.result())
+            if number and (number >= _MOST_KEPT or total > self._most):
+                del self._reads[key]
+
+
+def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> None:
+    """Read what was asked for last; nothing of it stays here while the thread waits for more."""
+    future, read = waiting.get()
+    try:
+        future.set_result(read())
+    except MemoryError:
+        future.set_exception(ResourceError("there is too little memory to read it"))
+    except BaseException as error:  # whoever asked raises it
+        future.set_exception(error)
+
+
+async def awaited(read: Future[T], what: str) -> T:
+    """What is being read.
+
+    Args:
+        read: by a :class:`SharedReads`.
+        what: is read, for the page that says that it takes longer.
+
+    Raises:
+        HTTPException: if it takes long; the page loads itself again.
+    """
+    waiting: Any = asyncio.shield(asyncio.wrap_future(read))
+    with anyio.move_on_after(_PATIENCE_S):
+        result: T = await waiting
+        return result
+    waiting.cancel()
+    raise HTTPException(
+        503,
+        f"{what} are being read, which takes a while; this page loads itself again",
+        {"Refresh": str(_AGAIN_S), "Retry-After": str(_AGAIN_S)},
+    )
