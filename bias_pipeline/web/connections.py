@@ -45,6 +45,15 @@ class Connection(H11Protocol):
         self._since = self.loop.time()
         super().on_response_complete()
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP; who answers the request that it belongs to sends no more."""
+        if self._is_idle:
+            super().send_400_response(msg)
+        else:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self.transport.abort()
+
     @property
     def _is_idle(self) -> bool:
         """Whether no request is being answered."""

@@ -4,10 +4,12 @@ import html
 import json
 import re
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("starlette", reason="needs the extra web")
@@ -16,7 +18,8 @@ from starlette.testclient import TestClient
 
 from bias_pipeline.commands.web import ScoredFiles
 from bias_pipeline.config import compose
-from bias_pipeline.io.digests import sealed, unsealed
+from bias_pipeline.io.digests import sealed, sha256_of, unsealed
+from bias_pipeline.results.image_scores import ImageScores
 from bias_pipeline.results.parquet import EXCLUSIVE
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import RESULT, ResultStore
@@ -27,6 +30,7 @@ from bias_pipeline.web.browsing import BrowsePages
 from bias_pipeline.web.captions_behind import Library
 from bias_pipeline.web.evidence import scores_of
 from bias_pipeline.web.run_folder import RunFolder
+from tests.cli.commands import wait_for
 from tests.web.conftest import HOSTS
 
 Runs = tuple[Path, Result, Result, Result]
@@ -236,6 +240,63 @@ def test_a_run_s_page_adds_up_its_guesses_beforehand(copied, runs):
     assert len(added(client.get(f"/run/{runs[1].run_id}/images").text)) == 50
 
 
+# --- what is large
+
+
+def test_a_run_that_takes_long_to_read_stops_no_other_page(copied, runs, monkeypatch):
+    ready = threading.Event()
+
+    def slow(result: Result, root: Path) -> ImageScores | None:
+        if result.run_id == runs[1].run_id:
+            assert ready.wait(60)
+        return scores_of(result, root)
+
+    monkeypatch.setattr("bias_pipeline.web.image_pages.scores_of", slow)
+    monkeypatch.setattr("bias_pipeline.web.shared_reads._PATIENCE_S", 0.2)
+    client, address = client_of(copied), f"/run/{runs[1].run_id}/images"
+    for _ in range(5):
+        reply = client.get(address)
+        assert (reply.status_code, reply.headers["refresh"]) == (503, "3")
+        assert "this page loads itself again" in reply.text
+    for other in ("/", f"/run/{runs[1].run_id}"):
+        assert client.get(other).status_code == 200
+    wait_for(lambda: client.get(f"/run/{runs[2].run_id}/images").status_code == 200)
+    ready.set()
+    wait_for(lambda: len(added(client.get(address).text)) == 50)
+
+
+def test_more_guesses_than_memory_should_hold_are_not_shown(copied, runs, monkeypatch):
+    monkeypatch.setattr("bias_pipeline.web.evidence.MOST_GUESSES", 10)
+    client = client_of(copied)
+    text = client.get(f"/run/{runs[1].run_id}/images").text
+    assert re.search(r"has [\d,]+ guesses of attackers; .* if it has 10 or fewer, so no", text)
+    assert (len(images(text)), added(text)) == (50, [])
+    assert "is not a mean of guesses" not in text
+
+
+def test_captions_of_more_images_than_memory_should_hold_are_not_shown(copied, runs, monkeypatch):
+    monkeypatch.setattr("bias_pipeline.web.captions_behind.MOST_IMAGES", 10)
+    text = client_of(copied).get(f"/run/{runs[1].run_id}/images").text
+    assert "this run scored 160 images; captions and pictures are shown of runs with up" in text
+    assert len(added(text)) == 50
+
+
+def test_a_run_that_was_done_again_shows_its_new_guesses(copied, runs):
+    """And not those that were added up before."""
+    client, run = client_of(copied), runs[1].run_id
+    before = added(client.get(f"/run/{run}/images").text)
+    path = copied / run / EXCLUSIVE
+    table = pq.read_table(path)
+    table = table.slice(0, len(table) // 2)
+    pq.write_table(table, path)
+    result = copied / run / RESULT
+    content = unsealed(json.loads(result.read_text()), within="manifest")
+    content["manifest"]["files"][EXCLUSIVE] = sha256_of(path)
+    result.write_bytes(sealed(content, within="manifest"))
+    client.get("/")
+    assert added(client.get(f"/run/{run}/images").text) != before
+
+
 # --- what goes wrong
 
 
@@ -291,14 +352,16 @@ def test_files_are_taken_from_another_folder(tmp_path):
         ("images?part=ece", 400),
         ("images?sort=colour", 400),
         *((f"images?{wrong}", 404) for wrong in ("beside=absent", "page=999")),
-        *((f"image/{image}", 404) for image in ("99999", "x")),
+        *((f"image/{image}", 404) for image in ("99999", "x", "9" * 5000)),
+        (f"images?page={'9' * 200}", 404),
+        (f"images?group={'x' * 5000}", 400),
     ],
 )
 def test_an_address_that_is_wrong_is_one_sentence(address, status, client, runs):
     assert client.get(f"/run/{runs[1].run_id}/{address}").status_code == status
 
 
-@pytest.mark.parametrize("address", ["99999", "-1", "..%2f..%2fetc%2fpasswd", "x"])
+@pytest.mark.parametrize("address", ["99999", "9" * 5000, "-1", "..%2f..%2fetc%2fpasswd", "x"])
 def test_no_other_file_is_a_picture(address, client, runs):
     assert client.get(f"/picture/{runs[1].run_id}/{address}").status_code == 404
 

@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +19,11 @@ from bias_pipeline.commands.web import ScoredFiles
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.results.rows import Result
+from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import RESULT, ResultStore
 from bias_pipeline.web.browsing import BrowsePages
 from bias_pipeline.web.captions_behind import Library
-from bias_pipeline.web.run_folder import RunFolder
+from bias_pipeline.web.run_folder import RunFolder, RunIndex
 from tests.report.test_page import directional, result
 from tests.web.conftest import HOSTS
 
@@ -113,6 +117,78 @@ def test_a_run_that_ends_later_appears(root):
     client = client_of(root)
     save(root, result("late"))
     assert "late" in captioners(client.get("/").text)
+
+
+# --- what is kept of the folder
+
+
+def described(index: RunIndex) -> dict[str, dict[str, str]]:
+    return {run: dict(result.settings) for run, result in index.runs.items()}
+
+
+def variant(number: int, metric: str, encoder: str) -> Result:
+    one = result(f"c{number}")
+    name = f"run-{number}"
+    rows = [replace(row, run_id=name, metric=metric, encoder=encoder) for row in one.rows]
+    return Result(name, rows, one.manifest)
+
+
+def test_only_what_changed_is_read_and_compared_again(tmp_path, monkeypatch):
+    encoders = ("ngram", "lstm", "bert")
+    names = [(n, ("lic", "leakage")[n % 2], encoders[n % 3]) for n in range(12)]
+    root = save(tmp_path / "runs", *(variant(*name) for name in names))
+    folder = RunFolder(root)
+    read, compared = [], []
+    monkeypatch.setattr(
+        folder.store, "read", lambda run: (read.append(run), ResultStore(root).read(run))[1]
+    )
+    monkeypatch.setattr(
+        "bias_pipeline.web.run_folder.with_settings",
+        lambda results: (compared.append(len(results)), with_settings(results))[1],
+    )
+    before = folder.index
+    folder.refresh()
+    assert (folder.index is before, read, compared) == (True, [], [])
+    save(root, variant(12, "lic", "sbert"))
+    shutil.rmtree(root / "run-0")
+    (root / "run-1" / RESULT).touch()
+    folder.refresh()
+    assert (sorted(read), sorted(compared)) == (["run-1", "run-12"], [6, 6])
+    assert described(folder.index) == described(RunFolder(root).index)
+    everything = with_settings(map(ResultStore(root).read, sorted(folder.index.runs)))
+    assert described(folder.index) == {one.run_id: dict(one.settings) for one in everything}
+
+
+def test_those_who_wait_for_a_look_at_the_folder_share_the_next(root, monkeypatch):
+    folder, looks = RunFolder(root), []
+
+    def look() -> None:
+        looks.append(time.sleep(0.2))
+
+    monkeypatch.setattr(folder, "_look", look)
+    threads = [threading.Thread(target=folder.refresh) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(looks) == 2
+
+
+def test_a_folder_that_vanishes_is_one_sentence(root):
+    client = client_of(root)
+    shutil.rmtree(root)
+    reply = client.get("/")
+    assert (reply.status_code, "cannot be read (No such file" in reply.text) == (409, True)
+
+
+def test_too_little_memory_is_one_sentence(root, monkeypatch):
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    client = client_of(root)
+    monkeypatch.setattr("bias_pipeline.web.browsing.shown_lines", full)
+    reply = client.get("/")
+    assert (reply.status_code, "too little memory" in reply.text) == (409, True)
 
 
 # --- a run

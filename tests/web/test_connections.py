@@ -31,7 +31,7 @@ def serve() -> Iterator[Serve]:
         def served(application: ASGIApp) -> int:
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
             config = uvicorn.Config(
-                application, log_level="error", http=Connection, ws="none", lifespan="off",
+                application, log_config=None, http=Connection, ws="none", lifespan="off",
                 timeout_graceful_shutdown=1,
             )  # fmt: skip
             server = uvicorn.Server(config)
@@ -152,6 +152,19 @@ def test_a_client_that_leaves_in_mid_form_leaves_no_trace(path, visit, serve, co
     with connect(port, head.encode()):
         time.sleep(0.2)
     time.sleep(0.2)
+    assert connect(port, GET).recv(100).startswith(b"HTTP/1.1 200")
+    assert [record.message for record in caplog.records] == []
+
+
+@pytest.mark.parametrize("path", ["/", "/start", "/nowhere"])
+def test_a_form_that_is_no_http_leaves_no_trace(path, visit, serve, connect, caplog):
+    caplog.set_level(logging.ERROR)
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
+        "Content-Type: application/x-www-form-urlencoded\r\n\r\nZZ\r\n"
+    )
+    port = serve(visit().pages.application(HOSTS))
+    all_of(connect(port, head.encode()))
     assert connect(port, GET).recv(100).startswith(b"HTTP/1.1 200")
     assert [record.message for record in caplog.records] == []
 
