@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
-
 DELIVERIES = "deliveries.jsonl"
-_PIECE = 65_536  # bytes; the next one is sent when most of this one has been taken
 
 
 class Deliveries:
@@ -45,41 +40,3 @@ def _read(path: Path) -> Iterator[tuple[str, str]]:
         with contextlib.suppress(ValueError):
             visit, image = json.loads(line)
             yield visit, image
-
-
-class Picture(Response):
-    """A JPEG.
-
-    Args:
-        content: of the file.
-        delivered: called when a client that is still there was sent all of it.
-        kept_s: how many seconds the browser may keep it.
-    """
-
-    media_type = "image/jpeg"
-
-    def __init__(self, content: bytes, delivered: Callable[[], None], kept_s: int) -> None:
-        caching = {"Cache-Control": f"private, max-age={kept_s}, immutable"} if kept_s else None
-        super().__init__(content, headers=caching)
-        self._content, self._delivered = content, delivered
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it piece by piece."""
-        request = Request(scope, receive)
-        await request.body()  # after which only a client that leaves is heard of
-        await send(
-            {
-                "type": "http.response.start",
-                "status": self.status_code,
-                "headers": self.raw_headers,
-            }
-        )
-        size = len(self._content)
-        for start in range(0, size, _PIECE):
-            if await request.is_disconnected():
-                return
-            end = start + _PIECE
-            piece = {"body": self._content[start:end], "more_body": end < size}
-            await send({"type": "http.response.body", **piece})
-        if scope["method"] == "GET":
-            self._delivered()

@@ -24,6 +24,7 @@ from bias_pipeline.io.terminal import warn
 from bias_pipeline.vision.photos import UnreadableError
 from bias_pipeline.web.application import (
     Guard,
+    Picture,
     form_of,
     form_token,
     number_in,
@@ -31,7 +32,6 @@ from bias_pipeline.web.application import (
     static,
     templates,
 )
-from bias_pipeline.web.deliveries import Picture
 from bias_pipeline.web.study import NAME, AnswerStore, NameTakenError
 
 _PICTURES = 64  # kept in memory

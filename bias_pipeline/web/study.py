@@ -296,6 +296,8 @@ class AnswerStore:
         if self._rescue is None:
             name = time.strftime("answers-%Y%m%dT%H%M%SZ.jsonl", time.gmtime())
             content = b"".join(map(_line, self._answers.values()))
+            with contextlib.suppress(OSError):  # which the next line names
+                self.folder.mkdir(parents=True, exist_ok=True)  # the whole folder may be gone
             write_file(self.folder / name, content, sync=True)
             self._rescue = self.folder / name
         log = self.folder / LOG

@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -138,12 +140,16 @@ def rewritten(log: Path) -> None:
     log.write_bytes(b"")
 
 
+def with_its_folder(log: Path) -> None:
+    shutil.rmtree(log.parent)
+
+
 def continued(log: Path) -> None:
     with log.open("ab") as file:
         file.write(log.read_bytes())
 
 
-@pytest.mark.parametrize("change", [replaced, Path.unlink, rewritten, continued])
+@pytest.mark.parametrize("change", [replaced, Path.unlink, rewritten, continued, with_its_folder])
 def test_a_log_that_somebody_replaced_takes_no_answers_and_loses_none(change, store, again):
     for image in "123":
         store.put("anna", image, "yes", None)
@@ -215,6 +221,11 @@ def test_each_rater_has_an_order_that_lasts(study):
 
 
 # --- what reads them
+
+
+def test_answers_are_read_without_what_serves_pages():
+    program = "import sys; sys.modules['starlette'] = None; import bias_pipeline.web.summary"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.fixture

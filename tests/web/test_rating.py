@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 from starlette.types import Message
 
-from bias_pipeline.web.application import LONGEST_FORM, form_token
-from bias_pipeline.web.deliveries import Picture
+from bias_pipeline.web.application import LONGEST_FORM, Picture, form_token
 from bias_pipeline.web.rating import RatingPages
 from bias_pipeline.web.study import AnswerStore, RatingQuestion, Study
 from tests.web.conftest import Visitor
