@@ -232,10 +232,16 @@ def test_two_captioners_stand_side_by_side(client, runs):
     assert captions[images(text)[0]] == re.findall(r'<p class="caption">(.*?)</p>', first)[1]
 
 
-def test_a_run_s_page_adds_up_its_guesses_beforehand(copied, runs):
+def test_a_run_s_page_adds_up_its_guesses_beforehand(copied, runs, monkeypatch):
     """So the page of its images does not read the file, which is gone by then."""
+    added_up: list[ImageScores | None] = []
+    monkeypatch.setattr(
+        "bias_pipeline.web.image_pages.scores_of",
+        lambda *of: added_up.append(scores_of(*of)) or added_up[-1],
+    )
     client = client_of(copied)
     client.get(f"/run/{runs[1].run_id}")
+    wait_for(lambda: added_up)
     (copied / runs[1].run_id / EXCLUSIVE).unlink()
     assert len(added(client.get(f"/run/{runs[1].run_id}/images").text)) == 50
 
