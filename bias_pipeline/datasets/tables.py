@@ -5,11 +5,11 @@ A JSON object may stand for a list: a list under some key, or a mapping of image
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -23,7 +23,13 @@ from bias_pipeline.datasets.binary_tables import (
     saved_rows,
     sheet_rows,
 )
-from bias_pipeline.datasets.columns import IMAGE, plain_name
+from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name
+from bias_pipeline.datasets.printed_texts import (
+    NotWholeError,
+    may_be_printed,
+    printed_texts,
+    texts_in,
+)
 from bias_pipeline.errors import DataError, ResourceError, counted, did_you_mean
 from bias_pipeline.io.json_files import decode, expect, load_json, load_json_lines, open_input
 
@@ -112,6 +118,8 @@ class Rows:
     items: Iterator[tuple[int, Mapping[str, Any]]]
     shape: str = ""  # how the file deviates from its format, empty if it does not
     people: str = ""  # the column of people's captions in a captioner's file, empty if it has none
+    # Column to how many of its cells were printed lists; filled while reading
+    printed: Counter[str] = field(default_factory=Counter)
 
     def refuse(self, number: int, fault: str) -> NoReturn:
         """Raise the DataError for a fault of one row."""
@@ -154,26 +162,49 @@ class Rows:
         return cell
 
     def texts(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
-        """One value that must be a text or a list of texts or of mappings with one text each.
+        """The texts of one value (:func:`~bias_pipeline.datasets.printed_texts.texts_in`).
 
-        A list may also be written within a text (``"['a dog']"``).
+        A list may also be printed within a text (``"['a dog']"``).
         """
         cell = self.value(number, row, name)
-        listed = _written_list(cell) if isinstance(cell, str) else cell
-        if not isinstance(listed, list):
+        if isinstance(cell, str):
+            return self._printed(number, cell, name)
+        if not isinstance(cell, list | Mapping | bytes):
             return (self.text(number, row, name),)
-        items = [_only_text(item) for item in listed]
-        if not all(isinstance(item, str) for item in items):
+        try:
+            return texts_in(cell)
+        except NotWholeError:
             self.refuse(number, f"{name!r} must contain texts, found {str(cell)[:_SHOWN]!r}")
-        return [str(item) for item in items]
 
     def captions(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
         """The captions in one value, as :meth:`texts` reads it; null is a blank caption."""
         cell = self.value(number, row, name)
-        if isinstance(cell, str) and not cell.startswith("["):  # of most files, a million times
+        if isinstance(cell, str) and not may_be_printed(cell):  # of most files, a million times
             return (cell,)
-        items = ["" if item is None else item for item in cell] if isinstance(cell, list) else cell
-        return self.texts(number, {name: "" if cell is None else items}, name)
+        return self.texts(number, {name: "" if cell is None else cell}, name)
+
+    def _printed(self, number: int, cell: str, name: str) -> Sequence[str]:
+        try:
+            texts = printed_texts(cell)
+        except NotWholeError as fault:
+            self.refuse(
+                number,
+                f"{name!r} is a print of a list or mapping that {fault}; it begins "
+                f"{cell[:_SHOWN]!r}. Write the table as JSON Lines, which keeps lists: "
+                "table.to_json('captions.jsonl', orient='records', lines=True)",
+            )
+        if texts is None:
+            return (cell,)
+        self.printed[name] += 1
+        return texts
+
+    def note_printed(self, layout: Layout) -> None:
+        """Note how many cells held printed lists or mappings, of which the texts were read."""
+        for column, n in self.printed.items():
+            layout.add_note(
+                self.path,
+                f"{counted(n, f'cells of {column!r} are')} printed lists, of which the texts are read",
+            )
 
     def id(self, number: int, row: Mapping[str, Any], name: str) -> str:
         """The canonical image id of a row; 42.0, as tables with gaps have it, is 42.
@@ -189,23 +220,6 @@ class Rows:
             if str(self.path) in str(error):
                 raise
             self.refuse(number, str(error))
-
-
-def _written_list(text: str) -> object:
-    """The list written in a text as Python or JSON, else the text itself."""
-    if not text.startswith(("['", '["')) or not text.endswith(("']", '"]')):
-        return text
-    try:
-        items = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
-    return items if all(isinstance(item, str) for item in items) else text
-
-
-def _only_text(item: object) -> object:
-    """The text of an entry such as ``{"raw": "a dog", "tokens": ["a", "dog"]}``."""
-    texts = [v for v in item.values() if isinstance(v, str)] if isinstance(item, dict) else [item]
-    return texts[0] if len(texts) == 1 else None
 
 
 def open_rows(
