@@ -14,7 +14,7 @@ from typing import Any
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
 from bias_pipeline.datasets.label_values import TIE, majority, recognised, with_map
-from bias_pipeline.datasets.tables import Rows, open_rows
+from bias_pipeline.datasets.tables import Rows, is_whole, open_rows
 from bias_pipeline.errors import (
     AbsentLabelError,
     DataError,
@@ -319,7 +319,7 @@ def _label(rows: Rows, number: int, row: Mapping[str, Any], field: str) -> str:
     value = rows.value(number, row, field)
     if value is None or value != value:  # NaN: a gap in a table of numbers
         return ""
-    if isinstance(value, float) and value.is_integer():  # numbers beside a gap
+    if is_whole(value):  # numbers beside a gap
         value = int(value)
     if not isinstance(value, str | int):
         rows.refuse(number, f"label {reprlib.repr(value)} of {field!r} is not text")

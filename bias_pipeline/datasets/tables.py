@@ -5,15 +5,14 @@ A JSON object may stand for a list: a list under some key, or a mapping of image
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.datasets.binary_tables import (
@@ -24,6 +23,7 @@ from bias_pipeline.datasets.binary_tables import (
     sheet_rows,
 )
 from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name
+from bias_pipeline.datasets.csv_tables import MAX_BYTES, csv_rows
 from bias_pipeline.datasets.printed_texts import (
     NotWholeError,
     may_be_printed,
@@ -31,7 +31,7 @@ from bias_pipeline.datasets.printed_texts import (
     texts_in,
 )
 from bias_pipeline.errors import DataError, ResourceError, counted, did_you_mean
-from bias_pipeline.io.json_files import decode, expect, load_json, load_json_lines, open_input
+from bias_pipeline.io.json_files import expect, load_json, load_json_lines, open_input
 
 _LISTED = 8
 
@@ -100,11 +100,8 @@ def _is_value(value: Any) -> bool:
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
 
-MAX_BYTES = 1 << 32
 _SHOWN = 80  # characters of a faulty line
 _FILES = 8  # of a folder, in a message
-_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_MAX_CELL = 1 << 26  # the csv module's own limit would refuse a caption of 128 KiB
 
 
 @dataclass(frozen=True)
@@ -203,7 +200,7 @@ class Rows:
         for column, n in self.printed.items():
             layout.add_note(
                 self.path,
-                f"{counted(n, f'cells of {column!r} are')} printed lists, of which the texts are read",
+                f"{counted(n, f'cells of {column!r} are')} printed lists, whose texts are read",
             )
 
     def id(self, number: int, row: Mapping[str, Any], name: str) -> str:
@@ -214,12 +211,18 @@ class Rows:
         """
         try:
             cell = self.value(number, row, name)
-            whole = isinstance(cell, float) and cell.is_integer()
-            return canonical_id(int(cell) if whole else cell)
+            return canonical_id(int(cell) if is_whole(cell) else cell)
         except DataError as error:
             if str(self.path) in str(error):
                 raise
             self.refuse(number, str(error))
+
+
+def is_whole(value: object) -> TypeGuard[float | Decimal]:
+    """Whether it is a whole number that is not stored as one, as in tables with gaps."""
+    if isinstance(value, Decimal):
+        return value.is_finite() and value == value.to_integral_value()
+    return isinstance(value, float) and value.is_integer()
 
 
 def open_rows(
@@ -262,13 +265,16 @@ def open_rows(
     if suffix in (".jsonl", ".ndjson"):
         return Rows(path, "line", None, _lines(path, what))
     if suffix in (".csv", ".tsv"):
-        return _csv_rows(path, what, "\t" if suffix == ".tsv" else ",")
+        usual = "\t" if suffix == ".tsv" else ","
+        names, items, shape = csv_rows(path, what, usual, column, wanted or ())
+        return Rows(path, "line", names, items, shape)
     if suffix == ".parquet":
         open_input(path, what=what, max_bytes=MAX_BYTES).close()
         return Rows(path, "row", *parquet_rows(path, wanted))
     if suffix == ".xlsx":
         open_input(path, what=what, max_bytes=MAX_BYTES).close()
-        return Rows(path, "row", *sheet_rows(path))
+        names, items, shape = sheet_rows(path)
+        return Rows(path, "row", names, items, shape)
     raise DataError(
         f"{path}: the ending {suffix!r} is unknown; {did_you_mean(suffix, SUFFIXES)} "
         f"Give the file the ending of its format; expected {what}"
@@ -296,64 +302,6 @@ def _entries(entries: list[Any], path: Path, place: str) -> Iterator[tuple[int, 
 def _lines(path: Path, what: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, value in load_json_lines(path, what=what, max_bytes=MAX_BYTES):
         yield number, expect(value, dict, path, f"line {number}")
-
-
-def _csv_rows(path: Path, what: str, usual: str) -> Rows:
-    _, header = next(_csv_lines(path, what, usual, strict=False), (0, []))
-    delimiter = _delimiter(header, usual)
-    lines = _csv_lines(path, what, delimiter)
-    _, header = next(lines, (0, []))
-    names = [name.strip() for name in header]
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{path}, line 1: column {twice!r} occurs twice; rename one")
-    shape = "" if delimiter == usual else f"columns separated by {_SEPARATORS[delimiter]}"
-    return Rows(path, "line", names, _csv_mappings(path, names, lines), shape)
-
-
-def _delimiter(header: Sequence[str], usual: str) -> str:
-    """The usual delimiter, unless the header is one cell with just one other delimiter."""
-    others = [sign for sign in _SEPARATORS if len(header) == 1 and sign in header[0]]
-    return others[0] if len(others) == 1 else usual
-
-
-def _csv_mappings(
-    path: Path, names: Sequence[str], lines: Iterator[tuple[int, list[str]]]
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, cells in lines:
-        if not cells:
-            continue  # a blank line
-        if len(cells) != len(names):
-            shown = ",".join(cells)[:_SHOWN]
-            raise DataError(
-                f"{path}, line {number}: {counted(len(cells), 'cells')} under "
-                f"{counted(len(names), 'columns')}: {shown!r}; "
-                "the file may be cut off, or a text with a comma lacks quotation marks"
-            )
-        yield number, dict(zip(names, cells, strict=True))
-
-
-def _csv_lines(
-    path: Path, what: str, delimiter: str, *, strict: bool = True
-) -> Iterator[tuple[int, list[str]]]:
-    """Cells of each record and the line on which it ends; a strict reader refuses stray quotes."""
-    csv.field_size_limit(_MAX_CELL)
-    with open_input(path, what=what, max_bytes=MAX_BYTES) as handle:
-        text = io.TextIOWrapper(handle, encoding="utf-8-sig", newline="")
-        reader = csv.reader(text, delimiter=delimiter, strict=strict)
-        try:
-            for cells in reader:
-                yield reader.line_num, cells
-        except csv.Error as error:
-            raise DataError(
-                f"{path}, line {reader.line_num}: {error}; expected {what}. A quotation mark may "
-                "be unclosed, or the file cut off: fetch or make it again"
-            ) from error
-        except UnicodeDecodeError:
-            handle.seek(0)
-            for number, line in enumerate(handle, start=1):
-                decode(line, path, what, number)
-            raise
 
 
 def is_json(path: Path) -> bool:
