@@ -5,6 +5,7 @@ A JSON object may stand for a list: a list under some key, or a mapping of image
 
 from __future__ import annotations
 
+import reprlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -194,6 +195,17 @@ class Rows:
             return (cell,)
         self.printed[name] += 1
         return texts
+
+    def label(self, number: int, row: Mapping[str, Any], name: str) -> str:
+        """One value as a label; an absent one is the empty label."""
+        cell = self.value(number, row, name)
+        if cell is None or cell != cell:  # NaN: a gap in a table of numbers
+            return ""
+        if is_whole(cell):  # numbers beside a gap
+            cell = int(cell)
+        if not isinstance(cell, str | int):
+            self.refuse(number, f"label {reprlib.repr(cell)} of {name!r} is not text")
+        return str(cell).strip()
 
     def note_printed(self, layout: Layout) -> None:
         """Note how many cells held printed lists or mappings, of which the texts were read."""
