@@ -25,6 +25,7 @@ from bias_pipeline.datasets.binary_tables import (
 )
 from bias_pipeline.datasets.columns import Layout
 from bias_pipeline.datasets.csv_tables import MAX_BYTES, csv_rows
+from bias_pipeline.datasets.foreign_files import way_to_read
 from bias_pipeline.datasets.json_tables import list_within, rows_of_columns, rows_of_mapping
 from bias_pipeline.datasets.printed_texts import (
     NotWholeError,
@@ -225,7 +226,7 @@ def open_rows(
         return Rows(path, "row", names, items, shape)
     raise DataError(
         f"{path}: the ending {suffix!r} is unknown; {did_you_mean(suffix, SUFFIXES)} "
-        f"Give the file the ending of its format; expected {what}"
+        f"To read it, {way_to_read(check_file(path))}"
     )
 
 
