@@ -55,7 +55,7 @@ class CaptionerFolder:
         if place.is_file():
             raise UsageError(
                 f"{captioner}: the name of a file of captions ends in {', '.join(SUFFIXES)}. "
-                f"To read it, {way_to_read(place)}"
+                f"{way_to_read(place)}"
             )
         absent = "" if self.path.is_dir() else f"the folder {self.path} is absent (dataset.root)."
         raise UsageError(

@@ -14,40 +14,42 @@ _YAML = "import json, yaml; json.dump(yaml.safe_load(open({file!r})), open({new!
 _TABLES = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
 _HEAD = 512  # bytes
 _TAR = slice(257, 262)  # where a tar names its format
-_WRITE = "write a table of it (CSV, or JSON Lines) with the columns image_id and caption"
+_WRITE = "Write a table of it (CSV, or JSON Lines) with the columns image_id and caption"
 _FLICKR = b".jpg#"
 
 
 def _python(code: str, **names: str) -> str:
-    return f"python -c {shlex.quote(code.format(**names))}"
+    written = code.format(**names)
+    plain = not set(written) & set('"$`\\!')
+    return f'python -c "{written}"' if plain else f"python -c {shlex.quote(written)}"
 
 
 def _unpacked(tool: str) -> Callable[[Path], str]:
     return lambda path: (
-        f"unpack it: {tool} -c {shlex.quote(str(path))} > {shlex.quote(str(path.with_suffix('')))}"
+        f"Unpack it: {tool} -c {shlex.quote(str(path))} > {shlex.quote(str(path.with_suffix('')))}"
     )
 
 
 def _opened(tool: str) -> Callable[[Path], str]:
-    return lambda path: f"it holds several files; unpack them: {tool} {shlex.quote(str(path))}"
+    return lambda path: f"It holds several files; unpack them: {tool} {shlex.quote(str(path))}"
 
 
 def _renamed(ending: str) -> Callable[[Path], str]:
     return lambda path: (
-        f"rename it: mv {shlex.quote(str(path))} {shlex.quote(f'{_stem(path)}{ending}')}"
+        f"Rename it: mv {shlex.quote(str(path))} {shlex.quote(f'{_stem(path)}{ending}')}"
     )
 
 
 def _arrow(form: str) -> Callable[[Path], str]:
     return lambda path: (
-        "it is an Arrow file; write it as Parquet: "
+        "It is an Arrow file; write it as Parquet: "
         + _python(_ARROW, form=form, file=str(path), new=f"{_stem(path)}.parquet")
     )
 
 
 def _objects(path: Path) -> str:
     return (
-        "it holds Python's objects, which may run code and are not read; write JSON Lines where it "
+        "It holds Python's objects, which may run code and are not read; write JSON Lines where it "
         f"was made: pandas.read_pickle({path.name!r}).to_json({f'{path.stem}.jsonl'!r}, "
         "orient='records', lines=True)"
     )
@@ -55,7 +57,7 @@ def _objects(path: Path) -> str:
 
 def _array(path: Path) -> str:
     return (
-        "it is an array of NumPy; write JSON Lines where it was made: pandas.DataFrame(list(numpy."
+        "It is an array of NumPy; write JSON Lines where it was made: pandas.DataFrame(list(numpy."
         f"load({path.name!r}, allow_pickle=True))).to_json({f'{path.stem}.jsonl'!r}, "
         "orient='records', lines=True)"
     )
@@ -72,14 +74,14 @@ _BY_FIRST_BYTES: tuple[tuple[bytes, Callable[[Path], str]], ...] = (
     (b"\xff\xff\xff\xff", _arrow("stream")),
     (b"\x93NUMPY", _array),
     (b"\x80", _objects),
-    (b"\xd0\xcf\x11\xe0", lambda _: "save it as .xlsx"),
+    (b"\xd0\xcf\x11\xe0", lambda _: "Save it as .xlsx"),
     (b"[", _renamed(".json")),
     (b"{", _renamed(".jsonl")),
 )
 
 
 def way_to_read(path: Path) -> str:
-    """What makes a readable file of a file whose ending is unknown, by its content.
+    """A sentence on what makes a readable file of one whose ending is unknown, by its content.
 
     Args:
         path: of a file that is there.
@@ -89,7 +91,7 @@ def way_to_read(path: Path) -> str:
     if head[_TAR] == b"ustar":
         return _opened("tar -xf")(path)
     if path.suffix.lower() in (".yaml", ".yml"):
-        return "write it as JSON: " + _python(_YAML, file=str(path), new=f"{_stem(path)}.json")
+        return "Write it as JSON: " + _python(_YAML, file=str(path), new=f"{_stem(path)}.json")
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     known = next((way for magic, way in _BY_FIRST_BYTES if start.startswith(magic)), _text)
     return known(path)
@@ -102,7 +104,7 @@ def _text(path: Path) -> str:
     if _FLICKR in line:
         new = shlex.quote(f"{_stem(path)}.tsv")
         return (
-            f"write it without numbers of captions: sed -E 's/#[0-9]+\\t/\\t/' "
+            f"Write it without numbers of captions: sed -E 's/#[0-9]+\\t/\\t/' "
             f"{shlex.quote(str(path))} > {new}"
         )
     if b"\0" in line:
@@ -111,7 +113,7 @@ def _text(path: Path) -> str:
         return _renamed(".tsv")(path)
     if any(sign in line for sign in (b",", b";", b"|")):
         return _renamed(".csv")(path)
-    return f"its first line has no columns; {_WRITE}"
+    return f"Its first line has no columns. {_WRITE}"
 
 
 def _stem(path: Path) -> str:

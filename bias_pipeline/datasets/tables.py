@@ -226,7 +226,7 @@ def open_rows(
         return Rows(path, "row", names, items, shape)
     raise DataError(
         f"{path}: the ending {suffix!r} is unknown; {did_you_mean(suffix, SUFFIXES)} "
-        f"To read it, {way_to_read(check_file(path))}"
+        f"{way_to_read(check_file(path))}"
     )
 
 
