@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
 from bias_pipeline.datasets.columns import plain_name
+from bias_pipeline.datasets.headings import FIRST_ROWS, heading_place
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json, open_input
 from bias_pipeline.io.machine import SHEETS
@@ -307,15 +308,15 @@ def _batches(path: Path, schema: Schema, columns: Mapping[str, bool]) -> Iterato
 MAX_UNPACKED = 1 << 30  # bytes
 
 
-def sheet_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, Mapping[str, Any]]]]:
+def sheet_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, Mapping[str, Any]]], str]:
     """Read the only sheet of a workbook.
 
     Args:
         path: the ``.xlsx`` file, known to be a file.
 
     Returns:
-        The columns, named by the first row; and number (from 2) and content of each further row. A
-        whole number stays one, an empty cell is None.
+        The columns, named by the heading; number and content of each row below; and where the
+        heading is, if it is below a title. A whole number stays one, an empty cell is None.
 
     Raises:
         DataError: if the file is broken or too large, has several sheets, or two columns of one
@@ -325,20 +326,27 @@ def sheet_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, Mapping[str, 
     SHEETS.require()
     _check_size(path)
     rows = _cells(path)
-    header = list(next(rows, ()))
+    first = list(islice(rows, FIRST_ROWS))
+    texts = [["" if cell is None else str(cell) for cell in row] for row in first]
+    place = heading_place(texts)
+    if place is None:
+        place = next((k for k, row in enumerate(texts) if any(row)), 0)
+    header = list(first[place]) if first else []
     while header and header[-1] is None:
         header.pop()
     if None in header:
-        raise DataError(f"{path}, row 1: a column has no name; name it or delete it")
+        raise DataError(f"{path}, row {place + 1}: a column has no name; name it or delete it")
     names = [str(cell).strip() for cell in header]
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{path}, row 1: column {twice!r} occurs twice; rename one")
-    return names, (
+        raise DataError(f"{path}, row {place + 1}: column {twice!r} occurs twice; rename one")
+    items = (
         (number, dict(zip(names, chain(cells, repeat(None)), strict=False)))
-        for number, cells in enumerate(rows, start=2)
+        for number, cells in enumerate(chain(first[place + 1 :], rows), start=place + 2)
         if any(cell is not None for cell in cells)
     )
+    title = any(map(any, texts[:place]))
+    return names, items, f"heading in row {place + 1}" if title else ""
 
 
 def _check_size(path: Path) -> None:

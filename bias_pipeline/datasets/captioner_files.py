@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bias_pipeline.corpus.image_ids import few
 from bias_pipeline.datasets.binary_tables import is_saved
+from bias_pipeline.datasets.foreign_files import way_to_read
 from bias_pipeline.datasets.label_files import Labels
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
@@ -53,8 +54,8 @@ class CaptionerFolder:
             return check_file(place, "captioner")
         if place.is_file():
             raise UsageError(
-                f"{captioner}: the name of a file of captions ends in {', '.join(SUFFIXES)}; "
-                "rename it, and unpack it first if it is packed"
+                f"{captioner}: the name of a file of captions ends in {', '.join(SUFFIXES)}. "
+                f"{way_to_read(place)}"
             )
         absent = "" if self.path.is_dir() else f"the folder {self.path} is absent (dataset.root)."
         raise UsageError(

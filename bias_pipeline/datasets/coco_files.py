@@ -92,6 +92,7 @@ def model_captions(
     if not captions:
         raise DataError(f"{path}: holds no captions{numbered.which}; expected {RESULTS}")
     numbered.note_origins(layout)
+    rows.note_printed(layout)
     chosen = captions if numbered.others else _numbered(captions, more, index or 0)
     unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
     return CaptionerFile(chosen, repeated, unused, human)
@@ -236,6 +237,7 @@ def human_captions(
             annotations[annotation_id] = (identifier, captions)
         place = number if annotation_id is None else annotation_id
         written.setdefault(identifier, []).extend((place, caption) for caption in captions)
+    rows.note_printed(layout)
     if rows.people and not any(written.values()):
         raise DataError(f"{path}: has no captions of people in 'answer'; expected {CAPTIONS}")
     return {image: _in_order(numbered) for image, numbered in written.items()}, repeated

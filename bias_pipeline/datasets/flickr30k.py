@@ -14,8 +14,9 @@ from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.datasets.coco import CocoDataset
 from bias_pipeline.datasets.coco_files import CaptionerFile
 from bias_pipeline.datasets.columns import LabelWords, Layout
+from bias_pipeline.datasets.csv_tables import MAX_BYTES
 from bias_pipeline.datasets.label_files import MAJORITY, Labels
-from bias_pipeline.datasets.tables import MAX_BYTES, check_file
+from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.json_files import expect, load_json, open_input

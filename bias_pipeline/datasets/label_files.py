@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,14 @@ from typing import Any
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
 from bias_pipeline.datasets.label_values import TIE, majority, recognised, with_map
+from bias_pipeline.datasets.one_hot import (
+    NO_GROUP,
+    SEVERAL,
+    column_names,
+    group_columns,
+    map_of_column,
+    with_labels,
+)
 from bias_pipeline.datasets.tables import Rows, open_rows
 from bias_pipeline.errors import (
     AbsentLabelError,
@@ -117,7 +124,11 @@ def read_labels(
     groups, labels = label_map(dataset, attribute, label_maps)
     labels = with_map(labels, attribute, layout.label_map)
     named = [layout.label_column] if layout.label_column else []
-    wanted = (*_LONG, *_BESIDE, *layout.wanted(IMAGE), *named, labels.field, attribute.name)
+    one_hot = [name for names in column_names(labels, attribute) for name in names.values()]
+    wanted = (
+        *(*_LONG, *_BESIDE, *layout.wanted(IMAGE), *named),
+        *(labels.field, attribute.name, *one_hot),
+    )
     rows = open_rows(path, what=WHAT, wanted=wanted, column="label")
     if rows.shape:
         layout.add_note(path, rows.shape)
@@ -140,12 +151,22 @@ def _wide(
     layout: Layout,
 ) -> Labels:
     key = _id_column(rows, first, layout)
-    field = _label_column(rows, first, labels, layout, attribute)
+    try:
+        field = _label_column(rows, first, labels, layout, attribute)
+    except NoLabelColumnError:
+        columns = group_columns(list(first), labels, attribute)
+        if not columns:
+            raise
+        field = attribute.name
+        labels = labels.with_labels({}, {NO_GROUP: NO_GROUP, SEVERAL: SEVERAL})
+        rows = replace(rows, items=with_labels(rows, columns, field))
+        listed = ", ".join(map(repr, columns.values()))
+        layout.add_note(rows.path, f"labels of {attribute.name} from the columns {listed}")
     raw: dict[str, str] = {}
     parts: dict[str, str] = {}
     repeated = 0
     for number, row in rows.items:
-        identifier, label = rows.id(number, row, key), _label(rows, number, row, field)
+        identifier, label = rows.id(number, row, key), rows.label(number, row, field)
         if identifier in raw:
             repeated += 1
             _check_same(rows, number, identifier, raw[identifier], label)
@@ -186,12 +207,18 @@ def _label_column(
     names = (labels.field, attribute.name)
     column = next((near for name in names if (near := same_name(name, list(first)))), None)
     if column is None:
+        options = map_of_column(first, attribute)
+        fix = (
+            f"if the labels are those of {options.split()[1]!r} alone, add {options}"
+            if options
+            else f"{did_you_mean(labels.field, first)} Name yours with --label-column COLUMN "
+            "(dataset.label_column=COLUMN)"
+        )
         raise NoLabelColumnError(
             rows.path,
             quoted_columns(first),
             f"{rows.path}: no column {labels.field!r} for attribute {attribute.name!r}; "
-            f"{did_you_mean(labels.field, first)} Name yours with --label-column COLUMN "
-            f"(dataset.label_column=COLUMN); found {quoted_columns(first)}",
+            f"{fix}; found {quoted_columns(first)}",
         )
     if column not in names:
         layout.add_note(rows.path, f"labels of {attribute.name} from {column!r}")
@@ -238,8 +265,8 @@ def _long(
         if named not in (attribute.name, labels.field):
             others.add(named)
             continue
-        who = next(filter(None, (_label(rows, number, row, n) for n in _WHO if n in row)), "")
-        label = _label(rows, number, row, "value")
+        who = next(filter(None, (rows.label(number, row, n) for n in _WHO if n in row)), "")
+        label = rows.label(number, row, "value")
         if who in votes[image]:
             repeated += 1
             _check_same(rows, number, image, votes[image][who][0], label, who)
@@ -312,18 +339,6 @@ def _disagreement(
         f"{n_annotators} annotators: Fleiss' kappa {kappa:.2f}, {split} of "
         f"{len(ballots)} images judged differently, {ties} without a majority (not scored); {used}"
     )
-
-
-def _label(rows: Rows, number: int, row: Mapping[str, Any], field: str) -> str:
-    """The label as text; an absent one is the empty label."""
-    value = rows.value(number, row, field)
-    if value is None or value != value:  # NaN: a gap in a table of numbers
-        return ""
-    if isinstance(value, float) and value.is_integer():  # numbers beside a gap
-        value = int(value)
-    if not isinstance(value, str | int):
-        rows.refuse(number, f"label {reprlib.repr(value)} of {field!r} is not text")
-    return str(value).strip()
 
 
 def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:

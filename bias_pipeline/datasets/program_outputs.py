@@ -52,7 +52,7 @@ class ProgramOutput(ABC):
 
     def plain(self) -> Rows:
         """The file as rows of ``image_id``, ``caption`` and, if it has them, people's captions."""
-        return replace(self.rows, columns=None, items=self._items(), people=self.people)
+        return Rows(self.rows.path, self.rows.unit, None, self._items(), people=self.people)
 
     def _items(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """The rows; images without an answer come last, with an empty caption."""

@@ -5,15 +5,15 @@ A JSON object may stand for a list: a list under some key, or a mapping of image
 
 from __future__ import annotations
 
-import ast
-import csv
-import io
+import reprlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.datasets.binary_tables import (
@@ -23,82 +23,23 @@ from bias_pipeline.datasets.binary_tables import (
     saved_rows,
     sheet_rows,
 )
-from bias_pipeline.datasets.columns import IMAGE, plain_name
+from bias_pipeline.datasets.columns import Layout
+from bias_pipeline.datasets.csv_tables import MAX_BYTES, csv_rows
+from bias_pipeline.datasets.foreign_files import way_to_read
+from bias_pipeline.datasets.json_tables import list_within, rows_of_columns, rows_of_mapping
+from bias_pipeline.datasets.printed_texts import (
+    NotWholeError,
+    may_be_printed,
+    printed_texts,
+    texts_in,
+)
 from bias_pipeline.errors import DataError, ResourceError, counted, did_you_mean
-from bias_pipeline.io.json_files import decode, expect, load_json, load_json_lines, open_input
-
-_LISTED = 8
-
-
-def list_within(
-    data: Mapping[str, Any], path: Path, *, key: str | None, mapping: bool, what: str
-) -> str | None:
-    """The key of the list of rows, None if the object maps ids to values.
-
-    Args:
-        data: the file's content.
-        path: the file.
-        key: the list's key in the format.
-        mapping: whether the object may map ids to values.
-        what: the format, for messages.
-
-    Raises:
-        DataError: if several lists could be meant, or the object is neither.
-    """
-    if key is not None and key in data:
-        return key
-    lists = [name for name, value in data.items() if _has_rows(value)]
-    if len(lists) == 1:
-        return lists[0]
-    if lists:
-        raise DataError(
-            f"{path}: it is not clear which list to read: {', '.join(lists[:_LISTED])}; expected "
-            f"{what}. Keep one of them"
-        )
-    if not (mapping and data and all(map(_is_value, data.values()))):
-        absent = "the top level must be a list" if key is None else f"key {key!r} is absent"
-        keys = ", ".join(map(str, list(data)[:_LISTED])) or "nothing"
-        raise DataError(f"{path}: {absent}; found {keys}; expected {what}")
-    return None
-
-
-def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
-    """A row for each value of a mapping of image ids; several values of an id are several rows.
-
-    Args:
-        data: id to a text, to a mapping of columns, or to a list of these.
-        name: the column for a text.
-
-    Example:
-        >>> list(rows_of_mapping({"7": "a dog", "8": [{"caption": "a cat"}]}, "caption"))
-        [{'image_id': '7', 'caption': 'a dog'}, {'image_id': '8', 'caption': 'a cat'}]
-    """
-    for identifier, value in data.items():
-        for item in value if isinstance(value, list) else [value]:
-            columns = item if isinstance(item, Mapping) else {name: item}
-            yield {IMAGE.name: identifier, **columns}
-
-
-def _has_rows(value: Any) -> bool:
-    """Whether it is a list of mappings with an image id."""
-    if not isinstance(value, list) or not value or not isinstance(value[0], Mapping):
-        return False
-    return any(plain_name(str(name)) in IMAGE.names for name in value[0])
-
-
-def _is_value(value: Any) -> bool:
-    """Whether it may be an image's value: a text, null, columns, or a list of these."""
-    items: Sequence[Any] = value if isinstance(value, list) else [value]
-    return all(item is None or isinstance(item, str | Mapping) for item in items)
-
+from bias_pipeline.io.json_files import expect, load_json, load_json_lines, open_input
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
 
-MAX_BYTES = 1 << 32
 _SHOWN = 80  # characters of a faulty line
 _FILES = 8  # of a folder, in a message
-_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_MAX_CELL = 1 << 26  # the csv module's own limit would refuse a caption of 128 KiB
 
 
 @dataclass(frozen=True)
@@ -112,6 +53,8 @@ class Rows:
     items: Iterator[tuple[int, Mapping[str, Any]]]
     shape: str = ""  # how the file deviates from its format, empty if it does not
     people: str = ""  # the column of people's captions in a captioner's file, empty if it has none
+    # Column to how many of its cells were printed lists; filled while reading
+    printed: Counter[str] = field(default_factory=Counter)
 
     def refuse(self, number: int, fault: str) -> NoReturn:
         """Raise the DataError for a fault of one row."""
@@ -154,26 +97,60 @@ class Rows:
         return cell
 
     def texts(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
-        """One value that must be a text or a list of texts or of mappings with one text each.
+        """The texts of one value (:func:`~bias_pipeline.datasets.printed_texts.texts_in`).
 
-        A list may also be written within a text (``"['a dog']"``).
+        A list may also be printed within a text (``"['a dog']"``).
         """
         cell = self.value(number, row, name)
-        listed = _written_list(cell) if isinstance(cell, str) else cell
-        if not isinstance(listed, list):
+        if isinstance(cell, str):
+            return self._printed(number, cell, name)
+        if not isinstance(cell, list | Mapping | bytes):
             return (self.text(number, row, name),)
-        items = [_only_text(item) for item in listed]
-        if not all(isinstance(item, str) for item in items):
+        try:
+            return texts_in(cell)
+        except NotWholeError:
             self.refuse(number, f"{name!r} must contain texts, found {str(cell)[:_SHOWN]!r}")
-        return [str(item) for item in items]
 
     def captions(self, number: int, row: Mapping[str, Any], name: str) -> Sequence[str]:
         """The captions in one value, as :meth:`texts` reads it; null is a blank caption."""
         cell = self.value(number, row, name)
-        if isinstance(cell, str) and not cell.startswith("["):  # of most files, a million times
+        if isinstance(cell, str) and not may_be_printed(cell):  # of most files, a million times
             return (cell,)
-        items = ["" if item is None else item for item in cell] if isinstance(cell, list) else cell
-        return self.texts(number, {name: "" if cell is None else items}, name)
+        return self.texts(number, {name: "" if cell is None else cell}, name)
+
+    def _printed(self, number: int, cell: str, name: str) -> Sequence[str]:
+        try:
+            texts = printed_texts(cell)
+        except NotWholeError as fault:
+            self.refuse(
+                number,
+                f"{name!r} is a print of a list or mapping that {fault}; it begins "
+                f"{cell[:_SHOWN]!r}. Write the table as JSON Lines, which keeps lists: "
+                "table.to_json('captions.jsonl', orient='records', lines=True)",
+            )
+        if texts is None:
+            return (cell,)
+        self.printed[name] += 1
+        return texts
+
+    def label(self, number: int, row: Mapping[str, Any], name: str) -> str:
+        """One value as a label; an absent one is the empty label."""
+        cell = self.value(number, row, name)
+        if cell is None or cell != cell:  # NaN: a gap in a table of numbers
+            return ""
+        if is_whole(cell):  # numbers beside a gap
+            cell = int(cell)
+        if not isinstance(cell, str | int):
+            self.refuse(number, f"label {reprlib.repr(cell)} of {name!r} is not text")
+        return str(cell).strip()
+
+    def note_printed(self, layout: Layout) -> None:
+        """Note how many cells held printed lists or mappings, of which the texts were read."""
+        for column, n in self.printed.items():
+            layout.add_note(
+                self.path,
+                f"{counted(n, f'cells of {column!r} are')} printed lists, whose texts are read",
+            )
 
     def id(self, number: int, row: Mapping[str, Any], name: str) -> str:
         """The canonical image id of a row; 42.0, as tables with gaps have it, is 42.
@@ -183,29 +160,18 @@ class Rows:
         """
         try:
             cell = self.value(number, row, name)
-            whole = isinstance(cell, float) and cell.is_integer()
-            return canonical_id(int(cell) if whole else cell)
+            return canonical_id(int(cell) if is_whole(cell) else cell)
         except DataError as error:
             if str(self.path) in str(error):
                 raise
             self.refuse(number, str(error))
 
 
-def _written_list(text: str) -> object:
-    """The list written in a text as Python or JSON, else the text itself."""
-    if not text.startswith(("['", '["')) or not text.endswith(("']", '"]')):
-        return text
-    try:
-        items = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
-    return items if all(isinstance(item, str) for item in items) else text
-
-
-def _only_text(item: object) -> object:
-    """The text of an entry such as ``{"raw": "a dog", "tokens": ["a", "dog"]}``."""
-    texts = [v for v in item.values() if isinstance(v, str)] if isinstance(item, dict) else [item]
-    return texts[0] if len(texts) == 1 else None
+def is_whole(value: object) -> TypeGuard[float | Decimal]:
+    """Whether it is a whole number that is not stored as one, as in tables with gaps."""
+    if isinstance(value, Decimal):
+        return value.is_finite() and value == value.to_integral_value()
+    return isinstance(value, float) and value.is_integer()
 
 
 def open_rows(
@@ -244,25 +210,34 @@ def open_rows(
         return Rows(path, "row", *saved_rows(path, wanted))
     suffix = path.suffix.lower()
     if is_json(path):
-        return _json_rows(path, what, key, column)
+        return _json_rows(path, what, key, column, wanted or ())
     if suffix in (".jsonl", ".ndjson"):
         return Rows(path, "line", None, _lines(path, what))
     if suffix in (".csv", ".tsv"):
-        return _csv_rows(path, what, "\t" if suffix == ".tsv" else ",")
+        usual = "\t" if suffix == ".tsv" else ","
+        names, items, shape = csv_rows(path, what, usual, column, wanted or ())
+        return Rows(path, "line", names, items, shape)
     if suffix == ".parquet":
         open_input(path, what=what, max_bytes=MAX_BYTES).close()
         return Rows(path, "row", *parquet_rows(path, wanted))
     if suffix == ".xlsx":
         open_input(path, what=what, max_bytes=MAX_BYTES).close()
-        return Rows(path, "row", *sheet_rows(path))
+        names, items, shape = sheet_rows(path)
+        return Rows(path, "row", names, items, shape)
     raise DataError(
         f"{path}: the ending {suffix!r} is unknown; {did_you_mean(suffix, SUFFIXES)} "
-        f"Give the file the ending of its format; expected {what}"
+        f"{way_to_read(check_file(path))}"
     )
 
 
-def _json_rows(path: Path, what: str, key: str | None, column: str | None) -> Rows:
+def _json_rows(
+    path: Path, what: str, key: str | None, column: str | None, wanted: Sequence[str]
+) -> Rows:
     data = load_json(path, what=what)
+    if column is not None and not (isinstance(data, dict) and key in data):
+        table = rows_of_columns(data, column, wanted)
+        if table is not None:
+            return Rows(path, "entry", None, enumerate(table.rows), table.shape)
     if not isinstance(data, dict) or (key is None and column is None):
         return Rows(path, "entry", None, _entries(expect(data, list, path, ""), path, ""))
     place = list_within(data, path, key=key, mapping=column is not None, what=what)
@@ -282,64 +257,6 @@ def _entries(entries: list[Any], path: Path, place: str) -> Iterator[tuple[int, 
 def _lines(path: Path, what: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, value in load_json_lines(path, what=what, max_bytes=MAX_BYTES):
         yield number, expect(value, dict, path, f"line {number}")
-
-
-def _csv_rows(path: Path, what: str, usual: str) -> Rows:
-    _, header = next(_csv_lines(path, what, usual, strict=False), (0, []))
-    delimiter = _delimiter(header, usual)
-    lines = _csv_lines(path, what, delimiter)
-    _, header = next(lines, (0, []))
-    names = [name.strip() for name in header]
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{path}, line 1: column {twice!r} occurs twice; rename one")
-    shape = "" if delimiter == usual else f"columns separated by {_SEPARATORS[delimiter]}"
-    return Rows(path, "line", names, _csv_mappings(path, names, lines), shape)
-
-
-def _delimiter(header: Sequence[str], usual: str) -> str:
-    """The usual delimiter, unless the header is one cell with just one other delimiter."""
-    others = [sign for sign in _SEPARATORS if len(header) == 1 and sign in header[0]]
-    return others[0] if len(others) == 1 else usual
-
-
-def _csv_mappings(
-    path: Path, names: Sequence[str], lines: Iterator[tuple[int, list[str]]]
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, cells in lines:
-        if not cells:
-            continue  # a blank line
-        if len(cells) != len(names):
-            shown = ",".join(cells)[:_SHOWN]
-            raise DataError(
-                f"{path}, line {number}: {counted(len(cells), 'cells')} under "
-                f"{counted(len(names), 'columns')}: {shown!r}; "
-                "the file may be cut off, or a text with a comma lacks quotation marks"
-            )
-        yield number, dict(zip(names, cells, strict=True))
-
-
-def _csv_lines(
-    path: Path, what: str, delimiter: str, *, strict: bool = True
-) -> Iterator[tuple[int, list[str]]]:
-    """Cells of each record and the line on which it ends; a strict reader refuses stray quotes."""
-    csv.field_size_limit(_MAX_CELL)
-    with open_input(path, what=what, max_bytes=MAX_BYTES) as handle:
-        text = io.TextIOWrapper(handle, encoding="utf-8-sig", newline="")
-        reader = csv.reader(text, delimiter=delimiter, strict=strict)
-        try:
-            for cells in reader:
-                yield reader.line_num, cells
-        except csv.Error as error:
-            raise DataError(
-                f"{path}, line {reader.line_num}: {error}; expected {what}. A quotation mark may "
-                "be unclosed, or the file cut off: fetch or make it again"
-            ) from error
-        except UnicodeDecodeError:
-            handle.seek(0)
-            for number, line in enumerate(handle, start=1):
-                decode(line, path, what, number)
-            raise
 
 
 def is_json(path: Path) -> bool:

@@ -27,6 +27,10 @@ _KIND_NAMES: dict[type, str] = {
     bool: "true or false",
     type(None): "null",
 }
+_UTF_16 = (
+    "UTF-16 text: save it as UTF-8 (in Excel: Save As, CSV UTF-8; in a shell: "
+    "iconv -f utf-16 -t utf-8 FILE > NEW)"
+)
 # The first bytes of common wrong files.
 _MAGIC = (
     (b"\x1f\x8b", "a gzip archive: unpack it first"),
@@ -35,8 +39,8 @@ _MAGIC = (
     (b"\x89HDF", "an HDF5 file: convert it first"),
     (b"version https://git-lfs", "a Git LFS pointer: run 'git lfs pull' to get the file itself"),
     (b"<", "a web page or XML: the download went wrong"),
-    (b"\xff\xfe", "UTF-16 text: save it as UTF-8"),
-    (b"\xfe\xff", "UTF-16 text: save it as UTF-8"),
+    (b"\xff\xfe", _UTF_16),
+    (b"\xfe\xff", _UTF_16),
     (b"\x80", "a pickle"),
     (b"[", "JSON: give its name the ending .json"),
     (b"{", "JSON: give its name the ending .json"),

@@ -1,9 +1,12 @@
 """Files of a captioner's captions, as they come."""
 
 import json
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -22,6 +25,23 @@ def table(image: str = "image_id", text: str = "caption", sign: str = ",") -> st
 
 def parquet(path: Path) -> None:
     pd.DataFrame(rows("img_id", "pred")).to_parquet(path)
+
+
+def marked(form: str, sign: str) -> str:
+    """A table whose captions have quotation marks."""
+    return csv({"image_id": list(IDS), "caption": [form.format(text) for text in TEXTS]}, sign)
+
+
+def printed(form: Callable[[str], Any]) -> str:
+    """A table of what a program made of each caption, as pandas prints it."""
+    cells = [str(form(text)) for text in TEXTS]
+    return pd.DataFrame({"image_id": IDS, "caption": cells}).to_csv(index=False)
+
+
+def decimals(path: Path) -> None:
+    table = pd.DataFrame(rows())
+    table["image_id"] = table["image_id"].map(Decimal)
+    table.to_parquet(path)
 
 
 VARIANTS = [
@@ -160,11 +180,69 @@ VARIANTS = [
     ),
     Variant("UTF-16", {"mine.csv": table().encode("utf-16")}, "not UTF-8", code=3),
     Variant(
-        "a table without a header",
+        "ids and captions without a header",
         {"mine.csv": table().split("\n", 1)[1]},
+        "no heading: read as image_id and caption",
+    ),
+    Variant(
+        "a table of three columns without a header",
+        {"mine.csv": csv({"100": list(IDS), "a dog": TEXTS, "0.5": [0.5] * len(IDS)})},
         "'image_id' is absent, and no other column is known for image ids; found 100",
         code=3,
     ),
+    Variant(
+        "`sep=;` in the first line, as Excel has it",
+        {"mine.csv": f"sep=;\n{table(sign=';')}"},
+        "columns separated by semicolons",
+    ),
+    Variant("a blank first line", {"mine.csv": f"\n{table()}"}),
+    Variant("a title above", {"mine.csv": f"My captions\n\n{table()}"}, "heading in line 3"),
+    Variant(
+        "`.tsv` with quoting",
+        {"mine.tsv": marked('"{}"', "\t")},
+        "quotation marks enclose cells",
+    ),
+    Variant(
+        "an unclosed quotation mark in `.csv`",
+        {"mine.csv": table() + '200,"a tv of 40\n201,a man\n'},
+        "line 14: unexpected end of data: a quotation mark opens a cell here",
+        code=3,
+    ),
+    Variant(
+        "rows between two such marks",
+        {"mine.csv": table() + '200,"a tv of 40\n201,a man\n202,a tv of 40"\n'},
+        "line 14: a quotation mark opens a cell of 3 lines here, which holds the row of 201",
+        code=3,
+    ),
+    Variant(
+        "a pipeline's `[{'generated_text': ...}]` in a table",
+        {"mine.csv": printed(lambda text: [{"generated_text": text}])},
+        "12 cells of 'caption' are printed lists, whose texts are read",
+    ),
+    Variant("`['...']` as NumPy prints it", {"mine.csv": printed(lambda text: np.array([text]))}),
+    Variant("`b'...'`", {"mine.csv": printed(str.encode)}),
+    Variant(
+        "a list that was shortened in print",
+        {"mine.csv": printed(lambda text: f"['{text}' ... 'a dog']")},
+        "was shortened with '...': texts are lost",
+        code=3,
+    ),
+    Variant(
+        "`to_json` by columns, as pandas writes unless told otherwise",
+        {"mine.json": lambda path: pd.DataFrame(rows()).to_json(path)},
+        "a table by its columns",
+    ),
+    Variant(
+        "`to_json` by columns, with ids as the index",
+        {"mine.json": lambda path: pd.DataFrame(rows()).set_index("image_id").to_json(path)},
+        "columns that map image ids",
+    ),
+    Variant(
+        "`to_json` by rows of an index",
+        {"mine.json": lambda path: pd.DataFrame(rows("image")).to_json(path, orient="index")},
+        "image ids from 'image'",
+    ),
+    Variant("decimal ids in Parquet", {"mine.parquet": decimals}),
     Variant(
         "a spreadsheet of before 2007", {"mine.xls": b"x"}, "the ending '.xls' is unknown", code=3
     ),

@@ -36,6 +36,12 @@ VARIANTS = [
         {"labels.csv": table(Male="man", Female="Woman")},
         "'man' is male, 'Woman' is female",
     ),
+    Variant(
+        "a column `Male` with 1 and -1, as in CelebA",
+        {"labels.csv": table("Male", Male=1, Female=-1, Unsure=0, Both=0)},
+        "add --label-column Male --map 1=male --map 0=female --map=-1=female",
+        code=3,
+    ),
     Variant("a column `Gender`", {"labels.csv": table("Gender")}, "gender from 'Gender'"),
     Variant(
         "a column `sex`",

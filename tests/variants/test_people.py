@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from tests.variants.files import PEOPLE, Variant, check, csv
@@ -27,6 +28,7 @@ TABLE = {
     "img_id": list(range(len(PEOPLE))),
 }
 SIDE_BY_SIDE = {f"cap{k + 1}": [item[k] for item in PEOPLE.values()] for k in range(2)}
+ARRAYS = [f'"{np.array(texts)}"' for texts in PEOPLE.values()]
 
 VARIANTS = [
     Variant(
@@ -59,6 +61,11 @@ VARIANTS = [
         "people's captions as a table with `reference`",
         {"people.csv": csv({"image": [i for i, _ in PAIRS], "reference": [t for _, t in PAIRS]})},
         "image ids from 'image', people's captions from 'reference'",
+    ),
+    Variant(
+        "people's captions as NumPy prints an array of them",
+        {"people.csv": csv({"image_id": list(PEOPLE), "caption": ARRAYS})},
+        "12 cells of 'caption' are printed lists, whose texts are read",
     ),
     Variant(
         "people's captions side by side, `cap1`, `cap2`",
