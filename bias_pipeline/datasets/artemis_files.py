@@ -21,7 +21,7 @@ from bias_pipeline.corpus.image_ids import ENDINGS
 from bias_pipeline.datasets.tables import Rows, check_file, open_rows
 from bias_pipeline.declared import Configurable, Count, Range, Seed
 from bias_pipeline.errors import DataError, counted, did_you_mean
-from bias_pipeline.text.encoding import decoded
+from bias_pipeline.text.encoding import mend_mojibake
 from bias_pipeline.text.tokenize import tokenize_word
 
 EMOTIONS = (
@@ -101,14 +101,14 @@ def read_release(path: Path, version: Literal[1, 2]) -> Release:
         if blank
         else []
     )
-    mended, notes = _decoded(annotations)
+    mended, notes = _without_mojibake(annotations)
     return Release(mended, n_rows, [*absent, *notes])
 
 
-def _decoded(annotations: Sequence[Annotation]) -> tuple[list[Annotation], list[str]]:
+def _without_mojibake(annotations: Sequence[Annotation]) -> tuple[list[Annotation], list[str]]:
     """Annotations without mojibake, and a note on how many names and utterances had some."""
-    names = decoded(list(dict.fromkeys(row.painting for row in annotations)))
-    texts = decoded(list(dict.fromkeys(row.text for row in annotations)))
+    names = mend_mojibake(list(dict.fromkeys(row.painting for row in annotations)))
+    texts = mend_mojibake(list(dict.fromkeys(row.text for row in annotations)))
     mended = [
         replace(
             row,

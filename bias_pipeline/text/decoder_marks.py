@@ -78,8 +78,8 @@ def _content(text: str) -> str:
 
 def _answer_of_chat(text: str) -> str:
     """The first turn of the model, or what stands before the first turn of another."""
-    begun, asked = _ANSWERS.search(text), _ASKS.search(text)
-    if begun and asked and asked.start() < begun.start() and _described(text[: asked.start()]):
+    begun, request = _ANSWERS.search(text), _ASKS.search(text)
+    if begun and request and _before_chat(text, request.start(), begun.start()):
         begun = None
     answer = text[begun.end() :] if begun else text
     turns = [turn for sign in (_ANSWERS, _ASKS) if (turn := sign.search(answer))]
@@ -89,9 +89,11 @@ def _answer_of_chat(text: str) -> str:
     return answer
 
 
-def _described(before: str) -> bool:
-    """Whether a text before the first turn is a caption: neither empty nor a system's prompt."""
-    return not is_blank(_MARK.sub("", before)) and not _SYSTEM.match(before)
+def _before_chat(text: str, request: int, answer: int) -> bool:
+    """Whether what stands before both turns is a caption: neither empty nor a system's prompt."""
+    before = text[: min(request, answer)]
+    spoken = not is_blank(_MARK.sub("", before)) and not _SYSTEM.match(before)
+    return spoken and request < answer
 
 
 class UncertainTextError(DataError):

@@ -17,14 +17,14 @@ _REMNANTS = (
 )
 
 
-def decoded(texts: Iterable[str]) -> dict[str, str]:
+def mend_mojibake(texts: Iterable[str]) -> dict[str, str]:
     """The texts that are mojibake, as they were meant.
 
     Text in UTF-8 that was read as CP1252, Latin-1, CP437 or MacRoman, once or several times, is
     mended; all other text stays.
 
     Example:
-        >>> decoded(["the cafÃ© isnâ€™t open", "eug├¿ne", "café"])
+        >>> mend_mojibake(["the cafÃ© isnâ€™t open", "eug├¿ne", "café"])
         {'the cafÃ© isnâ€™t open': 'the café isn’t open', 'eug├¿ne': 'eugène'}
     """
     beyond_ascii = [text for text in texts if not text.isascii()]
@@ -32,13 +32,13 @@ def decoded(texts: Iterable[str]) -> dict[str, str]:
         return {}
     import ftfy
 
-    def meant(text: str) -> str:
+    def rule(text: str) -> str:
         text = ftfy.fix_encoding(text)
         for remnant, sign in _REMNANTS:
             text = remnant.sub(sign, text)
         return text
 
-    return changes(beyond_ascii, meant)
+    return changes(beyond_ascii, rule)
 
 
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrt]|\\([\"'])")
@@ -46,12 +46,12 @@ _BYTES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});")
 
 
-def unescaped(texts: Sequence[str]) -> dict[str, str]:
+def unescape_signs(texts: Sequence[str]) -> dict[str, str]:
     r"""The texts with signs that are written out (of HTML, of JSON, bytes), as they were meant.
 
     Example:
         >>> texts = [r"a man\u2019s dog", "a man&#39;s dog", "a dog<0x0A>", "a dog & a cat"]
-        >>> list(unescaped(texts).values())
+        >>> list(unescape_signs(texts).values())
         ['a man’s dog', "a man's dog", 'a dog\n']
     """
     return changes(holding(texts, "\\", "&", "<0"), _plain_signs)
@@ -131,4 +131,4 @@ def whole_or_parts(parts: Sequence[str], between: str, known: frozenset[str]) ->
 
 def changes(texts: Iterable[str], rule: Callable[[str], str]) -> dict[str, str]:
     """The texts that a rule changes, and what it makes of them."""
-    return {text: meant for text in texts if (meant := rule(text)) != text}
+    return {text: changed for text in texts if (changed := rule(text)) != text}

@@ -1,4 +1,4 @@
-"""Captions as they were meant: what programs did to their text before it came into a file."""
+"""Captions as they were corrected: what programs did to their text before it came into a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from bias_pipeline.corpus.corpus import Record, Side
 from bias_pipeline.errors import DataError
 from bias_pipeline.text.decoder_marks import UncertainTextError, joined_subwords, without_marks
-from bias_pipeline.text.encoding import decoded, unescaped, with_blanks
+from bias_pipeline.text.encoding import mend_mojibake, unescape_signs, with_blanks
 from bias_pipeline.text.spelling import with_both_words, with_whole_words
 
 _EXAMPLES = 3
@@ -20,8 +20,8 @@ _SHOWN = 40  # characters of each
 # What is done, to the rule that does it, in this order: each takes all texts of a file, and gives
 # those that it changes.
 _MENDS: Mapping[str, Callable[[Sequence[str]], Mapping[str, str]]] = {
-    "signs written out for HTML, JSON or bytes were decoded": unescaped,
-    "mojibake (text read in another encoding) was mended": decoded,
+    "signs written out for HTML, JSON or bytes were decoded": unescape_signs,
+    "mojibake (text read in another encoding) was mended": mend_mojibake,
     "marks of a decoder or a chat were taken out": without_marks,
     "sub-words were joined": joined_subwords,
     "words cut at a line's end were joined": with_whole_words,
@@ -44,19 +44,19 @@ def mended_records(
     """
     rows = list(records)
     sides: Mapping[Side, str] = {"model": "captions", "human": "captions of people"}
-    meant: dict[Side, Mapping[str, str]] = {}
+    corrected: dict[Side, Mapping[str, str]] = {}
     notes: list[str] = []
     for side, whose in sides.items():
         texts = [text for row in rows for text in _texts(row, side)]
         try:
-            meant[side], found = mended(texts, whose)
+            corrected[side], more = mend_texts(texts, whose)
         except UncertainTextError as error:
             image = next(row.id for row in rows if error.text in _texts(row, side))
             place = f"{files.get(side) or side}, image {image}"
             raise DataError(f"{place}: {error}") from error
-        notes += found
-    if any(meant.values()):
-        rows = [_mended(row, meant["model"], meant["human"]) for row in rows]
+        notes += more
+    if any(corrected.values()):
+        rows = [_mended_record(row, corrected["model"], corrected["human"]) for row in rows]
     return rows, notes
 
 
@@ -66,14 +66,14 @@ def _texts(row: Record, side: Side) -> Sequence[str]:
     return () if row.model is None else (row.model,)
 
 
-def _mended(row: Record, model: Mapping[str, str], human: Mapping[str, str]) -> Record:
+def _mended_record(row: Record, model: Mapping[str, str], human: Mapping[str, str]) -> Record:
     if row.model not in model and human.keys().isdisjoint(row.human):
         return row
     caption = row.model if row.model is None else model.get(row.model, row.model)
     return replace(row, model=caption, human=tuple(human.get(text, text) for text in row.human))
 
 
-def mended(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str, str], list[str]]:
+def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str, str], list[str]]:
     """What the mended texts of a file are, and a note on each kind of mend with three examples.
 
     Args:
@@ -81,20 +81,20 @@ def mended(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str, str
         whose: what the notes call them.
 
     Example:
-        >>> meant, (note,) = mended(["a man</s>", "a dog"])
-        >>> meant, note[-38:]
+        >>> corrected, (note,) = mend_texts(["a man</s>", "a dog"])
+        >>> corrected, note[-38:]
         ({'a man</s>': 'a man'}, "in 1 of 2 captions: 'man</s>' is 'man'")
     """
     counts = Counter(texts)
-    meant = {text: text for text in counts}
+    corrected = {text: text for text in counts}
     notes = []
     for what, mend in _MENDS.items():
-        changed = mend(list(dict.fromkeys(meant.values())))
+        changed = mend(list(dict.fromkeys(corrected.values())))
         if changed:
-            n = sum(counts[text] for text, now in meant.items() if now in changed)
-            meant = {text: changed.get(now, now) for text, now in meant.items()}
+            n = sum(counts[text] for text, now in corrected.items() if now in changed)
+            corrected = {text: changed.get(now, now) for text, now in corrected.items()}
             notes.append(f"{what} in {n} of {len(texts)} {whose}: {_examples(changed)}")
-    return {text: now for text, now in meant.items() if text != now}, notes
+    return {text: now for text, now in corrected.items() if text != now}, notes
 
 
 def _examples(changed: Mapping[str, str]) -> str:

@@ -35,7 +35,7 @@ def echoes(corpus: Corpus) -> BoolArray:
     for row in _asking_rows(corpus.model, known).tolist():
         sentences = sentences_of(corpus.model.text(row))
         flags[row] = bool(sentences) and all(
-            _plain(sentence) in known or phrase_pattern("request").fullmatch(plain_text(sentence))
+            _plain(sentence) in known or phrase_pattern("request").fullmatch(_bare(sentence))
             for sentence in sentences
         )
     return flags
@@ -50,8 +50,8 @@ def prompts_in(corpus: Corpus) -> frozenset[str]:
     Returns:
         Sentences in lower case, without the signs at their ends.
     """
-    own = [prompt for prompt in corpus.prompts if len(corpus.prompts) == 1 or _asks(prompt)]
-    known = {_plain(sentence) for prompt in own for sentence in sentences_of(prompt)}
+    prompts = [prompt for prompt in corpus.prompts if len(corpus.prompts) == 1 or _asks(prompt)]
+    known = {_plain(sentence) for prompt in prompts for sentence in sentences_of(prompt)}
     counts: Counter[str] = Counter()
     for row in _asking_rows(corpus.model, frozenset()).tolist():
         sentences = sentences_of(corpus.model.text(row))
@@ -79,8 +79,8 @@ def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
     known = corpus.read(prompts_in)
     rows = _asking_rows(corpus.model, known) if known else ()
     texts = {row: corpus.model.text(row) for row in rows}
-    meant = {row: without_prompts(text, known) for row, text in texts.items()}
-    changed = {row: text for row, text in meant.items() if text != texts[row]}
+    described = {row: without_prompts(text, known) for row, text in texts.items()}
+    changed = {row: text for row, text in described.items() if text != texts[row]}
     if not changed:
         return corpus, 0
     every = (changed.get(row) or corpus.model.text(row) for row in range(len(corpus.model)))
@@ -90,16 +90,17 @@ def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
 
 def _asks(sentence: str) -> bool:
     """Whether it has the form of a request or a question; alone it may be a caption's sentence."""
-    plain = plain_text(sentence)
-    kinds = ("request", "repeated request")
-    return any(phrase_pattern(kind).fullmatch(plain) for kind in kinds)
+    bare = _bare(sentence)
+    return any(phrase_pattern(k).fullmatch(bare) for k in ("request", "repeated request"))
 
 
 def _asking_rows(captions: Captions, known: frozenset[str]) -> IntArray:
     """The captions in which a sentence begins with a word that begins a request or a prompt."""
     first = _ASKING.union(sentence.split()[0] for sentence in known)
     asks = np.array([_plain(word) in first for word in captions.types], bool)
-    ends = np.array([word[-1] in ".!?:" for word in captions.types], bool)
+    ends = np.array(
+        [word[-1] in ".!?:" or not any(map(str.isalnum, word)) for word in captions.types], bool
+    )
     if not asks.any():
         return np.empty(0, np.int64)
     begins = np.concatenate([[True], ends[captions.tokens[:-1]]])
@@ -109,4 +110,9 @@ def _asking_rows(captions: Captions, known: frozenset[str]) -> IntArray:
 
 
 def _plain(sentence: str) -> str:
-    return plain_text(sentence).strip(" .!?:;,\"'“”*#-–—_>")
+    return _bare(sentence).strip(".!?:;, ")
+
+
+def _bare(sentence: str) -> str:
+    """In lower case, without what is around it."""
+    return plain_text(sentence).strip(" /\"'“”*#-–—_>`")

@@ -291,8 +291,8 @@ def _without_prompts(corpus: Corpus) -> Corpus:
         texts = Counter(described.model.text(row) for row in np.flatnonzero(flags).tolist())
         shown = ", ".join(f"{text[:60]!r} {n} times" for text, n in texts.most_common(_EXAMPLES))
         notes.append(
-            f"{counted(int(flags.sum()), f'of {len(corpus.model)} captions are')} requests or "
-            f"prompts instead of descriptions, and count as declined: {shown}"
+            f"{counted(int(flags.sum()), f'of {len(corpus.model)} captions hold')} only a prompt "
+            f"or a request, which counts as declined: {shown}"
         )
     return replace(described, notes=(*described.notes, *notes))
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from bias_pipeline.text.encoding import decoded, unescaped, with_blanks
+from bias_pipeline.text.encoding import mend_mojibake, unescape_signs, with_blanks
 
-MEANT = "josé, naïve, façade"
+RIGHT = "josé, naïve, façade"
 
 
 @pytest.mark.parametrize("codec", ["cp1252", "latin-1", "cp437", "mac_roman"])
 def test_utf8_that_was_read_in_another_encoding_is_mended(codec):
-    wrong = MEANT.encode().decode(codec)
-    assert decoded([wrong]) == {wrong: MEANT}
+    wrong = RIGHT.encode().decode(codec)
+    assert mend_mojibake([wrong]) == {wrong: RIGHT}
 
 
 WRONG = {
@@ -30,9 +30,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("wrong", "meant"), WRONG.values(), ids=WRONG)
-def test_mojibake_is_mended(wrong, meant):
-    assert decoded([wrong]) == {wrong: meant}
+@pytest.mark.parametrize(("wrong", "right"), WRONG.values(), ids=WRONG)
+def test_mojibake_is_mended(wrong, right):
+    assert mend_mojibake([wrong]) == {wrong: right}
 
 
 CLEAN = (
@@ -51,8 +51,8 @@ CLEAN = (
 
 @pytest.mark.parametrize("text", CLEAN)
 def test_clean_text_stays(text):
-    assert not decoded([text])
-    assert not unescaped([text])
+    assert not mend_mojibake([text])
+    assert not unescape_signs([text])
     assert not with_blanks([text])
 
 
@@ -68,14 +68,14 @@ ESCAPED = {
 }
 
 
-@pytest.mark.parametrize(("written", "meant"), ESCAPED.items(), ids=range(len(ESCAPED)))
-def test_written_out_signs_are_read(written, meant):
-    assert unescaped([written]) == {written: meant}
+@pytest.mark.parametrize(("written", "right"), ESCAPED.items(), ids=range(len(ESCAPED)))
+def test_written_out_signs_are_read(written, right):
+    assert unescape_signs([written]) == {written: right}
 
 
 @pytest.mark.parametrize("text", ["R&B; a dog", "AT&T", "a <0> b", "c:\\users", "a & b"])
 def test_other_signs_stay(text):
-    assert not unescaped([text])
+    assert not unescape_signs([text])
 
 
 def test_a_blank_of_no_width_is_a_blank_where_no_other_separates_words():
