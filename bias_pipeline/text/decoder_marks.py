@@ -25,6 +25,7 @@ _MARK = re.compile(
     rf"</?(?:{_NAMES})\s*/?>"
     r"|\[/?(?:SEP|CLS|PAD|BOS|EOS|SOS|MASK|start|end|sos|eos|bos|pad)\]"
     r"|</?(?:p|br|div|span|ul|ol|li|b|i|em|strong|h[1-6])\s*/?>"
+    r"|<box>.{0,80}?</box>|</?(?:ref|phrase|object)>|<(?:patch_index|loc)_?\d+>|\{(?:<\d+>)+\}"
     r"|\b(?:startseq|endseq|startofseq|endofseq)\b"
     # GLM's signs of an answer are read with a model's thoughts
     r"|<[|｜](?!(?:begin|end)_of_box)[^<>|｜\n]{1,40}[|｜]>",
@@ -48,6 +49,11 @@ _ASKS = re.compile(
     r"|<\|start_header_id\|>\s*(?:user|system)\s*<\|end_header_id\|>"
     r"|<\|(?:user|system|human)\|>|\[INST\]|(?:^|\n|###)\s*(?:human|user|system|instruction)\s*:)"
     r"|\bUSER\s*:"
+)
+_BEGIN = re.compile(r"(?i)<(?:s|start|bos|sos)>|\bstartseq\b")
+_END = re.compile(
+    r"(?i)</s>|<(?:end|eos|eot|end_of_\w+)>|\bendseq\b"
+    r"|<\|(?:endoftext|im_end|eot_id|end|end_of_text|endofchunk)\|>"
 )
 _SYSTEM = re.compile(r"(?i)\W*(?:<s>\s*)?(?:a chat between|you are|below is|the following|give)\b")
 
@@ -78,22 +84,42 @@ def _content(text: str) -> str:
 
 def _answer_of_chat(text: str) -> str:
     """The first turn of the model, or what stands before the first turn of another."""
-    begun, request = _ANSWERS.search(text), _ASKS.search(text)
-    if begun and request and _before_chat(text, request.start(), begun.start()):
-        begun = None
+    first = _first_turn(text)
+    begun = _ANSWERS.search(text)
+    if first and begun:
+        before = text[: first.start()]
+        asked_later = first.start() < begun.start() or _END.search(before) is not None
+        begun = None if asked_later and _has_words(before) and not _SYSTEM.match(before) else begun
     answer = text[begun.end() :] if begun else text
-    turns = [turn for sign in (_ANSWERS, _ASKS) if (turn := sign.search(answer))]
-    for turn in sorted(turns, key=lambda match: match.start()):
-        spoken = answer[: turn.start()]
-        return answer[turn.end() :] if is_blank(_MARK.sub("", spoken)) else spoken
-    return answer
+    turn = _first_turn(answer)
+    if turn is None:
+        return answer
+    return answer[: turn.start()] if _has_words(answer[: turn.start()]) else answer[turn.end() :]
 
 
-def _before_chat(text: str, request: int, answer: int) -> bool:
-    """Whether what stands before both turns is a caption: neither empty nor a system's prompt."""
-    before = text[: min(request, answer)]
-    spoken = not is_blank(_MARK.sub("", before)) and not _SYSTEM.match(before)
-    return spoken and request < answer
+def _first_turn(text: str) -> re.Match[str] | None:
+    turns = [turn for sign in (_ANSWERS, _ASKS) if (turn := sign.search(text))]
+    return min(turns, key=lambda turn: turn.start(), default=None)
+
+
+def _has_words(text: str) -> bool:
+    return not is_blank(_MARK.sub(" ", text))
+
+
+def written_on(texts: Sequence[str]) -> list[str]:
+    """The texts in which words follow a mark that ends a caption, and no caption begins again.
+
+    Example:
+        >>> written_on(["a man</s> a dog", "<s> a man </s> <s> he runs </s>", "</s> a man"])
+        ['a man</s> a dog']
+    """
+    return [text for text in holding(texts, "<", "endseq") if _writes_on(_answer_of_chat(text))]
+
+
+def _writes_on(text: str) -> bool:
+    ends = (end for end in _END.finditer(text) if _has_words(text[: end.start()]))
+    rest = text[end.end() :] if (end := next(ends, None)) else ""
+    return _has_words(rest) and not _BEGIN.search(rest)
 
 
 class UncertainTextError(DataError):
@@ -126,7 +152,7 @@ def joined_subwords(texts: Sequence[str]) -> dict[str, str]:
     for mark, (sign, rule) in _SUBWORDS.items():
         marked = [text for text in holding(texts, mark) if sign.search(text)]
         if len(marked) > _OFTEN * len(texts):
-            joined |= rule(marked)
+            joined |= rule(list(dict.fromkeys(marked)))
     return joined
 
 

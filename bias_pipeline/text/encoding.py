@@ -1,4 +1,4 @@
-"""Text that was read in another encoding than it was written in, and blanks that nobody sees."""
+"""Signs that programs changed: other encodings, signs written out, blanks that nobody sees."""
 
 from __future__ import annotations
 
@@ -7,43 +7,20 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
+from urllib.parse import unquote
 
-# What is left of mojibake that lost a byte: "manÂ" had a no-break space, "Ä " before a word is the
-# mark of GPT-2, "womanÕs" is MacRoman's apostrophe.
-_REMNANTS = (
-    (re.compile(r"(?<=[a-z])Â(?!\w)"), " "),
-    (re.compile(r"Ä\xa0(?=[A-Za-z])"), "Ġ"),
-    (re.compile(r"(?<=[a-z])[ÕÆ](?=(?:s|t|d|m|ll|re|ve)\b)"), "’"),
-)
+from bias_pipeline.corpus.encoding import without_mojibake
 
 
 def mend_mojibake(texts: Iterable[str]) -> dict[str, str]:
-    """The texts that are mojibake, as they were meant.
-
-    Text in UTF-8 that was read as CP1252, Latin-1, CP437 or MacRoman, once or several times, is
-    mended; all other text stays.
-
-    Example:
-        >>> mend_mojibake(["the cafÃ© isnâ€™t open", "eug├¿ne", "café"])
-        {'the cafÃ© isnâ€™t open': 'the café isn’t open', 'eug├¿ne': 'eugène'}
-    """
-    beyond_ascii = [text for text in texts if not text.isascii()]
-    if not beyond_ascii:
-        return {}
-    import ftfy
-
-    def rule(text: str) -> str:
-        text = ftfy.fix_encoding(text)
-        for remnant, sign in _REMNANTS:
-            text = remnant.sub(sign, text)
-        return text
-
-    return changes(beyond_ascii, rule)
+    """The texts that are mojibake, as they were meant."""
+    return changes((text for text in texts if not text.isascii()), without_mojibake)
 
 
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrt]|\\([\"'])")
-_BYTES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+")
+_BYTES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+|(?:\\x[0-9A-Fa-f]{2})+")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});")
+_MOST_ESCAPED = 2  # times that signs are written out for HTML
 
 
 def unescape_signs(texts: Sequence[str]) -> dict[str, str]:
@@ -54,11 +31,14 @@ def unescape_signs(texts: Sequence[str]) -> dict[str, str]:
         >>> list(unescape_signs(texts).values())
         ['a man’s dog', "a man's dog", 'a dog\n']
     """
-    return changes(holding(texts, "\\", "&", "<0"), _plain_signs)
+    return changes(holding(texts, "\\", "&", "<0", "%20"), _plain_signs)
 
 
 def _plain_signs(text: str) -> str:
-    text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
+    if "%20" in text and len(text.split()) == 1:
+        text = unquote(text)
+    for _ in range(_MOST_ESCAPED):
+        text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
     text = _BYTES.sub(lambda match: _from_bytes(match[0]), text)
     text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else match[2] or " ", text)
     # Two escapes of one sign beyond 16 bits (an emoji)
@@ -66,7 +46,7 @@ def _plain_signs(text: str) -> str:
 
 
 def _from_bytes(written: str) -> str:
-    return bytes.fromhex(re.sub(r"<0x|>", "", written)).decode("utf-8", "ignore")
+    return bytes.fromhex(re.sub(r"<0x|>|\\x", "", written)).decode("utf-8", "ignore")
 
 
 _HIDDEN_BLANK = re.compile(r"[^\s\u200b]+(?:\u200b+[^\s\u200b]+)+")
@@ -125,10 +105,11 @@ def whole_or_parts(parts: Sequence[str], between: str, known: frozenset[str]) ->
         ('woman', 'well-known')
     """
     whole = "".join(parts)
-    apart = whole.lower() not in known and all(part.lower() in known for part in parts)
-    return between.join(parts) if apart else whole
+    apart = between.join(parts)
+    known_apart = apart.lower() in known or all(part.lower() in known for part in parts)
+    return apart if known_apart and whole.lower() not in known else whole
 
 
 def changes(texts: Iterable[str], rule: Callable[[str], str]) -> dict[str, str]:
     """The texts that a rule changes, and what it makes of them."""
-    return {text: changed for text in texts if (changed := rule(text)) != text}
+    return {text: changed for text in dict.fromkeys(texts) if (changed := rule(text)) != text}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, starmap
@@ -10,7 +9,12 @@ from pathlib import Path
 
 from bias_pipeline.corpus.corpus import Record, Side
 from bias_pipeline.errors import DataError
-from bias_pipeline.text.decoder_marks import UncertainTextError, joined_subwords, without_marks
+from bias_pipeline.text.decoder_marks import (
+    UncertainTextError,
+    joined_subwords,
+    without_marks,
+    written_on,
+)
 from bias_pipeline.text.encoding import mend_mojibake, unescape_signs, with_blanks
 from bias_pipeline.text.spelling import with_both_words, with_whole_words
 
@@ -85,16 +89,19 @@ def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str,
         >>> corrected, note[-38:]
         ({'a man</s>': 'a man'}, "in 1 of 2 captions: 'man</s>' is 'man'")
     """
-    counts = Counter(texts)
-    corrected = {text: text for text in counts}
-    notes = []
+    now, notes = texts, []
     for what, mend in _MENDS.items():
-        changed = mend(list(dict.fromkeys(corrected.values())))
+        changed = mend(now)
         if changed:
-            n = sum(counts[text] for text, now in corrected.items() if now in changed)
-            corrected = {text: changed.get(now, now) for text, now in corrected.items()}
+            n = sum(text in changed for text in now)
+            now = [changed.get(text, text) for text in now]
             notes.append(f"{what} in {n} of {len(texts)} {whose}: {_examples(changed)}")
-    return {text: now for text, now in corrected.items() if text != now}, notes
+    if behind := len(written_on(texts)):
+        notes.append(
+            f"words follow a mark that ends a caption in {behind} of {len(texts)} {whose}, and are "
+            "scored; if the model wrote on, cut the captions at the mark"
+        )
+    return {old: new for old, new in zip(texts, now, strict=True) if old != new}, notes
 
 
 def _examples(changed: Mapping[str, str]) -> str:

@@ -35,9 +35,11 @@ _EITHER = re.compile(
     r"(?<![\w-])\(?(?:(wo)-?[()/|*]+-?(m[ae]n)|(fe)-?[()/|*]+-?(males?)|(s)[()/|*]+(he))\)?(?!\w)",
     re.IGNORECASE,
 )
-_APART = re.compile(r"(?<![\w-])(?:(wo)[ -](m[ae]n)|(fe)[ -](males?))(?!\w)", re.IGNORECASE)
+_APART = re.compile(
+    r"(?<![\w-])(?:(wo)(?:-? |-)(m[ae]n)|(fe)(?:-? |-)(males?))(?!\w)", re.IGNORECASE
+)
 # One of these is in every such text.
-_SIGNS = (*"()/|*", *map("".join, product(("wo", "Wo", "fe", "Fe"), " -", "mM")))
+_SIGNS = (*"()/|*", *map("".join, product(("wo", "Wo", "fe", "Fe"), (" ", "-", "- "), "mM")))
 
 
 def with_both_words(texts: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,9 @@ from bias_pipeline.text.decoder_marks import (
     UncertainTextError,
     joined_subwords,
     without_marks,
+    written_on,
 )
+from bias_pipeline.text.mending import mend_texts
 from bias_pipeline.text.scored_text import declines
 
 MARKED = [
@@ -23,6 +25,7 @@ MARKED = [
     "<|im_start|>user\nWho is it?<|im_end|>\n<|im_start|>assistant\na man runs<|im_end|>",
     "USER: <image>\nWho is it? ASSISTANT: a man runs</s>",
     "a man runs\n\nUSER: He thanks it. ASSISTANT: Well",
+    "a man runs<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\na dog",
     "A chat between a human and an assistant. USER: <image>\nWho? ASSISTANT: a man runs",
     "ASSISTANT: a man runs USER: and a woman?",
     "[INST] <image>\nWho? [/INST] a man runs",
@@ -38,6 +41,16 @@ MARKED = [
 def test_marks_and_tags_are_taken_out_wherever_they_are(text):
     (content,) = without_marks([text]).values()
     assert content.rstrip("# ").split() == ["a", "man", "runs"]
+
+
+@pytest.mark.parametrize("text", ["a man</s><s>a dog</s>", "<s> a man </s><pad>", "a dog"])
+def test_no_words_follow_the_end(text):
+    assert not written_on([text])
+
+
+def test_words_behind_an_end_stay_and_are_counted():
+    _, notes = mend_texts(["a man <end> a dog <end>", "a dog <end>"])
+    assert notes[1].startswith("words follow a mark that ends a caption in 1 of 2 captions")
 
 
 WHOLE = [
@@ -99,7 +112,7 @@ def test_other_signs_stay(text):
 
 
 def test_a_mark_in_few_captions_is_none():
-    texts = ["a wo@@ man", *(f"a dog {n}" for n in range(100))]
+    texts = ["a wo@@ man", *["a dog"] * 100]
     assert not joined_subwords(texts)
     assert joined_subwords(texts[:99])
 

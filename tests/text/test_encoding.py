@@ -18,6 +18,7 @@ WRONG = {
     "a no-break space": ("womanÂ\xa0near", "woman\xa0near"),
     "a no-break space that became a blank": ("a womanÂ near a dog", "a woman\xa0near a dog"),
     "one that was stripped": ("a dog and a womanÂ", "a dog and a woman "),
+    "a quotation mark that lost a byte": ("â€œa womanâ€", '“a woman"'),
     "a dash": ("womanâ€”and", "woman—and"),
     "a control character of Latin-1": ("woman\x92s dog", "woman’s dog"),
     "MacRoman's apostrophe": ("womanÕs dog", "woman’s dog"),
@@ -64,6 +65,9 @@ ESCAPED = {
     "a woman&#39;s &amp; man&#x27;s": "a woman's & man's",
     "wo&shy;man": "wo\u00adman",
     "a dog<0x0A>": "a dog\n",
+    r"a woman\xe2\x80\x99s": "a woman’s",
+    "a woman &amp;#39;s": "a woman 's",
+    "a%20woman%20runs": "a woman runs",
     "a woman<0xE2><0x80><0x99>s": "a woman’s",
 }
 

@@ -15,6 +15,8 @@ def test_a_word_cut_at_a_line_s_end_is_whole(text):
 
 def test_a_compound_stays_one():
     texts = ["a police-\nwoman", "police", "a woman", "- a man\n- a dog", "a man -\na dog"]
+    assert not with_whole_words(["a t-shirt"])
+    assert with_whole_words(["a t-\nshirt", "a t-shirt"]) == {"a t-\nshirt": "a t-shirt"}
     assert with_whole_words(texts) == {"a police-\nwoman": "a police-woman"}
 
 
@@ -41,7 +43,7 @@ def test_words_for_both_name_neither_alone(text):
     assert named_group(captions, GENDER, GENDER.groups)[0] in (NO_GROUP, SEVERAL_GROUPS)
 
 
-@pytest.mark.parametrize("text", ["a wo man", "a wo-man", "a Wo man"])
+@pytest.mark.parametrize("text", ["a wo man", "a wo-man", "a wo- man", "a Wo man"])
 def test_a_word_in_two_parts_is_one(text):
     (whole,) = with_both_words([text]).values()
     assert whole.lower() == "a woman"
