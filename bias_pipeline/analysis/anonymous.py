@@ -36,6 +36,7 @@ from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.compare import Correlation, of_pearson, pearson
 from bias_pipeline.stats.raters import krippendorff
 from bias_pipeline.stats.shares import NORMAL_95, effective_trials, wilson
+from bias_pipeline.text.mending import mended_records
 from bias_pipeline.text.scored_text import ScoredText
 from bias_pipeline.text.transform import Transform, applied
 
@@ -316,7 +317,8 @@ def anonymous_corpus(
         Record(image, model=text, image=photos[image], regions=())
         for image, text in captions.items()
     ]
-    corpus = Corpus.build(records, dataset="anonymous", captioner=captioner, groups={})
+    records, mends = mended_records(records, {})
+    corpus = Corpus.build(records, dataset="anonymous", captioner=captioner, groups={}, notes=mends)
     return scored.of(corpus)
 
 

@@ -268,7 +268,7 @@ def _embed_photos(options: Namespace) -> None:
 
 
 def _embed_texts(options: Namespace) -> None:
-    texts, _, others, _ = model_captions(options.texts)
+    texts, _, others, *_ = model_captions(options.texts)
     if others:
         name = options.texts
         warn(

@@ -118,6 +118,8 @@ class Corpus(ReadCache, Sequence[Record]):
         trained_on_reference: whether the captioner was trained on captions of this data set;
             None if unknown.
         notes: what happened while reading that readers of the result must know.
+        prompts: the distinct prompts that the captioner's file has beside its captions; not part of
+            the digest.
         file: the user's own file from which the captions were read, else empty; not part of the
             digest.
         blank_counts: side to (N,) int64, how many of each image's captions were blank
@@ -144,6 +146,7 @@ class Corpus(ReadCache, Sequence[Record]):
     vocabulary: frozenset[str] | None = None
     trained_on_reference: bool | None = None
     notes: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
     file: str = ""
     blank_counts: Mapping[str, IntArray] = field(default_factory=dict)
     declined: IntArray = field(default_factory=lambda: np.empty(0, np.int64))

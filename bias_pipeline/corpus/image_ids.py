@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
+from bias_pipeline.corpus.encoding import without_mojibake
 from bias_pipeline.errors import DataError
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")  # of pictures
@@ -21,10 +22,10 @@ _WHOLE = re.compile(r"\d+\.0")
 
 
 def canonical_id(raw: object) -> str:
-    """The one form of an image id: digits lose their leading zeros, other text is in Unicode NFC.
+    """The one form of an image id: digits lose their leading zeros, other text its mojibake.
 
     So ``42``, ``"42"`` and ``"000042"`` are one image, and ``"a042"`` is another. Systems write
-    accents in names of files differently (NFC, NFD).
+    accents in names of files differently (NFC, NFD); here they are in NFC.
 
     Raises:
         DataError: if ``raw`` is neither a whole number nor a non-empty string.
@@ -41,7 +42,7 @@ def canonical_id(raw: object) -> str:
     if not text:
         raise DataError("an image id is empty")
     if not text.isascii():
-        return unicodedata.normalize("NFC", text)
+        return unicodedata.normalize("NFC", without_mojibake(text))
     return text.lstrip("0") or "0" if text.isdigit() else text
 
 

@@ -28,6 +28,7 @@ from bias_pipeline.datasets.label_values import TIE, majority
 from bias_pipeline.datasets.people import CAPTIONER
 from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
 from bias_pipeline.io.paths import safe_name
+from bias_pipeline.text.mending import mended_records
 
 _NO_CLEANING = Cleaning(longest_percentile=100, fewest_tokens=0, word_frequency=0)
 
@@ -137,6 +138,7 @@ class ArtemisDataset(Dataset):
             )
         ]
         raw = (record.labels[attribute.name] for record in records)
+        records, mends = mended_records(records, {"model": path, "human": self.path})
         return Corpus.build(
             records,
             dataset=f"{self.name} {self.version}",
@@ -144,7 +146,7 @@ class ArtemisDataset(Dataset):
             groups={attribute.name: (names, labels)},
             trained_on_reference=self.trained_on_reference,
             blank_limit=self.blank_limit,
-            notes=[*cleaned.notes, *strata_note(raw, labels), *spoken, *unseen],
+            notes=[*cleaned.notes, *strata_note(raw, labels), *spoken, *unseen, *mends],
             file="" if path is None else str(path.resolve()),
         )
 

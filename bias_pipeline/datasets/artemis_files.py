@@ -21,6 +21,7 @@ from bias_pipeline.corpus.image_ids import ENDINGS
 from bias_pipeline.datasets.tables import Rows, check_file, open_rows
 from bias_pipeline.declared import Configurable, Count, Range, Seed
 from bias_pipeline.errors import DataError, counted, did_you_mean
+from bias_pipeline.text.encoding import mend_mojibake
 from bias_pipeline.text.tokenize import tokenize_word
 
 EMOTIONS = (
@@ -32,8 +33,6 @@ PARTS = ("train", "val", "test", "rest")
 UNKNOWN = "<unk>"
 _COLUMNS = ("art_style", "painting", "emotion", "utterance", "repetition")
 _ANCHOR = "anchor_painting"  # of version 2: the painting that this one was chosen to contrast with
-# In what files of names and texts were wrongly decoded, in the order of trying.
-_CODECS = ("cp1252", "latin-1", "cp437", "mac_roman")
 _SHARES = (0.85, 0.05, 0.1)  # train, val, test
 
 
@@ -72,7 +71,8 @@ def read_release(path: Path, version: Literal[1, 2]) -> Release:
     rows = open_rows(check_file(path, "dataset.root"), what=f"a table with {', '.join(_COLUMNS)}")
     rows.require(*_COLUMNS)
     _check_version(rows, version)
-    mending, annotations, blank, unknown = _Repair(), [], 0, Counter[str]()
+    annotations: list[Annotation] = []
+    blank, unknown = 0, Counter[str]()
     first, n_rows = "", 0
     for number, row in rows.items:
         n_rows += 1
@@ -86,11 +86,8 @@ def read_release(path: Path, version: Literal[1, 2]) -> Release:
             continue
         if not (repetition.isascii() and repetition.isdigit()):
             rows.refuse(number, f"repetition {repetition!r} is not a whole number")
-        painting = unicodedata.normalize("NFC", mending.name(f"{style}/{name}"))
-        raw = style + name
-        annotations.append(
-            Annotation(painting, emotion, mending.utterance(text), int(repetition), raw)
-        )
+        painting, raw = f"{style}/{name}", style + name
+        annotations.append(Annotation(painting, emotion, text, int(repetition), raw))
     if unknown:
         ((emotion, _),) = unknown.most_common(1)
         raise DataError(
@@ -104,7 +101,27 @@ def read_release(path: Path, version: Literal[1, 2]) -> Release:
         if blank
         else []
     )
-    return Release(annotations, n_rows, [*absent, *mending.notes()])
+    mended, notes = _without_mojibake(annotations)
+    return Release(mended, n_rows, [*absent, *notes])
+
+
+def _without_mojibake(annotations: Sequence[Annotation]) -> tuple[list[Annotation], list[str]]:
+    """Annotations without mojibake, and a note on how many names and utterances had some."""
+    names = mend_mojibake(list(dict.fromkeys(row.painting for row in annotations)))
+    texts = mend_mojibake(list(dict.fromkeys(row.text for row in annotations)))
+    mended = [
+        replace(
+            row,
+            painting=unicodedata.normalize("NFC", names.get(row.painting, row.painting)),
+            text=texts.get(row.text, row.text),
+        )
+        for row in annotations
+    ]
+    note = (
+        f"mojibake was mended in {counted(len(names), 'names')} of paintings and "
+        f"{counted(sum(row.text in texts for row in annotations), 'utterances')}"
+    )
+    return mended, [note] if names or texts else []
 
 
 def _check_version(rows: Rows, version: Literal[1, 2]) -> None:
@@ -115,54 +132,6 @@ def _check_version(rows: Rows, version: Literal[1, 2]) -> None:
             f"{rows.path}: it {has} {_ANCHOR!r}, so it is version {actual} of ArtEmis; set "
             f"dataset.version={actual}"
         )
-
-
-def repaired(text: str) -> str:
-    """Text whose UTF-8 was once read in another encoding, as it was meant.
-
-    Example:
-        >>> repaired("the cafÃ© isnâ€™t open"), repaired("eug├¿ne"), repaired("café")
-        ('the café isn’t open', 'eugène', 'café')
-    """
-    return _NOT_ASCII.sub(lambda run: _decoded(run.group()), text)
-
-
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
-
-
-def _decoded(signs: str) -> str:
-    for codec in _CODECS:
-        try:
-            return _decoded(signs.encode(codec).decode("utf-8"))
-        except UnicodeError:
-            continue
-    return signs
-
-
-class _Repair:
-    """Mends texts and counts those that needed it."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-        self._utterances = 0
-
-    def name(self, raw: str) -> str:
-        """The name of a painting; a name is counted once."""
-        return self._names.setdefault(raw, repaired(raw))
-
-    def utterance(self, raw: str) -> str:
-        text = repaired(raw)
-        self._utterances += text != raw
-        return text
-
-    def notes(self) -> list[str]:
-        names = sum(raw != name for raw, name in self._names.items())
-        if not (names or self._utterances):
-            return []
-        return [
-            f"mojibake was mended in {counted(names, 'names')} of paintings and "
-            f"{counted(self._utterances, 'utterances')}"
-        ]
 
 
 def skeleton(name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
-from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record
+from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, Side
 from bias_pipeline.corpus.image_ids import id_key, short_forms
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.binary_tables import file_of, stem
@@ -36,6 +36,7 @@ from bias_pipeline.errors import (
     did_you_mean,
 )
 from bias_pipeline.io.paths import safe_name
+from bias_pipeline.text.mending import mended_records
 
 T = TypeVar("T")
 
@@ -207,6 +208,8 @@ class CocoDataset(Dataset):
         raw, objects = contents.labels.raw, contents.objects
         if self.files["captions"]:
             match.check_any(self.files["captions"], contents.human)
+        files: Mapping[Side, Path | None] = {"model": path, "human": self.files["captions"]}
+        records, mends = mended_records(_records(images, contents, attribute.name), files)
         notes = [
             *layout.notes(),
             *renamed,
@@ -219,9 +222,10 @@ class CocoDataset(Dataset):
             *match.check_captions(contents.model, known=(raw, contents.human, objects or {})),
             *(match.check_objects(objects, self.files["instances"]) if objects is not None else ()),
             *unseen,
+            *mends,
         ]
-        return Corpus.build(
-            _records(images, contents, attribute.name),
+        corpus = Corpus.build(
+            records,
             dataset=self.name,
             captioner=safe_name(stem(path)) if path else CAPTIONER,
             groups={attribute.name: (labels.groups, labels.map)},
@@ -230,6 +234,7 @@ class CocoDataset(Dataset):
             notes=notes,
             file=str(path.resolve()) if path else "",
         )
+        return replace(corpus, prompts=captioner_file.prompts)
 
     def _labels(self, attribute: Attribute, layout: Layout) -> Labels:
         path = self.files["attributes"]

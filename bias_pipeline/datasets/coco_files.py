@@ -17,6 +17,7 @@ from bias_pipeline.datasets.columns import (
     IMAGE,
     MASKED,
     MODEL,
+    PROMPTS,
     SAMPLE,
     Kind,
     Layout,
@@ -46,6 +47,7 @@ class CaptionerFile(NamedTuple):
     unused: int  # captions that were not taken
     # Canonical id to people's captions, where the file has them beside the captioner's
     human: dict[str, tuple[str, ...]]
+    prompts: tuple[str, ...] = ()  # the distinct prompts that the file has beside its captions
 
 
 def model_captions(
@@ -69,9 +71,11 @@ def model_captions(
     captions: dict[str, str] = {}
     more: dict[str, list[str]] = {}  # second and later captions, which most files do not have
     human: dict[str, tuple[str, ...]] = {}
+    prompts: set[str] = set()
     repeated = 0
     numbered = _Numbered(rows, index or 0)
     for number, row in numbered.taken():
+        prompts.update(prompt for key in PROMPTS if isinstance(prompt := row.get(key), str))
         identifier = rows.id(number, row, image)
         if rows.people and row[rows.people]:
             human.setdefault(identifier, tuple(row[rows.people]))
@@ -95,7 +99,7 @@ def model_captions(
     rows.note_printed(layout)
     chosen = captions if numbered.others else _numbered(captions, more, index or 0)
     unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
-    return CaptionerFile(chosen, repeated, unused, human)
+    return CaptionerFile(chosen, repeated, unused, human, tuple(sorted(prompts)))
 
 
 def _as_samples(row: Mapping[str, Any]) -> str:
@@ -174,7 +178,7 @@ class _Numbered:
 
 def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, str, list[str]]:
     """The rows of a file of captions, its column of ids and those of captions."""
-    wanted = ["id", SAMPLE, DECODING, MASKED, *layout.wanted(IMAGE, kind), *COLUMNS]
+    wanted = ["id", SAMPLE, DECODING, MASKED, *PROMPTS, *layout.wanted(IMAGE, kind), *COLUMNS]
     rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
         layout.add_note(path, rows.shape)

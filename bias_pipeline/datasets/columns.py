@@ -39,6 +39,7 @@ def plain_name(name: str) -> str:
 # In files of ``caption --gather``: which of several captions of an image, from 0, how it was
 # decoded, and what was hidden in the photo.
 SAMPLE, DECODING, MASKED = "sample", "decoding", "image_masking"
+PROMPTS = ("prompt", "question", "instruction", "query")  # keys of what a model was asked
 _NUMBERED = re.compile(r"(\D+?)(\d{1,2})")
 
 

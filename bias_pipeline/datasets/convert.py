@@ -56,7 +56,7 @@ def convert(path: Path, folder: Path) -> list[Path]:
 def _from_json(path: Path) -> dict[str, Table]:
     data = load_json(path, what=_JSON)
     if isinstance(data, list):
-        captions, _, others, _ = model_captions(path)
+        captions, _, others, *_ = model_captions(path)
         if others:
             warn(
                 f"{path}: the first caption of each image is converted, "

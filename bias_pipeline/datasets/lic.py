@@ -17,6 +17,7 @@ from bias_pipeline.datasets.pickles import load_pickle
 from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
 from bias_pipeline.datasets.tables import Rows, check_file, open_rows
 from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.text.mending import mended_records
 
 
 def load_vocabulary(path: Path) -> list[str] | None:
@@ -113,15 +114,19 @@ class LicDataset(Dataset):
         pictures, notes = readable_pictures(
             files, [*{**model, **human}], self.images, strict=self.strict
         )
-        return Corpus.build(
+        records, mends = mended_records(
             _records(model, human, attribute.name, labels.field, pictures),
+            {"model": path, "human": self._human_file(attribute.name)},
+        )
+        return Corpus.build(
+            records,
             dataset=self.name,
             captioner=captioner,
             groups={attribute.name: (names, labels)},
             vocabulary=self._vocabulary(captioner),
             trained_on_reference=self.trained_on_reference,
             blank_limit=self.blank_limit,
-            notes=notes,
+            notes=[*notes, *mends],
         )
 
     def _file(self, captioner: str, attribute: str) -> str:
@@ -134,9 +139,12 @@ class LicDataset(Dataset):
             )
         return files[key]
 
-    def _human(self, attribute: str, labels: LabelMap) -> dict[str, dict[str, Any]]:
+    def _human_file(self, attribute: str) -> Path | None:
         name = self.human.get(attribute.partition("_")[0])
-        path = self.root / name if name else None
+        return self.root / name if name else None
+
+    def _human(self, attribute: str, labels: LabelMap) -> dict[str, dict[str, Any]]:
+        path = self._human_file(attribute)
         return _by_id(path, "caption_list", labels) if path and path.is_file() else {}
 
     def _vocabulary(self, captioner: str) -> list[str] | None:
@@ -273,14 +281,19 @@ class RelicDataset(Dataset):
                 f"{', '.join(self.all_captioners(attribute))}"
             )
         rows.require("img_id", "caption_list", labels.field)
-        return Corpus.build(
+        records, mends = mended_records(
             _relic_records(rows, column, attribute.name, labels),
+            {"model": self.path, "human": self.path},
+        )
+        return Corpus.build(
+            records,
             dataset=self.name,
             captioner=captioner,
             groups={attribute.name: (names, labels)},
             vocabulary=self._vocabulary(captioner),
             trained_on_reference=self.trained_on_reference,
             blank_limit=self.blank_limit,
+            notes=mends,
         )
 
     def _rows(self) -> Rows:

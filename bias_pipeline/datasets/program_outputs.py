@@ -15,7 +15,15 @@ from typing import Any, ClassVar
 
 from bias_pipeline.corpus.image_ids import ENDINGS, few
 from bias_pipeline.datasets.chat_answers import FAILED, Answer, answer_of_row, image_of_request
-from bias_pipeline.datasets.columns import DECODING, IMAGE, MODEL, SAMPLE, Layout, plain_name
+from bias_pipeline.datasets.columns import (
+    DECODING,
+    IMAGE,
+    MODEL,
+    PROMPTS,
+    SAMPLE,
+    Layout,
+    plain_name,
+)
 from bias_pipeline.datasets.tables import Rows
 from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.json_files import expect
@@ -70,7 +78,8 @@ class ProgramOutput(ABC):
             answered.add((image, answer.sample))
             if answer.cut:
                 cut[image] = answer.cut
-            yield number, _row(image, answer)
+            prompts = {key: row[key] for key in PROMPTS if key in row}
+            yield number, {**prompts, **_row(image, answer)}
         lacking = {key: pair for key, pair in absent.items() if key not in answered}
         for (image, _), (number, answer) in lacking.items():
             yield number, _row(image, replace(answer, captions=("",)))

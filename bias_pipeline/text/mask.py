@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bias_pipeline.corpus.attribute import Words, words_of
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
+from bias_pipeline.errors import counted
 from bias_pipeline.text.tokenize import as_tokens
 from bias_pipeline.text.transform import TextTransform, is_special
+
+_SHOWN = 5  # words, in a note
 
 
 class MaskWords(TextTransform):
@@ -39,6 +43,30 @@ class MaskWords(TextTransform):
         super().__init__(sides)
         self.words = _tokenized(words)
         self.token = token
+
+    def __call__(self, corpus: Corpus) -> Corpus:
+        """See the base; a note says which words stay because of their capitals."""
+        masked = super().__call__(corpus)
+        notes = [note for side in self.sides if (note := self._unmasked(corpus, side))]
+        return replace(masked, notes=(*masked.notes, *notes))
+
+    def _unmasked(self, corpus: Corpus, side: Side) -> str:
+        """How many listed words of a side stay because of their capitals; empty if none does."""
+        captions = corpus.side(side)
+        counts = {
+            word: int(captions.counts[number])
+            for number, word in enumerate(captions.types)
+            if word not in self.words and word.lower() in self.words
+        }
+        if not counts:
+            return ""
+        often = sorted(counts, key=lambda word: (-counts[word], word))
+        shown = ", ".join(f"{word!r} {counts[word]} times" for word in often[:_SHOWN])
+        whose = "the captioner's captions" if side == "model" else "people's captions"
+        return (
+            f"{counted(sum(counts.values()), 'words with capitals are not masked')} in {whose}, "
+            f"which are not lower-cased: {shown}; text.lowercase=[model,human] masks them"
+        )
 
     def rewrite(self, corpus: Corpus, side: str) -> Captions:
         """The captions of one side, masked."""

@@ -36,7 +36,7 @@ from bias_pipeline.corpus.attribute import (
     words_of,
 )
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.text.scored_text import phrase_pattern
+from bias_pipeline.text.phrases import phrase_pattern
 from bias_pipeline.text.tokenize import as_tokens, tokenize_word
 
 

@@ -1,7 +1,6 @@
 """What of captions is scored: before any metric, and for all of them alike; their sentences.
 
-Language models write preambles, texts that decline to describe, and hedges. ``phrases.csv`` has
-them all: a line a phrase, as a pattern of lower-case text, and its source.
+Language models write preambles, and texts that decline to describe.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from importlib.resources import files
 from typing import Literal
 
 import numpy as np
@@ -22,11 +20,14 @@ from bias_pipeline.corpus.attribute import Context, words_of
 from bias_pipeline.corpus.captions import Captions, is_blank
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, BLANK_WARNING, SIDES, Corpus
 from bias_pipeline.errors import DataError, UsageError, counted
-from bias_pipeline.io.files import read_csv
+from bias_pipeline.text.phrases import phrase_pattern, plain_text
+from bias_pipeline.text.prompts import captions_without_prompts, echoes, prompts_in
+from bias_pipeline.text.sentences import first_sentence, sentences_with
 
 OPENING = 16  # words in which a preamble or a refusal begins
 SHARED = 1 / 3  # of all captions
 _FEWEST_SHARED = 100  # captions; of fewer, some share an opening by chance
+_EXAMPLES = 3  # of prompts, in a note
 _LEAST_WORDS = 3  # "a man" opens many people's captions too
 
 # What stands before or between the phrases of a preamble: signs of headings, lists, bold text.
@@ -37,14 +38,6 @@ JOINERS = "\u200c\u200d"  # glue inside one written sign (emoji), or inside a wo
 _LOOSE = re.compile(
     rf"(?<![^\x00-\x7f])[{JOINERS}]+|[{JOINERS}]+(?![^\x00-\x7f])|(?<=[A-Za-z])[\ufe0e\ufe0f]+"
 )
-
-
-@cache
-def phrase_pattern(kind: str) -> re.Pattern[str]:
-    """One pattern of all phrases of a kind, such as ``decline``."""
-    lines = read_csv(files("bias_pipeline.text").joinpath("phrases.csv").read_text("utf-8"))
-    phrases = [line["pattern"] for line in lines if line["kind"] == kind]
-    return re.compile("|".join(f"(?:{phrase})" for phrase in phrases))
 
 
 def declines(texts: Iterable[str]) -> BoolArray:
@@ -74,7 +67,7 @@ def preamble_of(text: str) -> str:
         >>> preamble_of("a man in the image"), preamble_of("The image shows.")
         ('', '')
     """
-    plain = _plain(text)
+    plain = plain_text(text)
     end = len(_MARKED.match(plain)[0]) if _MARKED.match(plain) else 0  # type: ignore[index]
     while match := phrase_pattern("preamble").match(plain, _SIGNS.match(plain, end).end()):  # type: ignore[union-attr]
         end = match.end()
@@ -180,62 +173,9 @@ def _letters(word: str) -> list[str]:
 
 
 def _at_start(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    plain = _plain(text)
+    plain = plain_text(text)
     start = next((i for i, sign in enumerate(plain) if sign.isalnum()), len(plain))
     return pattern.match(plain, start)
-
-
-def _plain(text: str) -> str:
-    """Lower case, with straight apostrophes and single blanks, each sign at its place."""
-    single = " ".join(text.split()).replace("’", "'")
-    lower = single.lower()
-    return lower if len(lower) == len(single) else single
-
-
-# Where a sentence ends: behind its last sign and any quotes and brackets, before a blank.
-_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+")
-_WORD = re.compile(r"[^\W_]+")
-_SHORTENED = re.compile(
-    r"(?:^|[\s(])(?:[a-z]|mr|mrs|ms|dr|st|no|vs|approx|etc|e\.g|i\.e|u\.s|a\.m|p\.m)\.$",
-    re.IGNORECASE,
-)
-
-
-def sentences_of(text: str) -> list[str]:
-    """The sentences of a caption; a text without a word has none.
-
-    A full stop behind a known short form ("Mr.", "e.g.") or a single letter ends none.
-
-    Example:
-        >>> sentences_of("A man rides. He wears a hat! Mr. Smith, 3.5 m tall")
-        ['A man rides.', 'He wears a hat!', 'Mr. Smith, 3.5 m tall']
-    """
-    sentences, begun = [], 0
-    for end in _END.finditer(text):
-        sentence = text[begun : end.end()].strip()
-        if not _SHORTENED.search(sentence) and any(map(str.isalnum, sentence)):
-            sentences.append(sentence)
-            begun = end.end()
-    rest = text[begun:].strip()
-    if any(map(str.isalnum, rest)):
-        return [*sentences, rest]
-    return [*sentences[:-1], f"{sentences[-1]} {rest}".strip()] if sentences else []
-
-
-def first_sentence(text: str) -> str:
-    """The first sentence of a caption; the text itself if it has none."""
-    return next(iter(sentences_of(text)), text)
-
-
-def sentences_with(text: str, words: frozenset[str]) -> str:
-    """The sentences of a caption that hold one of some words; the first if none does.
-
-    Example:
-        >>> sentences_with("A hall. A man sits. It is dark.", frozenset(["man"]))
-        'A man sits.'
-    """
-    holding = [s for s in sentences_of(text) if not words.isdisjoint(_WORD.findall(s.lower()))]
-    return " ".join(holding) if holding else first_sentence(text)
 
 
 Preambles = Literal["keep", "cut"]
@@ -275,7 +215,7 @@ class ScoredText:
         sides: dict[str, Captions] = {s: without_invisible(corpus.side(s)) for s in SIDES}
         if any(sides[side] is not corpus.side(side) for side in SIDES):
             corpus = corpus.rewrite(sides)
-        corpus = _without_thoughts(corpus)
+        corpus = _without_prompts(_without_thoughts(corpus))
         answered = self._without_declined(corpus, blank_limit)
         notes = _opening_notes(answered, self.preambles)
         for rule in self._rules():
@@ -337,6 +277,30 @@ def _answer_of(text: str) -> str:
     return "<think>" if text and is_blank(answer) else answer
 
 
+def _without_prompts(corpus: Corpus) -> Corpus:
+    """The corpus without prompts around its captions, with notes on these and on those instead."""
+    described, n_cut = captions_without_prompts(corpus)
+    flags = described.read(echoes)
+    notes = []
+    if n_cut:
+        notes.append(
+            f"{counted(n_cut, f'of {len(corpus.model)} captions hold')} a prompt beside the "
+            f"description, which is not scored: {_quoted(corpus.read(prompts_in))}"
+        )
+    if flags.any():
+        texts = Counter(described.model.text(row) for row in np.flatnonzero(flags).tolist())
+        shown = ", ".join(f"{text[:60]!r} {n} times" for text, n in texts.most_common(_EXAMPLES))
+        notes.append(
+            f"{counted(int(flags.sum()), f'of {len(corpus.model)} captions hold')} only a prompt "
+            f"or a request, which counts as declined: {shown}"
+        )
+    return replace(described, notes=(*described.notes, *notes))
+
+
+def _quoted(texts: Iterable[str]) -> str:
+    return ", ".join(map(repr, sorted(texts)[:_EXAMPLES]))
+
+
 def declined_images(corpus: Corpus) -> BoolArray:
     """(N,) images that the captioner declines to describe, whether or not that is scored."""
     flags = corpus.declined > 0 if len(corpus.declined) else np.zeros(len(corpus), bool)
@@ -346,7 +310,7 @@ def declined_images(corpus: Corpus) -> BoolArray:
 
 def _declining(corpus: Corpus) -> BoolArray:
     """(C,) the captioner's captions that decline."""
-    return declines(openings(corpus.model))
+    return declines(openings(corpus.model)) | corpus.read(echoes)
 
 
 def _rewritten(captions: Captions, rule: Callable[[str], str]) -> Captions:

@@ -83,6 +83,10 @@ def test_an_accent_that_is_written_as_a_sign_of_its_own_makes_no_other_image():
     assert canonical_id("cafe\u0301") == canonical_id("caf\u00e9")
 
 
+def test_an_id_without_mojibake_is_the_same():
+    assert canonical_id("caf\u00c3\u00a9.jpg") == canonical_id("caf\u00e9.jpg")
+
+
 @pytest.mark.parametrize("raw", ["", None, 1.5, True])
 def test_e3_odd_ids_are_refused(raw):
     with pytest.raises(DataError, match="image id"):

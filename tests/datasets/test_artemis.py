@@ -17,7 +17,6 @@ from bias_pipeline.datasets.artemis_files import (
     Names,
     parts_of,
     read_release,
-    repaired,
 )
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -105,20 +104,6 @@ def test_mojibake_is_mended_in_utterances(whole):
 )
 def test_what_was_done_to_the_text_is_noted(corpus, note):
     assert note in corpus.notes
-
-
-@pytest.mark.parametrize("codec", ["cp1252", "latin-1", "cp437", "mac_roman"])
-def test_text_decoded_in_any_of_these_encodings_is_mended(codec):
-    assert repaired("josé, naïve, façade".encode().decode(codec)) == "josé, naïve, façade"
-
-
-def test_text_that_was_decoded_twice_is_mended():
-    assert repaired("é".encode().decode("latin-1").encode().decode("latin-1")) == "é"
-
-
-@pytest.mark.parametrize("text", ["café", "naïve", "Ærø", "日本", "…", "“so”"])
-def test_text_that_is_right_stays(text):
-    assert repaired(text) == text
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from bias_pipeline.datasets.scenes import (
 )
 from bias_pipeline.datasets.scenes.truth import truth
 from bias_pipeline.errors import UsageError
-from bias_pipeline.text.scored_text import sentences_of
+from bias_pipeline.text.sentences import sentences_of
 
 LONG = CAPTIONERS["verbose"]
 WORDS = {"Male": {"man", "guy", "male", "boy"}, "Female": {"woman", "lady", "female", "girl"}}

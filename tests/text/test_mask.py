@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Record
 from bias_pipeline.text.mask import KeepWords, MaskWords
+from bias_pipeline.text.tokenize import Tokenize
 from tests.corpora import make_corpus
 
 captions = st.lists(st.sampled_from(["man", "mandate", "dog", "."]), max_size=8).map(" ".join)
@@ -47,3 +48,23 @@ def test_one_side_can_be_masked_alone_and_the_given_corpus_stays():
 def test_keep_words_keeps_listed_and_special_words_alone():
     keep = KeepWords(["bride"]).keep(Captions.from_texts(["<x> and a bride", "a dog"]))
     assert [keep.text(0), keep.text(1)] == ["<x> bride", ""]
+
+
+CAPITALS = ["A Man and a woman", "Woman near a man", "MAN", "a Mandate"]
+
+
+def test_words_that_stay_because_of_their_capitals_are_counted():
+    corpus = make_corpus([Record(str(n), text, ("a man",)) for n, text in enumerate(CAPITALS)])
+    cased = Tokenize(lowercase=["human"])(corpus)
+    (note,) = MaskWords(["man", "woman"], "<x>")(cased).notes
+    assert note == (
+        "3 words with capitals are not masked in the captioner's captions, which are not "
+        "lower-cased: 'MAN' 1 times, 'Man' 1 times, 'Woman' 1 times; text.lowercase=[model,human] "
+        "masks them"
+    )
+
+
+def test_no_word_stays_once_both_sides_are_lower_cased_as_the_note_advises():
+    corpus = make_corpus([Record(str(n), text) for n, text in enumerate(CAPITALS)])
+    lowered = Tokenize(lowercase=["model", "human"])(corpus)
+    assert not MaskWords(["man", "woman"], "<x>")(lowered).notes

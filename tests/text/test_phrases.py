@@ -64,7 +64,10 @@ def test_every_phrase_is_a_pattern_with_a_source():
     for line in csv.DictReader(text.splitlines()):
         re.compile(line["pattern"])
         assert line["source"], line
-        assert line["kind"] in ("decline", "preamble", "hedge", "thought", "answer", "sign")
+        assert line["kind"] in (
+            *("decline", "preamble", "hedge", "thought", "answer", "sign"),
+            *("request", "repeated request"),
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,14 @@
 """docs/variants.md has every variant that is tested, with what happens to it."""
 
 from tests.corpora import REPOSITORY
-from tests.variants import test_captions, test_ids, test_labels, test_people, test_programs
+from tests.variants import (
+    test_captions,
+    test_ids,
+    test_labels,
+    test_people,
+    test_programs,
+    test_texts,
+)
 from tests.variants.files import Variant
 
 TESTED: list[Variant] = [
@@ -10,6 +17,7 @@ TESTED: list[Variant] = [
     *test_labels.VARIANTS,
     *test_people.VARIANTS,
     *test_programs.VARIANTS,
+    *test_texts.VARIANTS,
 ]
 PAGE = REPOSITORY / "docs" / "variants.md"
 

@@ -26,7 +26,8 @@ class Declines(CountingMetric):
     """Largest minus smallest share of a group's images that the captioner declines to describe.
 
     A caption declines if it begins with one of the phrases of ``text/phrases.csv`` ("I'm sorry",
-    "I can't identify") or is the error of a service. ``group:NAME`` is the group's share,
+    "I can't identify"), is the error of a service, or holds only a prompt, a request ("Please
+    describe this image") or tags. ``group:NAME`` is the group's share,
     ``overall`` that of all labelled images; blank captions and images without one do not count.
     ``p_value`` of ``score`` is exact (Fisher's test; for more than two groups, labels permuted);
     of more than two groups its interval is corrected for all pairs (Bonferroni).

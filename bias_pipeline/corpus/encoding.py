@@ -1,0 +1,35 @@
+"""Text that was read in another encoding than it was written in (mojibake)."""
+
+from __future__ import annotations
+
+import re
+
+# What mojibake leaves that lost a byte: "manÂ" had a no-break space, "â€" a quotation mark. "Ä "
+# before a word is the mark of GPT-2, "womanÕs" has MacRoman's apostrophe.
+_REMNANTS = (
+    (re.compile(r"(?<=[a-z])Â(?!\w)"), " "),
+    (re.compile(r"â€(?!\w)"), '"'),
+    (re.compile(r"Ä\xa0(?=[A-Za-z])"), "Ġ"),
+    (re.compile(r"(?<=[a-z])[ÕÆ](?=(?:s|t|d|m|ll|re|ve)\b)"), "’"),
+)
+
+
+def without_mojibake(text: str) -> str:
+    """Text in UTF-8 that was read as CP1252, Latin-1, CP437 or MacRoman, as it was meant.
+
+    It may have been so several times. All other text stays.
+
+    Example:
+        >>> without_mojibake("the cafÃ© isnâ€™t open"), without_mojibake("eug├¿ne")
+        ('the café isn’t open', 'eugène')
+        >>> without_mojibake("a café")
+        'a café'
+    """
+    if text.isascii():
+        return text
+    import ftfy
+
+    text = ftfy.fix_encoding(text)
+    for remnant, sign in _REMNANTS:
+        text = remnant.sub(sign, text)
+    return text

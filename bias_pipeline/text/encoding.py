@@ -1,0 +1,115 @@
+"""Signs that programs changed: other encodings, signs written out, blanks that nobody sees."""
+
+from __future__ import annotations
+
+import html
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+from urllib.parse import unquote
+
+from bias_pipeline.corpus.encoding import without_mojibake
+
+
+def mend_mojibake(texts: Iterable[str]) -> dict[str, str]:
+    """The texts that are mojibake, as they were meant."""
+    return changes((text for text in texts if not text.isascii()), without_mojibake)
+
+
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrt]|\\([\"'])")
+_BYTES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+|(?:\\x[0-9A-Fa-f]{2})+")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});")
+_MOST_ESCAPED = 2  # times that signs are written out for HTML
+
+
+def unescape_signs(texts: Sequence[str]) -> dict[str, str]:
+    r"""The texts with signs that are written out (of HTML, of JSON, bytes), as they were meant.
+
+    Example:
+        >>> texts = [r"a man\u2019s dog", "a man&#39;s dog", "a dog<0x0A>", "a dog & a cat"]
+        >>> list(unescape_signs(texts).values())
+        ['a man’s dog', "a man's dog", 'a dog\n']
+    """
+    return changes(holding(texts, "\\", "&", "<0", "%20"), _plain_signs)
+
+
+def _plain_signs(text: str) -> str:
+    if "%20" in text and len(text.split()) == 1:
+        text = unquote(text)
+    for _ in range(_MOST_ESCAPED):
+        text = _ENTITY.sub(lambda match: html.unescape(match[0]), text)
+    text = _BYTES.sub(lambda match: _from_bytes(match[0]), text)
+    text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else match[2] or " ", text)
+    # Two escapes of one sign beyond 16 bits (an emoji)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _from_bytes(written: str) -> str:
+    return bytes.fromhex(re.sub(r"<0x|>|\\x", "", written)).decode("utf-8", "ignore")
+
+
+_HIDDEN_BLANK = re.compile(r"[^\s\u200b]+(?:\u200b+[^\s\u200b]+)+")
+
+
+def with_blanks(texts: Sequence[str]) -> dict[str, str]:
+    """The texts in which blanks of no width (U+200B) separate words, with ordinary blanks.
+
+    They do in a text without another blank, and where both sides are words of these texts and the
+    whole is none.
+
+    Example:
+        >>> zero = chr(0x200B)
+        >>> texts = [f"a{zero}man", "a man near", f"a man{zero}near"]
+        >>> list(with_blanks(texts).values())
+        ['a man', 'a man near']
+    """
+    hidden = holding(texts, "\u200b")
+    if not hidden:
+        return {}
+    known = words_known(texts)
+
+    def shown(match: re.Match[str]) -> str:
+        parts = re.split("\u200b+", match[0])
+        if len(match.string.split()) == 1 and "".join(parts).lower() not in known:
+            return " ".join(parts)
+        words = whole_or_parts(parts, " ", known)
+        return words if " " in words else match[0]
+
+    return changes(hidden, lambda text: _HIDDEN_BLANK.sub(shown, text))
+
+
+def holding(texts: Sequence[str], *signs: str) -> list[str]:
+    """The texts that hold one of some signs, which are sought in all texts at once first."""
+    everything = "\0".join(texts)
+    present = [re.escape(sign) for sign in signs if sign in everything]
+    if not present:
+        return []
+    ends = list(accumulate(len(text) + 1 for text in texts))
+    places = (match.start() for sign in present for match in re.finditer(sign, everything))
+    return [texts[row] for row in sorted({bisect_right(ends, place) for place in places})]
+
+
+def words_known(texts: Iterable[str]) -> frozenset[str]:
+    """The words of some texts, in lower case and without the signs at their ends."""
+    words = {word for text in texts for word in text.lower().split()}
+    return frozenset(word.strip("\"'“”’.,:;!?()[]") for word in words)
+
+
+def whole_or_parts(parts: Sequence[str], between: str, known: frozenset[str]) -> str:
+    """One word of all parts, or the parts as words, by which of them are known; else one word.
+
+    Example:
+        >>> known = frozenset(["woman", "well", "known"])
+        >>> whole_or_parts(["wo", "man"], "-", known), whole_or_parts(["well", "known"], "-", known)
+        ('woman', 'well-known')
+    """
+    whole = "".join(parts)
+    apart = between.join(parts)
+    known_apart = apart.lower() in known or all(part.lower() in known for part in parts)
+    return apart if known_apart and whole.lower() not in known else whole
+
+
+def changes(texts: Iterable[str], rule: Callable[[str], str]) -> dict[str, str]:
+    """The texts that a rule changes, and what it makes of them."""
+    return {text: changed for text in dict.fromkeys(texts) if (changed := rule(text)) != text}

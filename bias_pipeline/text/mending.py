@@ -1,0 +1,131 @@
+"""Captions as they were corrected: what programs did to their text before it came into a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, starmap
+from pathlib import Path
+
+from bias_pipeline.corpus.corpus import Record, Side
+from bias_pipeline.errors import DataError
+from bias_pipeline.text.decoder_marks import (
+    UncertainTextError,
+    joined_subwords,
+    without_marks,
+    written_on,
+)
+from bias_pipeline.text.encoding import mend_mojibake, unescape_signs, with_blanks
+from bias_pipeline.text.spelling import with_both_words, with_whole_words
+
+_EXAMPLES = 3
+_SHOWN = 40  # characters of each
+
+# What is done, to the rule that does it, in this order: each takes all texts of a file, and gives
+# those that it changes.
+_MENDS: Mapping[str, Callable[[Sequence[str]], Mapping[str, str]]] = {
+    "signs written out for HTML, JSON or bytes were decoded": unescape_signs,
+    "mojibake (text read in another encoding) was mended": mend_mojibake,
+    "marks of a decoder or a chat were taken out": without_marks,
+    "sub-words were joined": joined_subwords,
+    "words cut at a line's end were joined": with_whole_words,
+    "blanks of no width between words were made ordinary": with_blanks,
+    "words such as (wo)man were written out": with_both_words,
+}
+
+
+def mended_records(
+    records: Iterable[Record], files: Mapping[Side, Path | None]
+) -> tuple[list[Record], list[str]]:
+    """Records with mended captions, and a note on each kind of mend.
+
+    Args:
+        records: of a data set, with captions as their files have them.
+        files: the file of each side, for messages.
+
+    Raises:
+        DataError: if captions can be read in two ways, with the image's id.
+    """
+    rows = list(records)
+    sides: Mapping[Side, str] = {"model": "captions", "human": "captions of people"}
+    corrected: dict[Side, Mapping[str, str]] = {}
+    notes: list[str] = []
+    for side, whose in sides.items():
+        texts = [text for row in rows for text in _texts(row, side)]
+        try:
+            corrected[side], more = mend_texts(texts, whose)
+        except UncertainTextError as error:
+            image = next(row.id for row in rows if error.text in _texts(row, side))
+            place = f"{files.get(side) or side}, image {image}"
+            raise DataError(f"{place}: {error}") from error
+        notes += more
+    if any(corrected.values()):
+        rows = [_mended_record(row, corrected["model"], corrected["human"]) for row in rows]
+    return rows, notes
+
+
+def _texts(row: Record, side: Side) -> Sequence[str]:
+    if side == "human":
+        return row.human
+    return () if row.model is None else (row.model,)
+
+
+def _mended_record(row: Record, model: Mapping[str, str], human: Mapping[str, str]) -> Record:
+    if row.model not in model and human.keys().isdisjoint(row.human):
+        return row
+    caption = row.model if row.model is None else model.get(row.model, row.model)
+    return replace(row, model=caption, human=tuple(human.get(text, text) for text in row.human))
+
+
+def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str, str], list[str]]:
+    """What the mended texts of a file are, and a note on each kind of mend with three examples.
+
+    Args:
+        texts: all of the file; whether a sign is a mark depends on how many have it.
+        whose: what the notes call them.
+
+    Example:
+        >>> corrected, (note,) = mend_texts(["a man</s>", "a dog"])
+        >>> corrected, note[-38:]
+        ({'a man</s>': 'a man'}, "in 1 of 2 captions: 'man</s>' is 'man'")
+    """
+    now, notes = texts, []
+    for what, mend in _MENDS.items():
+        changed = mend(now)
+        if changed:
+            n = sum(text in changed for text in now)
+            now = [changed.get(text, text) for text in now]
+            notes.append(f"{what} in {n} of {len(texts)} {whose}: {_examples(changed)}")
+    if behind := len(written_on(texts)):
+        notes.append(
+            f"words follow a mark that ends a caption in {behind} of {len(texts)} {whose}, and are "
+            "scored; if the model wrote on, cut the captions at the mark"
+        )
+    return {old: new for old, new in zip(texts, now, strict=True) if old != new}, notes
+
+
+def _examples(changed: Mapping[str, str]) -> str:
+    """Up to three changes, each with a little of the text around it."""
+    distinct = dict.fromkeys(starmap(_around_change, changed.items()))
+    return ", ".join(f"{old!r} is {new!r}" for old, new in islice(distinct, _EXAMPLES))
+
+
+def _around_change(old: str, new: str) -> tuple[str, ...]:
+    """What differs between two texts, with the words beside it."""
+    start = _alike(old, new)
+    same = _alike(old[start:][::-1], new[start:][::-1])
+    first = old.rfind(" ", 0, max(0, start - 1)) + 1
+    word, *others = old[len(old) - same :].split(" ")
+    dropped = same - len(word) if others else 0
+    return tuple(_shortened(text[first : len(text) - dropped].strip()) for text in (old, new))
+
+
+def _shortened(text: str) -> str:
+    half = _SHOWN // 2
+    return text if len(text) <= _SHOWN else f"{text[:half]}...{text[-half:]}"
+
+
+def _alike(old: str, new: str) -> int:
+    """How many characters at the beginning two texts share."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(old), len(new)))

@@ -1,0 +1,27 @@
+"""What language models write beside captions: preambles, refusals, hedges, requests.
+
+``phrases.csv`` has them all: a line a phrase, as a pattern of lower-case text, and its source.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+from bias_pipeline.io.files import read_csv
+
+
+@cache
+def phrase_pattern(kind: str) -> re.Pattern[str]:
+    """One pattern of all phrases of a kind, such as ``decline``."""
+    lines = read_csv(files("bias_pipeline.text").joinpath("phrases.csv").read_text("utf-8"))
+    phrases = [line["pattern"] for line in lines if line["kind"] == kind]
+    return re.compile("|".join(f"(?:{phrase})" for phrase in phrases))
+
+
+def plain_text(text: str) -> str:
+    """Lower case, with straight apostrophes and single blanks, each sign at its place."""
+    single = " ".join(text.split()).replace("’", "'")
+    lower = single.lower()
+    return lower if len(lower) == len(single) else single

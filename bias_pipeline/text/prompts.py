@@ -1,0 +1,118 @@
+"""Prompts in a captioner's captions: around a description, or instead of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.attribute import words_of
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.text.phrases import phrase_pattern, plain_text
+from bias_pipeline.text.sentences import sentences_of
+
+_REPEATED = 3  # captions that begin, or end, with the same request: it is a prompt
+# The first words of the requests in `phrases.csv`.
+_ASKING = frozenset(
+    words_of(
+        "please, kindly, can, could, would, will, help, describe, caption, explain, summarize, "
+        "summarise, identify, write, give, provide, generate, create, tell, list, analyze, "
+        "analyse, detail, what, who, where, which, how, is, are, does, do"
+    )
+)
+
+
+def echoes(corpus: Corpus) -> BoolArray:
+    """(C,) the captioner's captions of nothing but prompts, or of sentences that ask for something.
+
+    A sentence asks if it is a request or a question about the image (``phrases.csv``). Ordinary
+    captions that occur often are none.
+    """
+    known = corpus.read(prompts_in)
+    flags = np.zeros(len(corpus.model), bool)
+    for row in _asking_rows(corpus.model, known).tolist():
+        sentences = sentences_of(corpus.model.text(row))
+        flags[row] = bool(sentences) and all(
+            _plain(sentence) in known or phrase_pattern("request").fullmatch(_bare(sentence))
+            for sentence in sentences
+        )
+    return flags
+
+
+def prompts_in(corpus: Corpus) -> frozenset[str]:
+    """The sentences of prompts: the file's own, and requests that begin or end several captions.
+
+    A file's own prompt that differs between captions must be a request, since pictures that a
+    model drew have prompts too.
+
+    Returns:
+        Sentences in lower case, without the signs at their ends.
+    """
+    prompts = [prompt for prompt in corpus.prompts if len(corpus.prompts) == 1 or _asks(prompt)]
+    known = {_plain(sentence) for prompt in prompts for sentence in sentences_of(prompt)}
+    counts: Counter[str] = Counter()
+    for row in _asking_rows(corpus.model, frozenset()).tolist():
+        sentences = sentences_of(corpus.model.text(row))
+        counts.update({_plain(s) for s in (*sentences[:1], *sentences[-1:]) if _asks(s)})
+    return frozenset(known).union(s for s, n in counts.items() if n >= _REPEATED) - {""}
+
+
+def without_prompts(text: str, known: frozenset[str]) -> str:
+    """A caption without the prompts before and behind it; a text of nothing else stays.
+
+    Example:
+        >>> known = frozenset(["describe this image", "is it a man"])
+        >>> without_prompts("Is it a man? A dog sits. Describe this image.", known)
+        'A dog sits.'
+    """
+    sentences = sentences_of(text)
+    content = [place for place, s in enumerate(sentences) if _plain(s) not in known]
+    if not content or len(content) == len(sentences):
+        return text
+    return " ".join(sentences[content[0] : content[-1] + 1])
+
+
+def captions_without_prompts(corpus: Corpus) -> tuple[Corpus, int]:
+    """The corpus with its captions as :func:`without_prompts` has them, and how many changed."""
+    known = corpus.read(prompts_in)
+    rows = _asking_rows(corpus.model, known) if known else ()
+    texts = {row: corpus.model.text(row) for row in rows}
+    described = {row: without_prompts(text, known) for row, text in texts.items()}
+    changed = {row: text for row, text in described.items() if text != texts[row]}
+    if not changed:
+        return corpus, 0
+    every = (changed.get(row) or corpus.model.text(row) for row in range(len(corpus.model)))
+    model = Captions.from_texts(list(every), corpus.model.image_rows.tolist())
+    return corpus.rewrite({"model": model}), len(changed)
+
+
+def _asks(sentence: str) -> bool:
+    """Whether it has the form of a request or a question; alone it may be a caption's sentence."""
+    bare = _bare(sentence)
+    return any(phrase_pattern(k).fullmatch(bare) for k in ("request", "repeated request"))
+
+
+def _asking_rows(captions: Captions, known: frozenset[str]) -> IntArray:
+    """The captions in which a sentence begins with a word that begins a request or a prompt."""
+    first = _ASKING.union(sentence.split()[0] for sentence in known)
+    asks = np.array([_plain(word) in first for word in captions.types], bool)
+    ends = np.array(
+        [word[-1] in ".!?:" or not any(map(str.isalnum, word)) for word in captions.types], bool
+    )
+    if not asks.any():
+        return np.empty(0, np.int64)
+    begins = np.concatenate([[True], ends[captions.tokens[:-1]]])
+    begins[captions.starts[:-1][captions.lengths > 0]] = True
+    places = np.flatnonzero(begins & asks[captions.tokens])
+    return np.unique(np.searchsorted(captions.starts, places, side="right") - 1)
+
+
+def _plain(sentence: str) -> str:
+    return _bare(sentence).strip(".!?:;, ")
+
+
+def _bare(sentence: str) -> str:
+    """In lower case, without what is around it."""
+    return plain_text(sentence).strip(" /\"'“”*#-–—_>`")

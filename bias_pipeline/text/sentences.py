@@ -1,0 +1,50 @@
+"""The sentences of a caption."""
+
+from __future__ import annotations
+
+import re
+
+# Where a sentence ends: behind its last sign and any quotes and brackets, before a blank.
+_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+")
+_WORD = re.compile(r"[^\W_]+")
+_SHORTENED = re.compile(
+    r"(?:^|[\s(])(?:[a-z]|mr|mrs|ms|dr|st|no|vs|approx|etc|e\.g|i\.e|u\.s|a\.m|p\.m)\.$",
+    re.IGNORECASE,
+)
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a caption; a text without a word has none.
+
+    A full stop behind a known short form ("Mr.", "e.g.") or a single letter ends none.
+
+    Example:
+        >>> sentences_of("A man rides. He wears a hat! Mr. Smith, 3.5 m tall")
+        ['A man rides.', 'He wears a hat!', 'Mr. Smith, 3.5 m tall']
+    """
+    sentences, begun = [], 0
+    for end in _END.finditer(text):
+        sentence = text[begun : end.end()].strip()
+        if not _SHORTENED.search(sentence) and any(map(str.isalnum, sentence)):
+            sentences.append(sentence)
+            begun = end.end()
+    rest = text[begun:].strip()
+    if any(map(str.isalnum, rest)):
+        return [*sentences, rest]
+    return [*sentences[:-1], f"{sentences[-1]} {rest}".strip()] if sentences else []
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a caption; the text itself if it has none."""
+    return next(iter(sentences_of(text)), text)
+
+
+def sentences_with(text: str, words: frozenset[str]) -> str:
+    """The sentences of a caption that hold one of some words; the first if none does.
+
+    Example:
+        >>> sentences_with("A hall. A man sits. It is dark.", frozenset(["man"]))
+        'A man sits.'
+    """
+    holding = [s for s in sentences_of(text) if not words.isdisjoint(_WORD.findall(s.lower()))]
+    return " ".join(holding) if holding else first_sentence(text)
