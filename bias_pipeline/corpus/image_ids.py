@@ -15,6 +15,10 @@ ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")  #
 _FEW = 5
 
 _COCO_NAME = re.compile(r"COCO_(?:train|val|test)20\d\d_(\d{12})")
+# Names of most pictures; one search, for they are a million
+_NUMBER = re.compile(
+    r"(?:[^:]*[/\\])?(?:COCO_(?:train|val|test)20\d\d_(?=\d{12}\.))?0*(\d+)\.(?:jpg|png)", re.ASCII
+)
 _ENDING = re.compile(f"(?:{'|'.join(map(re.escape, ENDINGS))})$", re.IGNORECASE)
 _QUERY = re.compile(r"[?#].*", re.DOTALL)  # of an address
 _WHOLE = re.compile(r"\d+\.0")
@@ -69,6 +73,8 @@ def short_id(identifier: str) -> str:
     """
     if identifier.isdigit():
         return identifier
+    if number := _NUMBER.fullmatch(identifier):
+        return number[1]
     if _WHOLE.fullmatch(identifier):
         return canonical_id(identifier[:-2])
     plain = _QUERY.sub("", identifier) if "://" in identifier else identifier

@@ -13,6 +13,7 @@ from typing import Any
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
+from bias_pipeline.datasets.image_numbers import noting_names
 from bias_pipeline.datasets.label_values import TIE, majority, recognised, with_map
 from bias_pipeline.datasets.tables import Rows, open_rows
 from bias_pipeline.errors import (
@@ -125,6 +126,7 @@ def read_labels(
     if not first or all(value is None for value in first.values()):
         raise DataError(f"{path}: holds no labels; expected {WHAT}")
     if all(name in first for name in _LONG) and layout.label_column is None:
+        rows = noting_names(rows, first, IMAGE.name, layout)
         return _long(rows, groups, labels, attribute, annotator, layout)
     if annotator != MAJORITY:
         raise UsageError(f"dataset.annotator={annotator}: {path} does not name annotators")
@@ -144,7 +146,7 @@ def _wide(
     raw: dict[str, str] = {}
     parts: dict[str, str] = {}
     repeated = 0
-    for number, row in rows.items:
+    for number, row in noting_names(rows, first, key, layout).items:
         identifier, label = rows.id(number, row, key), _label(rows, number, row, field)
         if identifier in raw:
             repeated += 1

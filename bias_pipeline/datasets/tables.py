@@ -9,7 +9,7 @@ import ast
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -24,6 +24,7 @@ from bias_pipeline.datasets.binary_tables import (
     sheet_rows,
 )
 from bias_pipeline.datasets.columns import IMAGE, plain_name
+from bias_pipeline.datasets.file_names import listed_names
 from bias_pipeline.errors import DataError, ResourceError, counted, did_you_mean
 from bias_pipeline.io.json_files import decode, expect, load_json, load_json_lines, open_input
 
@@ -112,6 +113,8 @@ class Rows:
     items: Iterator[tuple[int, Mapping[str, Any]]]
     shape: str = ""  # how the file deviates from its format, empty if it does not
     people: str = ""  # the column of people's captions in a captioner's file, empty if it has none
+    # The file's own numbers of images, from its list of images, to the names of their files
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def refuse(self, number: int, fault: str) -> NoReturn:
         """Raise the DataError for a fault of one row."""
@@ -270,7 +273,9 @@ def _json_rows(path: Path, what: str, key: str | None, column: str | None) -> Ro
         rows = enumerate(rows_of_mapping(data, column or ""))
         return Rows(path, "entry", None, rows, "an object of image ids")
     entries = _entries(expect(data[place], list, path, place), path, place)
-    return Rows(path, "entry", None, entries, "" if place == key else f"the list under {place!r}")
+    shape = "" if place == key else f"the list under {place!r}"
+    names = {} if place == "images" else listed_names(path, data.get("images"))
+    return Rows(path, "entry", None, entries, shape, names=names)
 
 
 def _entries(entries: list[Any], path: Path, place: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
