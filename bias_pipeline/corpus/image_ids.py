@@ -10,7 +10,8 @@ import numpy as np
 
 from bias_pipeline.errors import DataError
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")  # of pictures
+# Of pictures
+ENDINGS = (".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 _FEW = 5
 

@@ -25,6 +25,7 @@ from bias_pipeline.datasets.file_names import listed_names
 from bias_pipeline.datasets.image_numbers import noting_names
 from bias_pipeline.datasets.program_outputs import COLUMNS, program_output
 from bias_pipeline.datasets.tables import Rows, is_json, open_rows
+from bias_pipeline.datasets.text_folders import is_text_folder
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
 
@@ -180,6 +181,9 @@ def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, 
     rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
         layout.add_note(path, rows.shape)
+    if kind is HUMAN and is_text_folder(path):  # as data sets have them: a caption a line
+        lines = ((n, {**row, kind.name: row[kind.name].splitlines()}) for n, row in rows.items)
+        rows = replace(rows, items=lines)
     first, rows = rows.peek()
     if not first:
         return rows, IMAGE.name, [kind.name]

@@ -25,6 +25,13 @@ from bias_pipeline.datasets.binary_tables import (
 )
 from bias_pipeline.datasets.columns import IMAGE, plain_name
 from bias_pipeline.datasets.file_names import listed_names
+from bias_pipeline.datasets.text_folders import (
+    COLUMNS,
+    check_not_one_of_many,
+    is_text_folder,
+    text_files,
+    text_rows,
+)
 from bias_pipeline.errors import DataError, ResourceError, counted, did_you_mean
 from bias_pipeline.io.json_files import decode, expect, load_json, load_json_lines, open_input
 
@@ -243,6 +250,9 @@ def open_rows(
         [(2, {'image_id': '7', 'caption': 'a dog'})]
     """
     path = file_of(path)
+    if is_text_folder(path):
+        shape = f"captions from {counted(len(text_files(path)), 'files')} .txt"
+        return Rows(path, "file", COLUMNS, text_rows(path), shape)
     if is_saved(path):
         return Rows(path, "row", *saved_rows(path, wanted))
     suffix = path.suffix.lower()
@@ -258,6 +268,7 @@ def open_rows(
     if suffix == ".xlsx":
         open_input(path, what=what, max_bytes=MAX_BYTES).close()
         return Rows(path, "row", *sheet_rows(path))
+    check_not_one_of_many(path)
     raise DataError(
         f"{path}: the ending {suffix!r} is unknown; {did_you_mean(suffix, SUFFIXES)} "
         f"Give the file the ending of its format; expected {what}"
