@@ -298,7 +298,7 @@ class VisoGenderDataset(PeopleDataset):
 
     def _files(self) -> list[Path]:
         """Tables of people; those of labour statistics beside them have no ``IDX``."""
-        paths = sorted(self.root.glob("*.tsv")) or sorted(self.root.glob("O[OP]/*.tsv"))
+        paths = [*sorted(self.root.glob("*.tsv")), *sorted(self.root.glob("O[OP]/*.tsv"))]
         tables = [path for path in paths if open_rows(path, what="a table").has("IDX")]
         if paths and not tables:
             raise DataError(f"{paths[0]}: column 'IDX' is absent; no table here is VisoGender's")
