@@ -14,6 +14,7 @@ from bias_pipeline.errors import UsageError
 
 PROGRAM = "python -m bias_pipeline"
 KEYS = "[key=value ...]"
+MAP = "--map"
 _LONGEST = 250  # characters; a longer usage is not printed with an error
 
 
@@ -36,9 +37,30 @@ class Parser(ArgumentParser):
     def parse_known_args(  # type: ignore[override] # the stubs have an overload for each namespace
         self, args: Sequence[str], namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """As of the base class; an error names a word that may be a file."""
-        self._words = list(args)
+        """As of the base class; an error names a word that may be a file.
+
+        A value with ``=`` may begin with a sign, as ``--map -1=female``.
+        """
+        self._words = self._joined(args)
         return super().parse_known_args(self._words, namespace)
+
+    def _joined(self, words: Sequence[str]) -> list[str]:
+        """The words; a value that looks like an option and is none, as part of the one before."""
+        joined: list[str] = []
+        for word in words:
+            name, equals, _ = word.partition("=")
+            known = self._option_string_actions
+            if (
+                equals
+                and joined
+                and joined[-1] == MAP
+                and name.startswith("-")
+                and name not in known
+            ):
+                joined[-1] += f"={word}"
+            else:
+                joined.append(word)
+        return joined
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of ending the process."""
@@ -125,7 +147,7 @@ def add_column_options(parser: ArgumentParser) -> None:
     for key, what in _KEYS.items():
         group.add_argument(f"--{key.replace('_', '-')}", metavar="COLUMN", help=what)
     group.add_argument(
-        "--map",
+        MAP,
         action="append",
         default=[],
         metavar="LABEL=GROUP",

@@ -15,6 +15,11 @@ from bias_pipeline.analysis import baseline
 from bias_pipeline.analysis.conclusion_checks import Limits
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.commands.audit_settings import (
+    add_settings,
+    in_options,
+    setting_overrides,
+)
 from bias_pipeline.config.compose import CellConfig, ComposedCells, cell
 from bias_pipeline.config.overrides import options_of, quoted
 from bias_pipeline.config.presets import preset
@@ -24,10 +29,10 @@ from bias_pipeline.datasets.binary_tables import stem
 from bias_pipeline.datasets.rating_tables import read_label_errors
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Count, Positive
-from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import BiasPipelineError, DataError, UsageError, counted, did_you_mean
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import lines_as, print_out
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.report.page import write_page
@@ -55,7 +60,16 @@ _LONGEST = 60  # signs of a file's name in that of its folder
 
 
 def command(words: Sequence[str]) -> int:
-    """Audit a file of captions."""
+    """Audit a file of captions; messages name options where they advise settings."""
+    with lines_as(in_options):
+        try:
+            return _audit(words)
+        except BiasPipelineError as error:
+            error.args = (in_options(str(error)),)
+            raise
+
+
+def _audit(words: Sequence[str]) -> int:
     if any(word.partition("=")[0] == "--config-dir" for word in words):
         raise UsageError(
             "audit takes attributes of your own from a package, not from --config-dir: move the "
@@ -220,6 +234,7 @@ def parser() -> Parser:
         help="write the answers, and the results as a baseline for compare",
     )
     arguments.add_limits(parser)
+    add_settings(parser)
     arguments.add_column_options(parser)
     return parser
 
@@ -238,6 +253,7 @@ def _overrides(options: Namespace, out: Path) -> list[str]:
         if path is not None:
             overrides.append(f"dataset.{key}={quoted(str(path))}")
     columns = Namespace(**{**vars(options), "label_column": None, "map": []})
+    overrides += setting_overrides(options)
     overrides += arguments.column_overrides(columns)  # labels differ from attribute to attribute
     limit = arguments.QUICK_IMAGES if options.quick and options.limit is None else options.limit
     if limit is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import zlib
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +16,8 @@ from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config import compose
 from bias_pipeline.config.overrides import path_override
 from bias_pipeline.datasets.coco_files import model_captions
-from bias_pipeline.datasets.columns import MASKED
+from bias_pipeline.datasets.columns import MASKED, Layout
+from bias_pipeline.datasets.image_numbers import of_photos
 from bias_pipeline.datasets.picture_files import regions_by_id
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Range
@@ -185,7 +186,7 @@ def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | No
     return None if shows_all else masking
 
 
-def masked_photos(options: Namespace, photos: Iterable[str]) -> MaskedPhotos | None:
+def masked_photos(options: Namespace, photos: Collection[str]) -> MaskedPhotos | None:
     """What reads photos masked; None if they are shown whole.
 
     Raises:
@@ -194,7 +195,9 @@ def masked_photos(options: Namespace, photos: Iterable[str]) -> MaskedPhotos | N
     """
     if options.masking is None:
         return None
-    regions = regions_by_id(check_file(options.regions, "--regions"))
+    layout = Layout()
+    read = regions_by_id(check_file(options.regions, "--regions"), layout)
+    regions = of_photos(options.regions, read, photos, layout)
     if regions.keys().isdisjoint(photos):
         raise DataError(
             f"{options.regions} has no regions of the photos in {options.folder}; give the file "

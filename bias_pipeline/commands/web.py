@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +23,8 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.datasets.columns import Layout
+from bias_pipeline.datasets.image_numbers import of_photos
 from bias_pipeline.datasets.label_values import recognised
 from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.datasets.tables import check_file, open_rows
@@ -221,7 +223,7 @@ def _study(options: Namespace) -> Any:
     attribute = cell.build("attribute")
     question = _question(options, attribute)
     photos = find_photos(options.folder) if options.folder else {}
-    captions = _captions(options, cell) if options.captions else {}
+    captions = _captions(options, cell, photos) if options.captions else {}
     masked = masked_photos(options, photos)
     able = {i: path for i, path in photos.items() if masked is None or not masked.absent(path)}
     if len(able) < len(photos):
@@ -285,9 +287,13 @@ def _check_items(study: Any, options: Namespace) -> None:
     )
 
 
-def _captions(options: Namespace, cell: compose.CellConfig) -> dict[str, str]:
+def _captions(
+    options: Namespace, cell: compose.CellConfig, photos: Collection[str] = ()
+) -> dict[str, str]:
     """Image id to caption, masked if wanted."""
-    whole = model_captions(check_file(options.captions, "--captions"), None).captions
+    layout = Layout()
+    captions = model_captions(check_file(options.captions, "--captions"), None, layout).captions
+    whole = of_photos(options.captions, captions, photos, layout) if photos else captions
     read = {image: text for image, text in whole.items() if text.strip()}
     if len(read) < len(whole):
         print_out(counted(len(whole) - len(read), "captions are blank and not shown"))

@@ -28,6 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from bias_pipeline.config.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
+from bias_pipeline.config.override_signs import refused_sign
 from bias_pipeline.config.overrides import (
     CHOICE,
     choices_with,
@@ -156,7 +157,9 @@ class Loader(ConfigLoaderImpl):
             raise
         except HydraException as error:  # some of them are OSErrors too
             _check_launcher(str(error))
-            reason = self._unknown_key(refused_key(str(error)), overrides)
+            reason = refused_sign(str(error), overrides) or self._unknown_key(
+                refused_key(str(error)), overrides
+            )
             raise UsageError(reason or composition_message(error)) from error
         except OSError as error:
             place = error.filename or "the working folder"

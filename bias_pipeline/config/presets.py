@@ -38,8 +38,8 @@ _KEY = rf"(?<![\w/.\\=-])({_CHOICES})\.(?!(?:{_ENDING})\b)([a-z]\w*)"
 _CHOSEN = rf"\b({_CHOICES})=([a-z]\w*) \1\.(\w+)"  # one argument cannot have both
 _VALUE = r"(\{[^}]*\}|\[[^\]]*\]|'[^']*'|[^\s,;:)]+)"
 _PHRASES = {
-    r"(?:--[a-z-]+ (?:'[^']*'|\S+) )+\((dataset\.\w+=[^)]+)\)": r"\1",
-    r"--map ('[^']*'|\S+): ": r"dataset={'label_map': ...}, \1: ",
+    r"(?:--[a-z-]+[ =](?:'[^']*'|\S+) )+\((dataset\.\w+=[^)]+)\)": r"\1",
+    r"--map[ =]('[^']*'|\S+): ": r"dataset={'label_map': ...}, \1: ",
     r"dataset\.captions=FILE, audit --captions FILE": "human=...",
     r"dataset\.instances=FILE \(audit --objects FILE\)": "objects=...",
     r"paths\.outputs=\.\.\. \(audit: --out\)": "out=...",

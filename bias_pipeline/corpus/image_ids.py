@@ -11,11 +11,16 @@ import numpy as np
 from bias_pipeline.corpus.encoding import without_mojibake
 from bias_pipeline.errors import DataError
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")  # of pictures
+# Of pictures
+ENDINGS = (".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 _FEW = 5
 
 _COCO_NAME = re.compile(r"COCO_(?:train|val|test)20\d\d_(\d{12})")
+# Names of most pictures; one search, for they are a million
+_NUMBER = re.compile(
+    r"(?:[^:]*[/\\])?(?:COCO_(?:train|val|test)20\d\d_(?=\d{12}\.))?0*(\d+)\.(?:jpg|png)", re.ASCII
+)
 _ENDING = re.compile(f"(?:{'|'.join(map(re.escape, ENDINGS))})$", re.IGNORECASE)
 _QUERY = re.compile(r"[?#].*", re.DOTALL)  # of an address
 _WHOLE = re.compile(r"\d+\.0")
@@ -70,6 +75,8 @@ def short_id(identifier: str) -> str:
     """
     if identifier.isdigit():
         return identifier
+    if number := _NUMBER.fullmatch(identifier):
+        return number[1]
     if _WHOLE.fullmatch(identifier):
         return canonical_id(identifier[:-2])
     plain = _QUERY.sub("", identifier) if "://" in identifier else identifier

@@ -16,6 +16,8 @@ from PIL import Image as Picture
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.datasets.columns import Layout
+from bias_pipeline.datasets.image_numbers import of_photos
 from bias_pipeline.datasets.scenes.captioners import captions_without_marks
 from bias_pipeline.datasets.scenes.dataset import COLUMNS
 from bias_pipeline.datasets.scenes.pixels import SceneDrawing
@@ -69,7 +71,8 @@ class AnonymousPictures:
             ResourceError: if there is no file of the captioner.
         """
         path = self.folder / CAPTIONERS / f"{captioner}.json"
-        texts = {short_id(i): text for i, text in model_captions(path).captions.items()}
+        layout = Layout()
+        texts = of_photos(path, model_captions(path, None, layout).captions, self.photos, layout)
         absent = [image for image in self.photos if image not in texts]
         if absent:
             raise DataError(

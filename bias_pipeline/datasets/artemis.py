@@ -20,9 +20,12 @@ from bias_pipeline.datasets.artemis_files import (
     read_release,
 )
 from bias_pipeline.datasets.base import Dataset, check_folder
-from bias_pipeline.datasets.binary_tables import stem
+from bias_pipeline.datasets.binary_tables import file_of, stem
 from bias_pipeline.datasets.captioner_files import CaptionerFolder
 from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.datasets.columns import Layout
+from bias_pipeline.datasets.file_names import own_numbers
+from bias_pipeline.datasets.image_numbers import with_names
 from bias_pipeline.datasets.label_files import strata_note
 from bias_pipeline.datasets.label_values import TIE, majority
 from bias_pipeline.datasets.people import CAPTIONER
@@ -156,7 +159,10 @@ class ArtemisDataset(Dataset):
         """Painting to the captioner's caption, and notes on what does not fit."""
         captions: dict[str, str] = {}
         foreign = []
-        for identifier, caption in model_captions(path).captions.items():
+        layout = Layout()
+        read = model_captions(path, None, layout).captions
+        names = own_numbers(layout.names.get(file_of(path), {}))  # paintings have no numbers
+        for identifier, caption in with_names(path, read, names).items():
             painting = known.find(identifier)
             if painting is None:
                 foreign.append(identifier)

@@ -18,6 +18,7 @@ from zipfile import BadZipFile, ZipFile
 
 from bias_pipeline.datasets.columns import plain_name
 from bias_pipeline.datasets.headings import FIRST_ROWS, heading_place
+from bias_pipeline.datasets.text_folders import is_text_folder
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json, open_input
 from bias_pipeline.io.machine import SHEETS
@@ -170,7 +171,7 @@ _SAMPLES = re.compile(r"(?:[\d-]+_)*samples_(?P<task>.+?)(?:_\d{4}-?\d\d-?\d\d.*
 
 def is_saved(path: Path) -> bool:
     """Whether it is a folder that can be read as a file of rows."""
-    return path.is_dir() and (_is_data_set(path) or bool(_samples(path)))
+    return path.is_dir() and (_is_data_set(path) or bool(_samples(path)) or is_text_folder(path))
 
 
 def stem(path: Path) -> str:

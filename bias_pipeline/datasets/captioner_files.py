@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bias_pipeline.corpus.image_ids import few
+from bias_pipeline.corpus.image_ids import few, short_id
 from bias_pipeline.datasets.binary_tables import is_saved
 from bias_pipeline.datasets.foreign_files import way_to_read
 from bias_pipeline.datasets.label_files import Labels
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
+from bias_pipeline.datasets.text_folders import check_not_one_of_many
 from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
+
+_FACE = re.compile(r"(.+)(_face\d+)")  # as programs that cut faces out of pictures name them
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class CaptionerFolder:
         if place.suffix.lower() in SUFFIXES or "/" in captioner or is_saved(place):
             return check_file(place, "captioner")
         if place.is_file():
+            check_not_one_of_many(place)
             raise UsageError(
                 f"{captioner}: the name of a file of captions ends in {', '.join(SUFFIXES)}. "
                 f"{way_to_read(place)}"
@@ -124,16 +129,27 @@ class ImageMatch:
         """Refuse captions, by their images, if none is of a labelled image."""
         if any(image in captions for image in self.images):
             return
-        alike = all(image.isdigit() for image in (*captions, *self.images))
-        fix = (
-            "they are of another split or data set: name captions and labels of the same images"
-            if alike
-            else "write both alike, or name the column that does with --id-column COLUMN "
-            "(dataset.id_column=COLUMN)"
-        )
         raise DataError(
             f"{path}: no caption is of a labelled image: the captions have ids such as "
-            f"{few(captions)}, the labels such as {few(self.images)}; {fix}"
+            f"{few(captions)}, the labels such as {few(self.images)}; {self._fix(captions)}"
+        )
+
+    def _fix(self, captions: Collection[str]) -> str:
+        """What makes captions and labels fit."""
+        if all(image.isdigit() for image in (*captions, *self.images)):
+            return (
+                "they are of another split or data set: name captions and labels of the same images"
+            )
+        faces = (match for image in self.images if (match := _FACE.fullmatch(image)))
+        face = next((match for match in faces if short_id(f"{match[1]}.jpg") in captions), None)
+        if face:
+            return (
+                f"these labels are of faces, not of images: take {face[2]!r} out of their ids, as "
+                f"sed 's/{face[2]}//' does, and keep the images with one face"
+            )
+        return (
+            "write both alike, or name the column that does with --id-column COLUMN "
+            "(dataset.id_column=COLUMN)"
         )
 
     def check_objects(

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
+from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, Side
 from bias_pipeline.corpus.image_ids import id_key, short_forms
@@ -23,6 +24,8 @@ from bias_pipeline.datasets.coco_files import (
     splits_by_id,
 )
 from bias_pipeline.datasets.columns import LabelWords, Layout, label_words
+from bias_pipeline.datasets.file_names import Names, own_numbers
+from bias_pipeline.datasets.image_numbers import labelled_images, with_names, words_in_common
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
 from bias_pipeline.datasets.people import CAPTIONER
 from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
@@ -190,15 +193,18 @@ class CocoDataset(Dataset):
         labels = self._labels(attribute, layout)
         captioner_file = self._model(path, layout) if path else CaptionerFile({}, 0, 0, {})
         human, repeated_human = self._human(captioner_file, path, layout)
-        layout.check_used()
-        contents, renamed = _Contents(
+        contents = _Contents(
             labels,
             captioner_file.captions,
             human,
-            self._objects(),
-            self._parts(labels),
-            self._pictures(),
-        ).with_short_ids()
+            self._objects(layout),
+            self._parts(labels, layout),
+            PictureFiles.read(self.images, self.regions, self.files["instances"], layout),
+        )
+        contents, joined = contents.joined(
+            self._sources(path, inside=human is captioner_file.human), layout
+        )
+        contents, renamed = contents.with_short_ids()
         images = self._images(contents)
         pictures, unseen = readable_pictures(
             contents.pictures, images, self.images, strict=self.strict
@@ -212,6 +218,7 @@ class CocoDataset(Dataset):
         records, mends = mended_records(_records(images, contents, attribute.name), files)
         notes = [
             *layout.notes(),
+            *joined,
             *renamed,
             *labels.notes,
             *strata_note((raw[image] for image in images), labels.map),
@@ -285,20 +292,30 @@ class CocoDataset(Dataset):
             layout.add_note(file_of(path), "people's captions from 'answer'")
         return captioner.human, 0
 
-    def _objects(self) -> Mapping[str, frozenset[str]] | None:
+    def _objects(self, layout: Layout) -> Mapping[str, frozenset[str]] | None:
         path = self.files["instances"]
-        return objects_by_id(check_file(path, "dataset.instances")) if path else None
+        return objects_by_id(check_file(path, "dataset.instances"), layout) if path else None
 
-    def _pictures(self) -> PictureFiles:
-        return PictureFiles.read(self.images, self.regions, self.files["instances"])
-
-    def _parts(self, labels: Labels) -> Mapping[str, str]:
+    def _parts(self, labels: Labels, layout: Layout) -> Mapping[str, str]:
         """The part of each image, if ``split`` is set."""
         if not self.split:
             return {}
         if self.split_file:
-            return splits_by_id(check_file(self.split_file, "dataset.split_file"))
+            return splits_by_id(check_file(self.split_file, "dataset.split_file"), layout)
         return labels.parts
+
+    def _sources(self, captioner: Path | None, *, inside: bool) -> _Sources:
+        """The files; people's captions may be inside the captioner's."""
+        labels = file_of(self.files["attributes"]) if self.files["attributes"] else None
+        model = file_of(captioner) if captioner else None
+        return _Sources(
+            labels,
+            model,
+            model if inside else self.files["captions"],
+            self.files["instances"],
+            self.split_file or labels,
+            self.regions or self.files["instances"],
+        )
 
     def _images(self, contents: _Contents) -> list[str]:
         """The labelled images of the parts that are scored."""
@@ -311,6 +328,17 @@ class CocoDataset(Dataset):
         return [image for image in contents.labels.raw if contents.parts.get(image) in self.split]
 
 
+class _Sources(NamedTuple):
+    """The file of each of the contents; None where there is none."""
+
+    labels: Path | None
+    model: Path | None
+    human: Path | None
+    objects: Path | None
+    parts: Path | None
+    regions: Path | None
+
+
 @dataclass(frozen=True)
 class _Contents:
     """The contents of the files, by image id."""
@@ -321,6 +349,46 @@ class _Contents:
     objects: Mapping[str, frozenset[str]] | None
     parts: Mapping[str, str]
     pictures: PictureFiles
+
+    def joined(self, sources: _Sources, layout: Layout) -> tuple[_Contents, Sequence[str]]:
+        """A copy in which every file has the label file's ids, and notes on what was decided."""
+        if not any(map(own_numbers, layout.names.values())):
+            return self, ()
+        photos = {path.name: "" for path in self.pictures.photos.values() if isinstance(path, Path)}
+        others = self.model or photos or self.human
+        raw, images = labelled_images(
+            sources.labels, self.labels.raw, sources.model, others, layout
+        )
+        model: Mapping[str, str] = self.model
+        human: Mapping[str, str] = {image: " ".join(each) for image, each in self.human.items()}
+
+        def like_human(names: Names) -> Float64Array:
+            return words_in_common(with_names(sources.model, self.model, names), human)
+
+        def like_model(names: Names) -> Float64Array:
+            return words_in_common(with_names(sources.human, human, names), model)
+
+        def objects_in(names: Names) -> Float64Array:
+            listed = {image: " ".join(each) for image, each in (self.objects or {}).items()}
+            return words_in_common(with_names(sources.objects, listed, names), human)
+
+        if images.has_numbers(sources.model) and not images.has_numbers(sources.human):
+            model = images.renamed(sources.model, model, like_human)
+            human = images.renamed(sources.human, human, like_model)
+        else:
+            human = images.renamed(sources.human, human, like_model)
+            model = images.renamed(sources.model, model, like_human)
+        joined = _Contents(
+            replace(self.labels, raw=raw),
+            model,
+            images.renamed(sources.human, self.human),
+            None
+            if self.objects is None
+            else images.renamed(sources.objects, self.objects, objects_in),
+            images.renamed(sources.parts, self.parts),
+            self.pictures.joined(images, sources.regions),
+        )
+        return joined, images.notes
 
     def with_short_ids(self) -> tuple[_Contents, Sequence[str]]:
         """A copy with short ids instead of file names in every file, and a note if any changed."""

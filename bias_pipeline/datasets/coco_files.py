@@ -22,8 +22,11 @@ from bias_pipeline.datasets.columns import (
     Kind,
     Layout,
 )
+from bias_pipeline.datasets.file_names import listed_names
+from bias_pipeline.datasets.image_numbers import noting_names
 from bias_pipeline.datasets.program_outputs import COLUMNS, program_output
 from bias_pipeline.datasets.tables import Rows, is_json, open_rows
+from bias_pipeline.datasets.text_folders import is_text_folder
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
 
@@ -35,6 +38,7 @@ INSTANCES = (
 )
 SPLITS = "Karpathy's {images: [{cocoid, split}, ...]}, or a table with the columns image_id, split"
 
+_SPLIT_KEYS = ("image_id", "cocoid", "id", "filename", "file_name")  # the first there has ids
 _MOST_DIGITS = 1000  # of an annotation id
 _MOST_SAMPLE_DIGITS, _MOST_SAMPLES = 9, 100
 
@@ -182,6 +186,9 @@ def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, 
     rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
         layout.add_note(path, rows.shape)
+    if kind is HUMAN and is_text_folder(path):  # as data sets have them: a caption a line
+        lines = ((n, {**row, kind.name: row[kind.name].splitlines()}) for n, row in rows.items)
+        rows = replace(rows, items=lines)
     first, rows = rows.peek()
     if not first:
         return rows, IMAGE.name, [kind.name]
@@ -189,7 +196,8 @@ def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, 
     if written is not None:
         people = written.people if kind is HUMAN else ""
         return written, IMAGE.name, [people or MODEL.name]
-    return rows, layout.column(path, first, IMAGE), layout.columns(path, first, kind)
+    key = layout.column(path, first, IMAGE)
+    return noting_names(rows, first, key, layout), key, layout.columns(path, first, kind)
 
 
 def _numbered(first: dict[str, str], more: Mapping[str, list[str]], index: int) -> dict[str, str]:
@@ -274,18 +282,26 @@ def _in_order(captions: list[tuple[int, str]]) -> tuple[str, ...]:
     return tuple(caption for _, caption in sorted(captions, key=lambda pair: pair[0]))
 
 
-def objects_by_id(path: Path) -> dict[str, frozenset[str]]:
-    """The objects in each image by category name; boxes, if there are any, are not needed."""
+def objects_by_id(path: Path, layout: Layout | None = None) -> dict[str, frozenset[str]]:
+    """The objects in each image by category name; boxes, if there are any, are not needed.
+
+    Args:
+        path: the file.
+        layout: gets the names of files that the file gives to its numbers of images.
+    """
+    layout = layout or Layout()
     objects: dict[str, set[str]] = {}
-    for image, category in _json_objects(path) if is_json(path) else _table_objects(path):
+    read = _json_objects if is_json(path) else _table_objects
+    for image, category in read(path, layout):
         categories = objects.setdefault(image, set())
         if category is not None:
             categories.add(category)
     return {image: frozenset(names) for image, names in objects.items()}
 
 
-def _json_objects(path: Path) -> Iterator[tuple[str, str | None]]:
+def _json_objects(path: Path, layout: Layout) -> Iterator[tuple[str, str | None]]:
     data = expect(load_json(path, what=INSTANCES), dict, path, "")
+    layout.names[path] = listed_names(path, data.get("images"))
     images, categories, annotations = (
         Rows(path, f"{key} entry", None, _listed(data, key, path))
         for key in ("images", "categories", "annotations")
@@ -312,27 +328,34 @@ def _listed(
         yield number, expect(entry, dict, path, f"{key}[{number}]")
 
 
-def _table_objects(path: Path) -> Iterator[tuple[str, str | None]]:
-    rows = open_rows(path, what=INSTANCES, wanted=("image_id", "category"))
+def _table_objects(path: Path, layout: Layout) -> Iterator[tuple[str, str | None]]:
+    rows = open_rows(path, what=INSTANCES, wanted=("category", *layout.wanted(IMAGE)))
     rows.require("image_id", "category")
+    first, rows = rows.peek()
+    rows = noting_names(rows, first, "image_id", layout)
     for number, row in rows.items:
         empty = rows.value(number, row, "category") in (None, "")  # an image without objects
         category = None if empty else rows.text(number, row, "category")
         yield rows.id(number, row, "image_id"), category
 
 
-def splits_by_id(path: Path) -> dict[str, str]:
-    """The part (train, val, test, ...) that each image belongs to."""
-    karpathy = is_json(path)
-    rows = open_rows(
-        path, what=SPLITS, wanted=("image_id", "split"), key="images" if karpathy else None
-    )
+def splits_by_id(path: Path, layout: Layout | None = None) -> dict[str, str]:
+    """The part (train, val, test, ...) that each image belongs to.
+
+    Args:
+        path: the file.
+        layout: gets the names of files that the file gives to its numbers of images.
+    """
+    layout, karpathy = layout or Layout(), is_json(path)
+    wanted = ("split", *layout.wanted(IMAGE))
+    rows = open_rows(path, what=SPLITS, wanted=wanted, key="images" if karpathy else None)
     if not karpathy:
         rows.require("image_id", "split")
+    first, rows = rows.peek()
+    key = next((key for key in _SPLIT_KEYS if key in first), _SPLIT_KEYS[0])
     splits: dict[str, str] = {}
-    for number, row in rows.items:
-        name = "cocoid" if karpathy and "image_id" not in row else "image_id"
-        identifier, part = rows.id(number, row, name), rows.text(number, row, "split")
+    for number, row in noting_names(rows, first, key, layout).items:
+        identifier, part = rows.id(number, row, key), rows.text(number, row, "split")
         if splits.setdefault(identifier, part) != part:
             rows.refuse(number, f"image id {identifier} is in {splits[identifier]!r} and {part!r}")
     return splits

@@ -133,10 +133,12 @@ class Layout:
     facts: dict[str, list[str]] = field(default_factory=dict)
     # The named columns that a file had; filled while reading
     used: set[str] = field(default_factory=set)
+    # File to its own numbers of images and the names of their files; filled while reading
+    names: dict[Path, dict[str, str]] = field(default_factory=dict)
 
     def anew(self) -> Layout:
         """A copy without notes."""
-        return replace(self, facts={}, used=set())
+        return replace(self, facts={}, used=set(), names={})
 
     def check_used(self) -> None:
         """Refuse a column of ids that no file has. Raises: UsageError: naming the column."""

@@ -12,7 +12,8 @@ from bias_pipeline.datasets.coco_files import (
     model_captions,
     objects_by_id,
 )
-from bias_pipeline.datasets.columns import DECODING, MASKED
+from bias_pipeline.datasets.columns import DECODING, MASKED, Layout
+from bias_pipeline.datasets.file_names import own_numbers
 from bias_pipeline.datasets.pickles import load_pickle
 from bias_pipeline.datasets.tables import Rows
 from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
@@ -69,10 +70,11 @@ def _from_json(path: Path) -> dict[str, Table]:
         return {"": {**_model_table(captions), **columns}}
     expect(data, dict, path, "")
     assert isinstance(data, dict)
+    layout = Layout()
     if "categories" in data:
-        return {"": _object_table(objects_by_id(path))}
+        return {"": _with_names(_object_table(objects_by_id(path, layout)), path, layout)}
     if "annotations" in data:
-        return {"": _human_table(human_captions(path)[0])}
+        return {"": _with_names(_human_table(human_captions(path, layout)[0]), path, layout)}
     raise DataError(f"{path}: neither a list nor 'annotations'; expected {_JSON}")
 
 
@@ -140,6 +142,14 @@ def _object_table(objects: Mapping[str, Any]) -> Table:
         (image, name) for image, names in objects.items() for name in (sorted(names) or [None])
     ]
     return {"image_id": [image for image, _ in pairs], "category": [name for _, name in pairs]}
+
+
+def _with_names(table: Table, path: Path, layout: Layout) -> Table:
+    """The table with a column of file names, if the file's image ids are not their numbers."""
+    names = own_numbers(layout.names[path])
+    if not names:
+        return table
+    return {**table, "file_name": [names.get(str(image)) for image in table["image_id"]]}
 
 
 def _write(path: Path, table: Table) -> Path:

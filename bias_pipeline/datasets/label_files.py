@@ -12,6 +12,7 @@ from typing import Any
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.datasets.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
+from bias_pipeline.datasets.image_numbers import noting_names
 from bias_pipeline.datasets.label_values import TIE, majority, recognised, with_map
 from bias_pipeline.datasets.one_hot import (
     NO_GROUP,
@@ -42,6 +43,7 @@ _BESIDE = ("split", *_WHO, "confidence")
 _UNSURE = ("Unsure", "unsure")
 _UNDECIDED = (*_UNSURE, "Both", "both", "")
 _SHOWN = 8
+_MOST_MAPPED = 30  # labels whose maps a message advises
 _CUT = 40  # characters of a label in a message
 
 
@@ -136,6 +138,7 @@ def read_labels(
     if not first or all(value is None for value in first.values()):
         raise DataError(f"{path}: holds no labels; expected {WHAT}")
     if all(name in first for name in _LONG) and layout.label_column is None:
+        rows = noting_names(rows, first, IMAGE.name, layout)
         return _long(rows, groups, labels, attribute, annotator, layout)
     if annotator != MAJORITY:
         raise UsageError(f"dataset.annotator={annotator}: {path} does not name annotators")
@@ -165,7 +168,7 @@ def _wide(
     raw: dict[str, str] = {}
     parts: dict[str, str] = {}
     repeated = 0
-    for number, row in rows.items:
+    for number, row in noting_names(rows, first, key, layout).items:
         identifier, label = rows.id(number, row, key), rows.label(number, row, field)
         if identifier in raw:
             repeated += 1
@@ -234,7 +237,8 @@ def _understood(
     layout: Layout,
 ) -> LabelMap:
     """The label map, with all labels that occur."""
-    whole, read = recognised((label for _, label in labelled), labels, attribute)
+    raw = (label for _, label in labelled)
+    whole, read = recognised(raw, labels, attribute, layout.label_map)
     _check_known(path, field, labelled, labels, whole, attribute)
     _check_occurs(path, field, [label for _, label in labelled], layout)
     counts = Counter(label for _, label in labelled)
@@ -385,15 +389,24 @@ def _check_known(
     example = next(image for image, label in labelled if label == unknown[0])
     listed = ", ".join(repr(label[:_CUT]) for label in unknown[:_SHOWN])
     common = ", ".join(f"{label[:_CUT]!r} {n}" for label, n in counts.most_common(_SHOWN))
-    options = " ".join(
-        f"--map {shlex.quote(f'{label[:_CUT]}=GROUP')}" for label in unknown[:_SHOWN]
-    )
+    options = " ".join(map_option(label[:_CUT], "GROUP") for label in unknown[:_MOST_MAPPED])
     raise DataError(
         f"{path}: unknown labels in {field!r}: {listed} (image {example}); labels: {common}; "
         f"{did_you_mean(unknown[0], allowed)} Correct them, or map them: "
         f"{options} (dataset.label_map={{{unknown[0][:_CUT]}: GROUP}}), GROUP one of "
         f"{', '.join([*attribute.groups, *filter(None, labels.strata)])}"
     )
+
+
+def map_option(label: str, group: str) -> str:
+    """How the map of a label is typed; a label may begin as options do.
+
+    Example:
+        >>> map_option("M", "male"), map_option("-1", "female")
+        ('--map M=male', '--map=-1=female')
+    """
+    sign = "=" if label.startswith("-") else " "
+    return f"--map{sign}{shlex.quote(f'{label}={group}')}"
 
 
 def _check_occurs(path: Path, field: str, raw_labels: Sequence[str], layout: Layout) -> None:
@@ -405,7 +418,7 @@ def _check_occurs(path: Path, field: str, raw_labels: Sequence[str], layout: Lay
     if len(idle) == len(layout.label_map):
         common = [label[:_CUT] or "(empty)" for label, _ in counts.most_common(_SHOWN)]
         raise AbsentLabelError(
-            f"--map {shlex.quote(f'{idle[0]}={layout.label_map[idle[0]]}')}: no label in {field!r} "
+            f"{map_option(idle[0], layout.label_map[idle[0]])}: no label in {field!r} "
             f"of {path} is {idle[0]!r}; {did_you_mean(idle[0], common)}"
         )
     layout.add_note(path, f"no label in {field!r} is {', '.join(map(repr, idle))}, though mapped")

@@ -43,7 +43,10 @@ def with_map(labels: LabelMap, attribute: Attribute, meanings: Mapping[str, str]
 
 
 def recognised(
-    raw_labels: Iterable[str], labels: LabelMap, attribute: Attribute
+    raw_labels: Iterable[str],
+    labels: LabelMap,
+    attribute: Attribute,
+    mapped: Collection[str] = (),
 ) -> tuple[LabelMap, list[str]]:
     """A copy with the unknown labels that are unambiguous.
 
@@ -51,6 +54,7 @@ def recognised(
         raw_labels: the labels of a file.
         labels: those that are known.
         attribute: whose words and groups are looked up.
+        mapped: known labels that the user maps; their first letters are those of no group.
 
     Returns:
         The map, and how each of these labels is read; the others stay unknown.
@@ -65,7 +69,9 @@ def recognised(
     """
     unknown = [label for label in dict.fromkeys(raw_labels) if not _known(label, labels)]
     meanings = {
-        label: meaning for label in unknown if (meaning := _meaning_of(label, labels, attribute))
+        label: meaning
+        for label in unknown
+        if (meaning := _meaning_of(label, labels, attribute, mapped))
     }
     known = labels.groups.values()
     groups = {label: meaning for label, meaning in meanings.items() if meaning in known}
@@ -79,13 +85,14 @@ def _known(label: str, labels: LabelMap) -> bool:
     return label in labels.groups or label in labels.strata
 
 
-def _meaning_of(label: str, labels: LabelMap, attribute: Attribute) -> str:
+def _meaning_of(label: str, labels: LabelMap, attribute: Attribute, mapped: Collection[str]) -> str:
     """The only group, or label of no group, that this label can mean; empty if there is none."""
     spelled = {_plain(stratum): stratum for stratum in reversed(labels.strata)}  # Unsure, unsure
     read = {**labels.groups, **{s: spelled[_plain(s)] for s in labels.strata if s}}
     same = {meaning for name, meaning in read.items() if _plain(name) == _plain(label)}
     initial = label.casefold() if len(label) == 1 and label.isalpha() else None
-    first = {m for name, m in read.items() if initial and name.casefold().startswith(initial)}
+    names = read.keys() - set(mapped) if initial else ()
+    first = {read[name] for name in names if name.casefold().startswith(initial or name)}
     listed = {group for group in _groups_of(label, attribute) if group in read.values()}
     return next((_only(candidates) for candidates in (same, first, listed) if candidates), "")
 

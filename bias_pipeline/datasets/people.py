@@ -155,14 +155,24 @@ def age_range(years: int) -> str:
 
 Part = Literal["train", "val", "test", "all"]
 _PARTS = {"train": "0", "val": "1", "test": "2"}
-_ATTRIBUTES, _PARTITION = "list_attr_celeba.txt", "list_eval_partition.txt"
+_ATTRIBUTES = ("list_attr_celeba.txt", "Anno/list_attr_celeba.txt", "list_attr_celeba.csv")
+_PARTITION = ("list_eval_partition.txt", "Eval/list_eval_partition.txt", "list_eval_partition.csv")
+_PICTURES = "img_align_celeba"
+_FOLDERS = (
+    f"{_PICTURES}/{_PICTURES}",
+    _PICTURES,
+    f"Img/{_PICTURES}/{_PICTURES}",
+    f"Img/{_PICTURES}",
+)
+_WHAT_CELEBA = "CelebA's table: image_id and a column for each attribute"
 
 
 class CelebADataset(PeopleDataset):
     """``list_attr_celeba.txt`` beside the folder ``img_align_celeba``.
 
     The file has the number of pictures, the forty names, and a line a picture: its name and 1 or -1
-    for each. ``list_eval_partition.txt`` assigns pictures to parts.
+    for each. ``list_eval_partition.txt`` assigns pictures to parts. They may also be in the folders
+    ``Anno``, ``Eval`` and ``Img``, as published, or be tables (``.csv``), as Kaggle has them.
 
     Args:
         root: the folder.
@@ -180,36 +190,60 @@ class CelebADataset(PeopleDataset):
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
         """See the base."""
-        path, parts = check_file(self.root / _ATTRIBUTES, "dataset.root"), self._parts()
-        lines = _lines(path)
-        header, names = next(lines, (1, [])), next(lines, (2, []))[1]
-        if column not in names:
-            raise DataError(f"{path}, line 2: attribute {column!r} is absent among {len(names)}")
-        place, n = names.index(column), 0
-        for number, cells in lines:
-            if len(cells) != len(names) + 1:
-                raise DataError(
-                    f"{path}, line {number}: {counted(len(cells), 'cells')}, not a name and "
-                    f"{len(names)} values"
-                )
-            n += 1
-            if parts is None or parts.get(cells[0]) == _PARTS[self.part]:
-                image = f"img_align_celeba/{cells[0]}"
-                yield Label(image, column, cells[place + 1], f"{path}, line {number}")
-        if header[1] != [str(n)]:
-            raise DataError(f"{path}, line 1: {' '.join(header[1])!r} pictures, but {n} follow")
+        path, parts = self._first(_ATTRIBUTES), self._parts()
+        folder = next((name for name in _FOLDERS if (self.root / name).is_dir()), _PICTURES)
+        read = _values_of_table if path.suffix == ".csv" else _values_of_list
+        for number, picture, value in read(path, column):
+            if parts is None or parts.get(picture) == _PARTS[self.part]:
+                yield Label(f"{folder}/{picture}", column, value, f"{path}, line {number}")
+
+    def _first(self, names: Sequence[str]) -> Path:
+        """The first of these files that is there."""
+        there = (path for name in names if (path := self.root / name).is_file())
+        return next(there, None) or check_file(self.root / names[0], "dataset.root")
 
     def _parts(self) -> Mapping[str, str] | None:
         """Picture to part, None if all parts are read."""
         if self.part == "all":
             return None
-        path = check_file(self.root / _PARTITION, "dataset.root")
+        path = self._first(_PARTITION)
+        if path.suffix == ".csv":
+            lines = [(number, [*row]) for number, *row in _values_of_table(path, "partition")]
+        else:
+            lines = list(_lines(path))
         parts = {}
-        for number, cells in _lines(path):
+        for number, cells in lines:
             if len(cells) != 2 or cells[1] not in _PARTS.values():
                 raise DataError(f"{path}, line {number}: not a picture and 0, 1 or 2")
             parts[cells[0]] = cells[1]
         return parts
+
+
+def _values_of_table(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
+    """Line, picture and value of one column of a table."""
+    rows = open_rows(path, what=_WHAT_CELEBA)
+    rows.require("image_id", column)
+    for number, row in rows.items:
+        yield number, rows.text(number, row, "image_id"), rows.text(number, row, column).strip()
+
+
+def _values_of_list(path: Path, column: str) -> Iterator[tuple[int, str, str]]:
+    """Line, picture and value of one attribute of a list as it is published."""
+    lines = _lines(path)
+    header, names = next(lines, (1, [])), next(lines, (2, []))[1]
+    if column not in names:
+        raise DataError(f"{path}, line 2: attribute {column!r} is absent among {len(names)}")
+    place, n = names.index(column), 0
+    for number, cells in lines:
+        if len(cells) != len(names) + 1:
+            raise DataError(
+                f"{path}, line {number}: {counted(len(cells), 'cells')}, not a name and "
+                f"{len(names)} values"
+            )
+        n += 1
+        yield number, cells[0], cells[place + 1]
+    if header[1] != [str(n)]:
+        raise DataError(f"{path}, line 1: {' '.join(header[1])!r} pictures, but {n} follow")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -257,12 +257,13 @@ _GENDER, _OLDER = "Occupation_perceived_gender", "Occupation_Gender"  # as older
 class VisoGenderDataset(PeopleDataset):
     """The tables ``*.tsv`` of an occupation with an object (OO) or with a participant (OP).
 
-    Labels are of who has the occupation. The tables have URLs and no files: the picture of the line
-    with ``IDX`` 7 of ``oo.tsv`` is expected as ``images/oo/7.jpg`` (ours). Lines without a URL or a
-    gender are skipped and counted.
+    They are in the folder, or in its folders ``OO`` and ``OP``, as they are published. Labels are
+    of who has the occupation. The tables have URLs and no files: the picture of the line with
+    ``IDX`` 7 of ``oo.tsv`` is expected as ``images/oo/7.jpg`` (ours), in the folder or beside the
+    table. Lines without a URL or a gender are skipped and counted.
 
     Args:
-        root: the folder of the tables.
+        root: the folder of the tables, or of ``OO`` and ``OP``.
         strict: see the base.
     """
 
@@ -277,27 +278,42 @@ class VisoGenderDataset(PeopleDataset):
             rows = open_rows(path, what="VisoGender's table")
             written = _OLDER if rows.has(_OLDER) else column
             rows.require("IDX", "Sector", "Occupation", written)
+            folder = self._pictures_of(path)
             for number, row in rows.items:
                 label = rows.text(number, row, written).strip()
                 if not label or label == "NA":
                     passed += 1
                     continue
-                image = f"images/{path.stem}/{rows.id(number, row, 'IDX')}.jpg"
+                image = f"{folder}/{rows.id(number, row, 'IDX')}.jpg"
                 yield Label(image, column, label, f"{path}, line {number}")
         if passed:
             notes.append(counted(passed, "lines without a perceived gender are skipped"))
 
+    def _pictures_of(self, table: Path) -> str:
+        """The folder of a table's pictures, from the root on."""
+        beside = (table.parent / "images" / table.stem).relative_to(self.root)
+        places = (Path("images", table.stem), beside)
+        there = (place for place in places if (self.root / place).is_dir())
+        return next(there, places[0]).as_posix()
+
     def _files(self) -> list[Path]:
         """Tables of people; those of labour statistics beside them have no ``IDX``."""
-        paths = sorted(self.root.glob("*.tsv"))
+        paths = [*sorted(self.root.glob("*.tsv")), *sorted(self.root.glob("O[OP]/*.tsv"))]
         tables = [path for path in paths if open_rows(path, what="a table").has("IDX")]
         if paths and not tables:
             raise DataError(f"{paths[0]}: column 'IDX' is absent; no table here is VisoGender's")
         if not tables:
             raise ResourceError(
-                f"dataset 'visogender': no table *.tsv in {self.root}; set dataset.root=... to "
-                "the folder of OO and OP"
+                f"dataset 'visogender': no table *.tsv in {self.root}, nor in its folders OO and "
+                "OP; set dataset.root=... to the folder of the tables, or to that of OO and OP"
             )
+        for kind in ("Object", "Participant"):
+            same = [path for path in tables if open_rows(path, what="a table").has(kind)]
+            if len(same) > 1:
+                raise DataError(
+                    f"{same[0]} and {same[1]} are two versions of one table (column {kind!r}), so "
+                    "people would count twice; remove one"
+                )
         return tables
 
 

@@ -12,6 +12,9 @@ from typing import Any
 
 from bias_pipeline.corpus.image_ids import few, id_key, short_id
 from bias_pipeline.corpus.pictures import MissingPicture, Region, extent
+from bias_pipeline.datasets.columns import Layout
+from bias_pipeline.datasets.file_names import listed_names
+from bias_pipeline.datasets.image_numbers import LabelledImages
 from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.datasets.tables import Rows, check_file, is_json, open_rows
 from bias_pipeline.declared import is_number
@@ -42,7 +45,11 @@ class PictureFiles:
 
     @classmethod
     def read(
-        cls, images: Path | None, regions: Path | None, instances: Path | None
+        cls,
+        images: Path | None,
+        regions: Path | None,
+        instances: Path | None,
+        layout: Layout | None = None,
     ) -> PictureFiles:
         """Find pictures and read annotations; nothing where no folder is named.
 
@@ -50,17 +57,18 @@ class PictureFiles:
             images: folder of the pictures.
             regions: the file of regions; without a folder, only these are known.
             instances: the data set's file of objects, which may have regions too.
+            layout: see :func:`regions_by_id`.
         """
         if images is None:
             if regions is None:
                 return cls()
-            annotations = regions_by_id(check_file(regions, "dataset.regions"))
+            annotations = regions_by_id(check_file(regions, "dataset.regions"), layout)
             _check_sizes(regions, annotations)
             return cls(dict.fromkeys(annotations, MissingPicture()), annotations)
         source = check_file(regions, "dataset.regions") if regions else instances
         if source is None or (not regions and not is_json(source)):
             return cls(find_photos(images))
-        return cls(find_photos(images), regions_by_id(source))
+        return cls(find_photos(images), regions_by_id(source, layout))
 
     def photo(self, image: str) -> Path | MissingPicture | None:
         """The picture of an image; picture files have short ids."""
@@ -69,6 +77,24 @@ class PictureFiles:
     def regions_of(self, image: str) -> tuple[Region, ...] | None:
         """The annotated regions of an image, None if it was not annotated."""
         return self.regions.get(short_id(image))
+
+    def joined(self, images: LabelledImages, source: Path | None) -> PictureFiles:
+        """A copy in which pictures and regions have the label file's ids.
+
+        Raises:
+            DataError: if two images would have the same regions.
+        """
+        photos = images.photos(self.photos)
+        regions = images.renamed(source, self.regions)
+        if photos is self.photos and regions is self.regions:
+            return self
+        short = {short_id(image): each for image, each in regions.items()}
+        if len(short) < len(regions):
+            raise DataError(
+                f"{source}: two images have one file_name without its folder; give each picture "
+                "a name of its own"
+            )
+        return PictureFiles(photos, short)
 
 
 def _check_sizes(path: Path, annotations: Regions) -> None:
@@ -85,16 +111,22 @@ def _check_sizes(path: Path, annotations: Regions) -> None:
         )
 
 
-def regions_by_id(path: Path) -> dict[str, tuple[Region, ...]]:
+def regions_by_id(path: Path, layout: Layout | None = None) -> dict[str, tuple[Region, ...]]:
     """The regions of each image of the file.
 
     Annotations with neither an outline nor a box of positive size are ignored.
+
+    Args:
+        path: the file.
+        layout: gets the names of files that the file gives to its numbers of images.
     """
     data = load_json(path, what=WHAT)
     if isinstance(data, list):
         rows = Rows(path, "entry", None, _entries(data, path, ""))
         return _collected(rows, NAMES_BY_NUMBER, {})  # results have COCO's numbers alone
     whole = expect(data, dict, path, "")
+    if layout is not None:
+        layout.names[path] = listed_names(path, whole.get("images"))
     images, categories, annotations = (
         Rows(path, f"{key} entry", None, _entries(whole.get(key), path, key))
         for key in ("images", "categories", "annotations")

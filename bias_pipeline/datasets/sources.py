@@ -224,9 +224,9 @@ SOURCES = {
     ),
     "celeba": Source(
         files={
-            "list_attr_celeba.txt": "forty attributes of each picture",
-            "list_eval_partition.txt": "its part, for dataset.part",
-            "img_align_celeba/000001.jpg": "pictures",
+            "list_attr_celeba.txt": "forty attributes of each picture; in Anno, or .csv, too",
+            "list_eval_partition.txt": "its part, for dataset.part; in Eval, or .csv, too",
+            "img_align_celeba/000001.jpg": "pictures; in Img, too",
         },
         steps=("The links on https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html .",),
         terms="Non-commercial research only; cite Liu et al. 2015.",
@@ -269,8 +269,8 @@ SOURCES = {
     ),
     "visogender": Source(
         files={
-            "oo.tsv": "occupations with objects, as any name *.tsv",
-            "op.tsv": "occupations with participants, likewise",
+            "oo.tsv": "occupations with objects, as any name *.tsv; in OO, too",
+            "op.tsv": "occupations with participants, likewise; in OP, too",
             "images/oo/7.jpg": "the picture of IDX 7 of oo.tsv; others alike",
         },
         steps=("The tables: https://github.com/oxai/visogender ; fetch their addresses.",),

@@ -25,6 +25,7 @@ from bias_pipeline.datasets.binary_tables import (
 )
 from bias_pipeline.datasets.columns import Layout
 from bias_pipeline.datasets.csv_tables import MAX_BYTES, csv_rows
+from bias_pipeline.datasets.file_names import listed_names
 from bias_pipeline.datasets.foreign_files import way_to_read
 from bias_pipeline.datasets.json_tables import list_within, rows_of_columns, rows_of_mapping
 from bias_pipeline.datasets.printed_texts import (
@@ -32,6 +33,13 @@ from bias_pipeline.datasets.printed_texts import (
     may_be_printed,
     printed_texts,
     texts_in,
+)
+from bias_pipeline.datasets.text_folders import (
+    COLUMNS,
+    check_not_one_of_many,
+    is_text_folder,
+    text_files,
+    text_rows,
 )
 from bias_pipeline.errors import DataError, ResourceError, counted, did_you_mean
 from bias_pipeline.io.json_files import expect, load_json, load_json_lines, open_input
@@ -55,6 +63,8 @@ class Rows:
     people: str = ""  # the column of people's captions in a captioner's file, empty if it has none
     # Column to how many of its cells were printed lists; filled while reading
     printed: Counter[str] = field(default_factory=Counter)
+    # The file's own numbers of images, from its list of images, to the names of their files
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def refuse(self, number: int, fault: str) -> NoReturn:
         """Raise the DataError for a fault of one row."""
@@ -206,6 +216,9 @@ def open_rows(
         [(2, {'image_id': '7', 'caption': 'a dog'})]
     """
     path = file_of(path)
+    if is_text_folder(path):
+        shape = f"captions from {counted(len(text_files(path)), 'files')} .txt"
+        return Rows(path, "file", COLUMNS, text_rows(path), shape)
     if is_saved(path):
         return Rows(path, "row", *saved_rows(path, wanted))
     suffix = path.suffix.lower()
@@ -224,6 +237,7 @@ def open_rows(
         open_input(path, what=what, max_bytes=MAX_BYTES).close()
         names, items, shape = sheet_rows(path)
         return Rows(path, "row", names, items, shape)
+    check_not_one_of_many(path)
     raise DataError(
         f"{path}: the ending {suffix!r} is unknown; {did_you_mean(suffix, SUFFIXES)} "
         f"{way_to_read(check_file(path))}"
@@ -245,7 +259,9 @@ def _json_rows(
         rows = enumerate(rows_of_mapping(data, column or ""))
         return Rows(path, "entry", None, rows, "an object of image ids")
     entries = _entries(expect(data[place], list, path, place), path, place)
-    return Rows(path, "entry", None, entries, "" if place == key else f"the list under {place!r}")
+    shape = "" if place == key else f"the list under {place!r}"
+    names = {} if place == "images" else listed_names(path, data.get("images"))
+    return Rows(path, "entry", None, entries, shape, names=names)
 
 
 def _entries(entries: list[Any], path: Path, place: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

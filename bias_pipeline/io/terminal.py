@@ -20,7 +20,7 @@ import select
 import shutil
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
@@ -180,9 +180,31 @@ def warn(*lines: object) -> None:
     _write(sys.stderr, lines)
 
 
+_wordings: list[Callable[[str], str]] = []
+
+
+@contextlib.contextmanager
+def lines_as(wording: Callable[[str], str]) -> Iterator[None]:
+    """Print every line as a function words it, within the context.
+
+    Example:
+        >>> with lines_as(str.upper):
+        ...     print_out("a dog")
+        A DOG
+    """
+    _wordings.append(wording)
+    try:
+        yield
+    finally:
+        _wordings.pop()
+
+
 def _write(stream: TextIO, lines: Sequence[object]) -> None:
     for line in lines or ("",):
-        print(printable(str(line)), file=stream)
+        text = str(line)
+        for wording in _wordings:
+            text = wording(text)
+        print(printable(text), file=stream)
 
 
 class _Record(logging.LogRecord):

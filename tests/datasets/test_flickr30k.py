@@ -1,5 +1,6 @@
 """All published forms of Flickr30k's captions give one corpus, or are refused with the place."""
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets.flickr30k import read_karpathy, read_tokens
 from bias_pipeline.errors import DataError, ResourceError
 from tests import composed
-from tests.flickr_folder import TEXTS, bars, karpathy, tokens, write_folder
+from tests.coco_folder import results
+from tests.flickr_folder import FILES, TEXTS, bars, karpathy, tokens, write_folder
 
 
 def load(root: Path, *overrides: str) -> Corpus:
@@ -26,6 +28,16 @@ def test_captions_labels_and_the_captioner_are_joined(tmp_path):
     assert record.human == tuple(TEXTS[0])
     assert record.labels == {"gender": "male"}
     assert record.model is not None
+
+
+def test_a_captioners_own_numbers_are_joined_by_file_name(tmp_path):
+    root = write_folder(tmp_path)
+    plain = load(root)
+    images = [{"id": number, "file_name": name} for number, name in enumerate(FILES)]
+    texts = [{"image_id": i, "caption": row["caption"]} for i, row in enumerate(results())]
+    listed = json.dumps({"images": images, "annotations": texts})
+    (root / "captioners" / "mine.json").write_text(listed)
+    assert load(root).digest == plain.digest
 
 
 def test_all_forms_of_the_captions_give_the_same(tmp_path):

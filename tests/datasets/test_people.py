@@ -274,6 +274,65 @@ def test_tables_of_other_things_than_people_are_refused(tmp_path):
         load(tmp_path, "visogender")
 
 
+CELEBA = {
+    "published": {
+        "Anno/list_attr_celeba.txt": LAYOUTS["celeba"]["list_attr_celeba.txt"],
+        "Eval/list_eval_partition.txt": LAYOUTS["celeba"]["list_eval_partition.txt"],
+    },
+    "Kaggle": {
+        "list_attr_celeba.csv": "image_id,Bald,Male,Young\n1.jpg,1,-1,1\n2.jpg,-1,1,-1\n"
+        "3.jpg,-1,-1,1\n",
+        "list_eval_partition.csv": "image_id,partition\n1.jpg,0\n2.jpg,2\n3.jpg,1\n",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "img_align_celeba",
+        "img_align_celeba/img_align_celeba",
+        "Img/img_align_celeba",
+        "Img/img_align_celeba/img_align_celeba",
+    ],
+)
+@pytest.mark.parametrize("form", CELEBA)
+def test_celeba_is_read_as_published_and_as_kaggle_has_it(tmp_path, form, folder):
+    root = write(tmp_path, "celeba")
+    for name in LAYOUTS["celeba"]:
+        (root / name).unlink()
+    for name, text in CELEBA[form].items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)
+    (root / "img_align_celeba").rename(root / "there")
+    (root / folder).parent.mkdir(parents=True, exist_ok=True)
+    (root / "there").rename(root / folder)
+    corpus = load(root, "celeba")
+    assert groups(corpus, "gender") == READ["celeba", "gender"]
+    assert all(record.image is not None for record in corpus)
+    assert load(root, "celeba", "dataset.part=test").ids == (f"{folder}/2.jpg",)
+
+
+def test_visogender_is_read_as_published(tmp_path):
+    root = write(tmp_path, "visogender")
+    for kind in ("oo", "op"):
+        (root / kind.upper()).mkdir()
+        (root / f"{kind}.tsv").rename(root / kind.upper() / f"{kind}.tsv")
+    (root / "OO" / "images").mkdir()
+    (root / "images" / "oo").rename(root / "OO" / "images" / "oo")
+    corpus = load(root, "visogender")
+    assert groups(corpus, "gender") == READ["visogender", "gender"]
+    assert corpus.ids == ("OO/images/oo/1.jpg", "OO/images/oo/2.jpg", "images/op/1.jpg")
+    assert all(record.image is not None for record in corpus)
+
+
+def test_two_versions_of_a_table_are_refused(tmp_path):
+    root = write(tmp_path, "visogender")
+    (root / "oo_older.tsv").write_text((root / "oo.tsv").read_text())
+    with pytest.raises(DataError, match=r"oo\.tsv and .*oo_older\.tsv are two versions"):
+        load(root, "visogender")
+
+
 def test_a_part_of_celeba_is_what_its_partition_says(tmp_path):
     corpus = load(write(tmp_path, "celeba"), "celeba", "dataset.part=test")
     assert corpus.ids == ("img_align_celeba/2.jpg",)

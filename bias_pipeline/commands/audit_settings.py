@@ -1,0 +1,97 @@
+"""The settings that messages of ``audit`` advise, as its options."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, Namespace
+from typing import Annotated, Any, get_args
+
+from bias_pipeline.commands.arguments import PROGRAM, number
+from bias_pipeline.corpus.corpus import BLANK_LIMIT
+from bias_pipeline.declared import Range, Share
+from bias_pipeline.text.scored_text import Declined, Preambles, Unit
+
+# Option to its key of the configuration and how it is read
+_SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "--preambles": (
+        "text.preambles",
+        {
+            "choices": get_args(Preambles),
+            "help": "cut what language models write before the content, on both sides (keep)",
+        },
+    ),
+    "--unit": (
+        "text.unit",
+        {
+            "choices": get_args(Unit),
+            "help": "score all of each caption, its first sentence, or its sentences with a word "
+            "for a person (caption)",
+        },
+    ),
+    "--declined": (
+        "text.declined",
+        {
+            "choices": get_args(Declined),
+            "help": "captions that decline to describe count as absent, or as captions (absent)",
+        },
+    ),
+    "--blank-limit": (
+        "dataset.blank_limit",
+        {
+            "type": number(Share),
+            "metavar": "SHARE",
+            "help": f"refuse more blank and declined captions of a side ({BLANK_LIMIT})",
+        },
+    ),
+    "--multi-caption": (
+        "dataset.multi_caption",
+        {
+            "action": "store_const",
+            "const": "true",
+            "help": "the file has several captions of an image; the first is scored",
+        },
+    ),
+    "--caption-index": (
+        "dataset.caption_index",
+        {
+            "type": number(Annotated[int, Range(low=0)]),
+            "metavar": "N",
+            "help": "which of several captions of an image is scored, from 0 (0)",
+        },
+    ),
+}
+_FLAGS = {key: flag for flag, (key, _) in _SETTINGS.items()}
+_KEY = re.compile(rf"(?<![\w.])({'|'.join(map(re.escape, _FLAGS))})(?:=(\w(?:[\w.]*\w)?))?")
+
+
+def add_settings(parser: ArgumentParser) -> None:
+    """Add the options, as a group."""
+    group = parser.add_argument_group("what of the captions is scored")
+    for flag, (key, how) in _SETTINGS.items():
+        group.add_argument(flag, dest=key, **how)
+
+
+def setting_overrides(options: Namespace) -> list[str]:
+    """The options that are given, as overrides of the configuration."""
+    given = {key: getattr(options, key) for key in _FLAGS}
+    return [f"{key}={value}" for key, value in given.items() if value is not None]
+
+
+def in_options(text: str) -> str:
+    """A message with options for keys; a command that the message prints stays as it is.
+
+    Example:
+        >>> in_options("text.preambles=cut removes them; or raise dataset.blank_limit")
+        '--preambles cut removes them; or raise --blank-limit'
+        >>> in_options("choose one with dataset.multi_caption=true")
+        'choose one with --multi-caption'
+    """
+    message, program, command = text.partition(f"{PROGRAM} ")
+    return f"{_KEY.sub(_option, message)}{program}{command}"
+
+
+def _option(match: re.Match[str]) -> str:
+    key, value = match.groups()
+    flag = _FLAGS[key]
+    constant = _SETTINGS[flag][1].get("const")
+    return flag if value in (None, constant) else f"{flag} {value}"
