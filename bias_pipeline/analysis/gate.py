@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bias_pipeline.analysis import conclusion_checks
 from bias_pipeline.analysis.compare import (
@@ -300,6 +300,8 @@ def _doubts(
         judged = mapping_in(pair[0].manifest, "metric").get("question") in JUDGED
         return [conclusion_checks.NO_RULE if judged else conclusion_checks.NOT_JUDGED]
     rows = {result.rows[0].captioner: _row(result, reading.part) for result in pair}
+    if foreign := _foreign(pair):
+        return foreign
     reasons = [
         f"{name}: {text}"
         for name, row in rows.items()
@@ -323,6 +325,16 @@ def _doubts(
             text for text in [conclusion_checks.wins_by_silence(fairer, worse, limits)] if text
         ]
     return reasons
+
+
+def _foreign(results: Sequence[Result]) -> list[str]:
+    """Captioners whose numbers rest on word lists of another language than the captions."""
+    reasons = {
+        f"{result.rows[0].captioner} {reason}": None
+        for result in results
+        if (reason := conclusion_checks.foreign_to_lists(result))
+    }
+    return [*reasons]
 
 
 @dataclass(frozen=True)
@@ -349,6 +361,13 @@ class Comparison:
     def undecided(self) -> list[Decision]:
         """Decisions whose interval includes the margin."""
         return [decision for decision in self.decided if decision.outcome == "undecided"]
+
+    @property
+    def outcome(self) -> Literal["passed", "worse", "undecided"]:
+        """What a gate says: ``passed`` only where something is decided, and all of that passed."""
+        if self.lost:
+            return "worse"
+        return "undecided" if self.undecided or not self.decided else "passed"
 
     def __repr__(self) -> str:
         """One sentence for each decision and for each metric that does not apply."""
@@ -402,6 +421,8 @@ def _nothing_to_compare(results: Sequence[Result]) -> str:
     """Why no two results can be compared: they have no score, or differ in more."""
     without = [group[0].rows[0].metric for group in alike(results) if len(group) > 1]
     if without:
+        if foreign := _foreign(results):
+            return "; ".join(foreign)
         return (
             f"no two captioners have a score of {', '.join(dict.fromkeys(without))}; "
             f"{NAME_PEOPLES_CAPTIONS} where the score needs them"
