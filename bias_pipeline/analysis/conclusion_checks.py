@@ -290,11 +290,15 @@ def untried(results: Sequence[Result]) -> str:
         if not alignment.startswith("matched") and (info := info_of(metric))
         if any(reading.matched for reading in info.readings.values())
     ]
+    # What people cannot reach is what `matched_both` removes.
     unreached = {
         result.rows[0].metric: None
         for result in results
-        if not result.rows[0].alignment.startswith("matched_both")
-        and any(beyond_reach(result, headline) for headline in HEADLINES)
+        if result.rows[0].alignment != "matched_both"
+        and any(
+            1 - LIMITS.removed <= reach_of(result, headline) < LIMITS.reach
+            for headline in HEADLINES
+        )
     }
     others = [metric for metric in DECISIVE if metric not in alignments]
     ways = {
