@@ -321,20 +321,14 @@ def _doubts(
         reasons = ["it was made without resampling, or by an earlier version; run the jobs again"]
     if not higher_is_better(pair[0]):
         fairer, worse = pair if difference.value < 0 else pair[::-1]
-        reasons += [
-            text for text in [conclusion_checks.wins_by_silence(fairer, worse, limits)] if text
-        ]
+        reasons += filter(None, [conclusion_checks.wins_by_silence(fairer, worse, limits)])
     return reasons
 
 
 def _foreign(results: Sequence[Result]) -> list[str]:
     """Captioners whose numbers rest on word lists of another language than the captions."""
-    reasons = {
-        f"{result.rows[0].captioner} {reason}": None
-        for result in results
-        if (reason := conclusion_checks.foreign_to_lists(result))
-    }
-    return [*reasons]
+    told = ((r.rows[0].captioner, conclusion_checks.foreign_to_lists(r)) for r in results)
+    return [*dict.fromkeys(f"{captioner} {reason}" for captioner, reason in told if reason)]
 
 
 @dataclass(frozen=True)
@@ -346,6 +340,7 @@ class Comparison:
     namesakes: Sequence[str] = ()  # a sentence on each name that two captioners shared
     # Metric and captioner, as `metric=lic captioner=new`, to why the metric does not apply to it
     skipped: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # what happened while reading, after the captioner's name
 
     @property
     def decided(self) -> list[Decision]:
@@ -370,9 +365,10 @@ class Comparison:
         return "undecided" if self.undecided or not self.decided else "passed"
 
     def __repr__(self) -> str:
-        """One sentence for each decision and for each metric that does not apply."""
+        """One sentence for each decision, each metric that does not apply, and each note."""
         skipped = [f"skipped: {cell}: {reason}" for cell, reason in self.skipped.items()]
-        return "\n".join([*(decision.sentence() for decision in self.decisions), *skipped])
+        sentences = (decision.sentence() for decision in self.decisions)
+        return "\n".join([*sentences, *skipped, *self.notes])
 
     def lines(self) -> list[dict[str, object]]:
         """The decisions as plain data."""
@@ -414,7 +410,8 @@ def compared(
     if not tables:
         raise DataError(_nothing_to_compare(apart))
     made = decisions(apart, draws, margin=margin, limits=limits)
-    return Comparison(tables, made, namesakes, skipped)
+    notes = dict.fromkeys(f"{r.rows[0].captioner}: {note}" for r in apart for note in r.notes)
+    return Comparison(tables, made, namesakes, skipped, [*notes])
 
 
 def _nothing_to_compare(results: Sequence[Result]) -> str:

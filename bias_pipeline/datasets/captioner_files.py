@@ -12,6 +12,8 @@ from bias_pipeline.datasets.label_files import Labels
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
 
+PARTLY = "what fits is scored"  # in every note on images that do not fit
+
 
 @dataclass(frozen=True)
 class CaptionerFolder:
@@ -155,7 +157,7 @@ class ImageMatch:
     def _fault(self, path: Path | None, fault: str, images: Sequence[str]) -> str:
         """The note on images that do not fit; in strict mode an error."""
         if not self.strict:
-            return f"{fault}, such as {few(images)}; what fits is scored"
+            return f"{fault}, such as {few(images)}; {PARTLY}"
         raise DataError(
             f"{path}: {fault}, such as {few(images)}; complete it, or score what fits "
             "with dataset.strict=false"
