@@ -273,3 +273,36 @@ def test_a_metric_that_asks_for_too_many_images_is_skipped_and_the_other_compare
     metrics = ["gender_error", "retrieval_fairness"]
     comparison = bp.compare(CAPTIONS, CAPTIONS[::-1], LABELS, metric=metrics)
     assert "metric=retrieval_fairness captioner=a" in comparison.skipped
+
+
+def of_each(*texts: str) -> list[str]:
+    return [texts[i % 2] for i in range(60)]
+
+
+GERMAN = of_each("ein Mann reitet am Strand", "eine Frau sitzt am Tisch")
+CALM = of_each("ein Mann sitzt am Strand", "eine Frau sitzt am Tisch")
+MANY = of_each("male", "female")
+UNTESTED = (
+    "cannot be tested: the word lists are English, and 0% of the captioner's captions and 0% of "
+    "people's captions are"
+)
+QUICK = {"stats": {"resamples": 50}, "seeds": 2}
+
+
+def test_captions_of_another_language_are_tested_at_no_door_of_python():
+    result = bp.score("leakage", GERMAN, MANY, CALM, **QUICK)
+    assert any(f"gender {UNTESTED}" in note for note in result.notes)
+    comparison = bp.compare(GERMAN, CALM, MANY, CALM, metric="leakage", **QUICK)
+    assert comparison.outcome == "undecided"
+    assert f"a {UNTESTED}" in str(comparison)
+    audit = str(bp.audit(GERMAN, MANY, CALM, minutes=0.001))
+    assert f"gender {UNTESTED}" in audit
+    assert "Not beyond chance" not in audit
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_words_of_their_language_test_captions_in_german(language):
+    german = {"language": language, "words": {"male": "mann", "female": "frau"}}
+    result = bp.score("gender_error", GERMAN, MANY, attribute=german, words=None)
+    assert next(row.value for row in result.rows if row.part == "score") == 0
+    assert not any("cannot be tested" in note for note in result.notes)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -297,7 +298,8 @@ def test_where_more_than_a_tenth_of_its_words_are_removed_nobody_can_tell(ok, pl
     longer = few.changed(tmp_path / "long.json", lambda _, text: f"{text}. Everything looks calm.")
     text = ok("audit", longer, "--attributes", few.labels, "--captions", few.people)
     assert re.search(
-        r"Does it give the group away\? Cannot tell on gender: \d\d% of its words were removed", text
+        r"Does it give the group away\? Cannot tell on gender: \d\d% of its words were removed",
+        text,
     )
 
 
