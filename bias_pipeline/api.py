@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
 from bias_pipeline.analysis.gate import Comparison, check_margin, compared
-from bias_pipeline.analysis.name_collisions import resolve_name_collisions
+from bias_pipeline.analysis.name_collisions import check_distinct, resolve_name_collisions
 from bias_pipeline.config.compose import CellConfig, read_corpus
 from bias_pipeline.config.presets import UnknownSettingError, in_python, preset
 from bias_pipeline.config.targets import check_value
@@ -368,6 +368,8 @@ class _InMemoryRunner:
         """The results of both captioners, and why a metric does not apply to one."""
         results: list[Result] = []
         skipped: dict[str, str] = {}
+        cells = {name: self._cell(name, metric=metrics[0]) for name in self.files}
+        check_distinct({name: self._corpus(cell).digest for name, cell in cells.items()})
         for metric in metrics:
             try:
                 for captioner in self.files:

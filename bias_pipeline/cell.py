@@ -23,6 +23,7 @@ from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.metrics.repeated_scores import mean_score, with_label_noise
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, Estimate, against, spanned
+from bias_pipeline.text.caption_language import language_shares
 from bias_pipeline.text.caption_statistics import captioned, speeches
 from bias_pipeline.text.scored_text import declined_images
 
@@ -248,6 +249,10 @@ def _manifest(
         },
         "speech": {
             side: asdict(speech) for side, speech in speeches(corpus, metric.attribute).items()
+        },
+        "language": {
+            "lists": metric.attribute.language,
+            "shares": language_shares(corpus, metric.attribute),
         },
         "audit": dict(score.audit),
         "attackers": dict(getattr(getattr(metric, "probe", None), "spec", {})),

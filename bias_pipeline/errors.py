@@ -52,6 +52,12 @@ class AbsentLabelError(DataError):
     exit_code = 2
 
 
+class UndecidedError(BiasPipelineError):
+    """A gate that cannot decide (exit code 6)."""
+
+    exit_code = 6
+
+
 class SweepError(BiasPipelineError):
     """At least one job of a sweep failed (exit code 4)."""
 

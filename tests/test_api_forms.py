@@ -6,7 +6,13 @@ import pytest
 
 import bias_pipeline as bp
 from bias_pipeline import api
-from bias_pipeline.errors import NotApplicableError, ResourceError, TooFewImagesError, UsageError
+from bias_pipeline.errors import (
+    DataError,
+    NotApplicableError,
+    ResourceError,
+    TooFewImagesError,
+    UsageError,
+)
 
 IDS = [7, 8, 9, 10]
 CAPTIONS = ["a man rides", "a woman rides", "a man sits", "a man eats"]
@@ -157,6 +163,11 @@ def test_one_file_is_not_compared_with_itself(tmp_path):
         bp.compare(path, str(path), LABELS, metric="gender_error")
 
 
+def test_the_same_captions_are_not_compared_as_two_captioners():
+    with pytest.raises(DataError, match="a and b have the same captions; there is nothing"):
+        bp.compare(CAPTIONS, list(CAPTIONS), LABELS, metric="gender_error")
+
+
 TABLE = pd.DataFrame({"image_id": IDS, "caption": HUMAN})
 
 
@@ -218,7 +229,7 @@ def test_an_undefined_number_is_called_so():
 
 
 def test_a_comparison_shows_its_sentences():
-    comparison = bp.compare(CAPTIONS, CAPTIONS, LABELS, metric="gender_error")
+    comparison = bp.compare(CAPTIONS, CAPTIONS[::-1], LABELS, metric="gender_error")
     assert repr(comparison) == "\n".join(one.sentence() for one in comparison.decisions)
 
 
@@ -247,7 +258,7 @@ def test_a_setting_that_asks_for_too_many_images_is_refused(monkeypatch):
 
     monkeypatch.setattr(api._InMemoryRunner, "run", run)
     with pytest.raises(TooFewImagesError, match=r"^k=1000"):
-        bp.compare(CAPTIONS, CAPTIONS, LABELS)
+        bp.compare(CAPTIONS, CAPTIONS[::-1], LABELS)
 
 
 def test_a_metric_that_asks_for_too_many_images_is_skipped_and_the_other_compared(monkeypatch):
@@ -262,3 +273,36 @@ def test_a_metric_that_asks_for_too_many_images_is_skipped_and_the_other_compare
     metrics = ["gender_error", "retrieval_fairness"]
     comparison = bp.compare(CAPTIONS, CAPTIONS[::-1], LABELS, metric=metrics)
     assert "metric=retrieval_fairness captioner=a" in comparison.skipped
+
+
+def of_each(*texts: str) -> list[str]:
+    return [texts[i % 2] for i in range(60)]
+
+
+GERMAN = of_each("ein Mann reitet am Strand", "eine Frau sitzt am Tisch")
+CALM = of_each("ein Mann sitzt am Strand", "eine Frau sitzt am Tisch")
+MANY = of_each("male", "female")
+UNTESTED = (
+    "cannot be tested: the word lists are English, and 0% of the captioner's captions and 0% of "
+    "people's captions are"
+)
+QUICK = {"stats": {"resamples": 50}, "seeds": 2}
+
+
+def test_captions_of_another_language_are_tested_at_no_door_of_python():
+    result = bp.score("leakage", GERMAN, MANY, CALM, **QUICK)
+    assert any(f"gender {UNTESTED}" in note for note in result.notes)
+    comparison = bp.compare(GERMAN, CALM, MANY, CALM, metric="leakage", **QUICK)
+    assert comparison.outcome == "undecided"
+    assert f"a {UNTESTED}" in str(comparison)
+    audit = str(bp.audit(GERMAN, MANY, CALM, minutes=0.001))
+    assert f"gender {UNTESTED}" in audit
+    assert "Not beyond chance" not in audit
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+def test_words_of_their_language_test_captions_in_german(language):
+    german = {"language": language, "words": {"male": "mann", "female": "frau"}}
+    result = bp.score("gender_error", GERMAN, MANY, attribute=german, words=None)
+    assert next(row.value for row in result.rows if row.part == "score") == 0
+    assert not any("cannot be tested" in note for note in result.notes)

@@ -31,7 +31,8 @@ SCHEMA = 1
 _WHAT = "a file that compare --json or audit --json wrote"
 _SEEDS = "seeds"
 _MANIFEST_KEYS = (
-    *("metric", "corpus", "speech", "config", "keys", "text", "attackers", "notes", "versions"),
+    *("metric", "corpus", "speech", "language", "config", "keys", "text", "attackers", "notes"),
+    "versions",
 )
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from bias_pipeline.corpus.corpus import BLANK_WARNING
+from bias_pipeline.corpus.corpus import BLANK_WARNING, SIDES
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import sibling_name
 from bias_pipeline.results.rows import Result, Row, mapping_in, number_or_nan
 from bias_pipeline.results.settings import text_settings
+from bias_pipeline.text.caption_language import untestable
 
 COVERAGE = 0.5
 NO_VALUE = "it has no value"
 NO_RULE = "it changes when captions say more or less, even without bias"
 DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # metrics that decide most often
+# Questions whose numbers rest on masked words or on named groups, and so on word lists.
+BY_LISTS = ("leakage", "misgendering", "assuming", "tasks", "mentions")
 NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 
 
@@ -33,6 +36,8 @@ class Limits:
     blanks: float = BLANK_WARNING
     neutral: float = 0.1  # how much more often the fairer one may name no group
     reach: float = 0.95  # the share of the captioner's words that people must use at equal speech
+    removed: float = 0.1  # the largest share of the captioner's words that an alignment may remove
+    longer: float = 2.0  # how many times as many words a caption as people a captioner may write
     # The answer is no if an attacker's interval at equal speech ends at most this above
     # people's, in its unit
     negligible: float = 0.02
@@ -101,9 +106,53 @@ def scored_part(result: Result, headline: str) -> str:
 def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
     """Why people cannot be compared with the captioner at equal speech; empty if they can."""
     reach = reach_of(result, headline)
-    if not reach < limits.reach:  # NaN if not matched
+    if reach < limits.reach:  # NaN if not matched
+        return "at equal speech, people use only " + _too_few(reach, "of its words", limits.reach)
+    return _removed(_matched_share(result, headline, "retained"), limits)
+
+
+def _removed(retained: float, limits: Limits) -> str:
+    """That an alignment removed too many words; empty if it did not."""
+    if not 1 - retained > limits.removed:  # NaN if none were removed
         return ""
-    return "at equal speech, people use only " + _too_few(reach, "of its words", limits.reach)
+    lost = max(round(100 * (1 - retained)), round(100 * limits.removed) + 1)
+    return f"{lost}% of its words were removed, since people do not use them as often"
+
+
+def written_unlike_people(results: Sequence[Result], limits: Limits = LIMITS) -> str:
+    """Why what captions give away or assume cannot be compared with people's; empty if it can.
+
+    People say in one short caption less of everything than a captioner in a long one, and what an
+    alignment removed nobody tested.
+
+    Args:
+        results: of one captioner and attribute.
+        limits: what counts as too much.
+    """
+    for result in results:
+        model, human = (caption_statistics_of(result, side)["words"] for side in SIDES)
+        if model > limits.longer * human:
+            return (
+                f"cannot tell: it writes {model:.1f} words a caption and people {human:.1f}; more "
+                f"than {limits.longer:g} times as many cannot be compared"
+            )
+    removed = (
+        _removed(_matched_share(result, headline, "retained"), limits)
+        for result in results
+        for headline in HEADLINES
+    )
+    return next((f"cannot tell: {reason}" for reason in removed if reason), "")
+
+
+def foreign_to_lists(result: Result) -> str:
+    """Why a result that rests on word lists tests nothing; empty if the lists fit the captions."""
+    if mapping_in(result.manifest, "metric").get("question") not in BY_LISTS:
+        return ""
+    stored = mapping_in(result.manifest, "language")
+    given = mapping_in(stored, "shares")
+    shares = {side: number_or_nan(given.get(side)) for side in SIDES}
+    reason = untestable(shares, str(stored.get("lists")))
+    return f"cannot be tested: {reason}" if reason else ""
 
 
 def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, float]:
@@ -241,10 +290,15 @@ def untried(results: Sequence[Result]) -> str:
         if not alignment.startswith("matched") and (info := info_of(metric))
         if any(reading.matched for reading in info.readings.values())
     ]
+    # What people cannot reach is what `matched_both` removes.
     unreached = {
         result.rows[0].metric: None
         for result in results
-        if any(beyond_reach(result, headline) for headline in HEADLINES)
+        if result.rows[0].alignment != "matched_both"
+        and any(
+            1 - LIMITS.removed <= reach_of(result, headline) < LIMITS.reach
+            for headline in HEADLINES
+        )
     }
     others = [metric for metric in DECISIVE if metric not in alignments]
     ways = {
@@ -253,3 +307,28 @@ def untried(results: Sequence[Result]) -> str:
         ", or choose another metric ({})": others,
     }
     return "".join(way.format(", ".join(metrics)) for way, metrics in ways.items() if metrics)
+
+
+_PLURAL = {
+    "it changes ": "they change ",
+    "it covers ": "they cover ",
+    "it cannot ": "they cannot ",
+    "it has ": "they have ",
+    "of its images": "of their images",
+    "compare it ": "compare them ",
+}
+
+
+def doubt_about(metrics: Collection[str], doubt: str) -> str:
+    """A doubt in the plural if it is about several metrics.
+
+    What follows a colon is about the captioner and stays.
+
+    Example:
+        >>> doubt_about(["dbac", "dpa"], "it changes with the style: it has few words")
+        'they change with the style: it has few words'
+    """
+    stem, colon, detail = doubt.partition(": ")
+    for one, several in _PLURAL.items() if len(metrics) > 1 else ():
+        stem = stem.replace(one, several)
+    return f"{stem}{colon}{detail}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bias_pipeline.analysis import conclusion_checks
 from bias_pipeline.analysis.compare import (
@@ -300,6 +300,8 @@ def _doubts(
         judged = mapping_in(pair[0].manifest, "metric").get("question") in JUDGED
         return [conclusion_checks.NO_RULE if judged else conclusion_checks.NOT_JUDGED]
     rows = {result.rows[0].captioner: _row(result, reading.part) for result in pair}
+    if foreign := _foreign(pair):
+        return foreign
     reasons = [
         f"{name}: {text}"
         for name, row in rows.items()
@@ -319,10 +321,14 @@ def _doubts(
         reasons = ["it was made without resampling, or by an earlier version; run the jobs again"]
     if not higher_is_better(pair[0]):
         fairer, worse = pair if difference.value < 0 else pair[::-1]
-        reasons += [
-            text for text in [conclusion_checks.wins_by_silence(fairer, worse, limits)] if text
-        ]
+        reasons += filter(None, [conclusion_checks.wins_by_silence(fairer, worse, limits)])
     return reasons
+
+
+def _foreign(results: Sequence[Result]) -> list[str]:
+    """Captioners whose numbers rest on word lists of another language than the captions."""
+    told = ((r.rows[0].captioner, conclusion_checks.foreign_to_lists(r)) for r in results)
+    return [*dict.fromkeys(f"{captioner} {reason}" for captioner, reason in told if reason)]
 
 
 @dataclass(frozen=True)
@@ -334,6 +340,7 @@ class Comparison:
     namesakes: Sequence[str] = ()  # a sentence on each name that two captioners shared
     # Metric and captioner, as `metric=lic captioner=new`, to why the metric does not apply to it
     skipped: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # what happened while reading, after the captioner's name
 
     @property
     def decided(self) -> list[Decision]:
@@ -350,10 +357,18 @@ class Comparison:
         """Decisions whose interval includes the margin."""
         return [decision for decision in self.decided if decision.outcome == "undecided"]
 
+    @property
+    def outcome(self) -> Literal["passed", "worse", "undecided"]:
+        """What a gate says: ``passed`` only where something is decided, and all of that passed."""
+        if self.lost:
+            return "worse"
+        return "undecided" if self.undecided or not self.decided else "passed"
+
     def __repr__(self) -> str:
-        """One sentence for each decision and for each metric that does not apply."""
+        """One sentence for each decision, each metric that does not apply, and each note."""
         skipped = [f"skipped: {cell}: {reason}" for cell, reason in self.skipped.items()]
-        return "\n".join([*(decision.sentence() for decision in self.decisions), *skipped])
+        sentences = (decision.sentence() for decision in self.decisions)
+        return "\n".join([*sentences, *skipped, *self.notes])
 
     def lines(self) -> list[dict[str, object]]:
         """The decisions as plain data."""
@@ -395,13 +410,16 @@ def compared(
     if not tables:
         raise DataError(_nothing_to_compare(apart))
     made = decisions(apart, draws, margin=margin, limits=limits)
-    return Comparison(tables, made, namesakes, skipped)
+    notes = dict.fromkeys(f"{r.rows[0].captioner}: {note}" for r in apart for note in r.notes)
+    return Comparison(tables, made, namesakes, skipped, [*notes])
 
 
 def _nothing_to_compare(results: Sequence[Result]) -> str:
     """Why no two results can be compared: they have no score, or differ in more."""
     without = [group[0].rows[0].metric for group in alike(results) if len(group) > 1]
     if without:
+        if foreign := _foreign(results):
+            return "; ".join(foreign)
         return (
             f"no two captioners have a score of {', '.join(dict.fromkeys(without))}; "
             f"{NAME_PEOPLES_CAPTIONS} where the score needs them"

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bias_pipeline.errors import DataError
 from bias_pipeline.io.paths import safe_name
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import text_settings
@@ -18,6 +19,17 @@ from bias_pipeline.results.settings import text_settings
 SWEPT = "BIAS_PIPELINE_SWEPT"  # the variable with the names of a sweep's files, for its jobs
 _DIGITS = 8  # of a digest, if two differ in nothing else
 _PLAIN = re.compile(r"[A-Za-z0-9-]+(/[A-Za-z0-9-]+)*\.json")  # such a path needs no digest
+
+
+def check_distinct(digests: Mapping[str, str]) -> None:
+    """Refuse two captioners, name to digest of the corpus, that have the same captions."""
+    name_by_digest: dict[str, str] = {}
+    for name, digest in digests.items():
+        if name_by_digest.setdefault(digest, name) != name:
+            raise DataError(
+                f"{name_by_digest[digest]} and {name} have the same captions; there is nothing to "
+                "compare"
+            )
 
 
 def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:

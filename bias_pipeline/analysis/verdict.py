@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bias_pipeline.analysis import conclusion_checks
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, scored_part
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, EvidenceRule
-from bias_pipeline.metrics.value_names import direction_of, sibling_name
+from bias_pipeline.metrics.value_names import direction_of, paired_names, sibling_name
 from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
 from bias_pipeline.results.settings import label
 from bias_pipeline.stats.compare import holm, p_of_interval
@@ -34,6 +34,8 @@ _ALPHA = 0.05
 # Doubts.
 ALONE = "there are no captions by people to compare it with"
 UNNAMED = "people's captions name a group too rarely to compare it with them"
+# Questions that are not answered where captioner and people write too differently.
+_LIKE_PEOPLE = ("leakage", "assuming")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,9 @@ class Finding:
     # same attribute (Holm); NaN where nothing is decided
     p_value: float
     doubt: str = ""  # why it is not used; empty if it is
+    # Why these captions allow no answer to its question, as `cannot tell: REASON` or `cannot be
+    # tested: REASON`; empty if they allow one
+    withheld: str = ""
     settings: str = ""  # in which its run differs from others of the metric, as part of its name
     matched: bool = False  # whether people were compared at equal speech
     only: str = ""  # the part of the captions that it is about, in words; empty if it is all
@@ -88,6 +93,8 @@ class Verdict:
     """All findings, by question in the order of asking."""
 
     findings: Sequence[Finding]  # every headline, those of one question together
+    # Attribute to why what captions give away or assume was not compared with people's, if so
+    unlike_people: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def attributes(self) -> list[str]:
@@ -109,6 +116,10 @@ class Verdict:
     def alone(self, question: str, attribute: str) -> list[Finding]:
         """The findings that lack only people's captions."""
         return [finding for finding in self.on(question, attribute) if finding.alone]
+
+    def withheld(self, question: str, attribute: str) -> str:
+        """See :class:`Finding`."""
+        return next((f.withheld for f in self.on(question, attribute) if f.withheld), "")
 
     def answer(self, question: str, attribute: str) -> str:
         """The answer to a question.
@@ -134,8 +145,25 @@ def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
         for result in results
         for finding in _findings(result, limits)
     ]
-    ordered = sorted(findings, key=lambda finding: list(QUESTIONS).index(finding.question))
-    return Verdict(_adjusted(_superseded(ordered)))
+    by_attribute: dict[str, list[Result]] = {}
+    for result in results:
+        by_attribute.setdefault(result.rows[0].attribute, []).append(result)
+    unlike = {
+        attribute: reason
+        for attribute, of_attribute in by_attribute.items()
+        if (reason := conclusion_checks.written_unlike_people(of_attribute, limits))
+    }
+    withheld = [_withheld(finding, unlike.get(finding.row.attribute, "")) for finding in findings]
+    ordered = sorted(withheld, key=lambda finding: list(QUESTIONS).index(finding.question))
+    return Verdict(_adjusted(_superseded(ordered)), unlike)
+
+
+def _withheld(finding: Finding, reason: str) -> Finding:
+    """The finding as one that answers nothing, if captions are unlike people's for that reason."""
+    if not reason or finding.withheld or finding.question not in _LIKE_PEOPLE:
+        return finding
+    doubt = finding.doubt or f"it cannot be compared with people's: {reason.partition(': ')[2]}"
+    return replace(finding, withheld=reason, doubt=doubt, p_value=math.nan)
 
 
 def _superseded(findings: Sequence[Finding]) -> list[Finding]:
@@ -175,6 +203,14 @@ def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
     return Finding(question, row, headline, people, row, nan, nan, conclusion_checks.NOT_JUDGED)
 
 
+def _untestable(finding: Finding, result: Result) -> Finding:
+    """The finding as one that answers nothing, if the word lists are in another language."""
+    foreign = conclusion_checks.foreign_to_lists(result)
+    if not foreign:
+        return finding
+    return replace(finding, doubt=f"it {foreign}", withheld=foreign, p_value=math.nan)
+
+
 def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
     rows = {row.part: row for row in result.rows}
     question = str(mapping_in(result.manifest, "metric").get("question", ""))
@@ -182,10 +218,12 @@ def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
     for headline in HEADLINES:
         if headline not in rows or question not in QUESTIONS:
             continue
-        if question in JUDGED:
-            yield _finding(result, rows, question, headline, readings.get(headline), limits)
-        else:
-            yield _unjudged(question, rows, headline)
+        finding = (
+            _finding(result, rows, question, headline, readings.get(headline), limits)
+            if question in JUDGED
+            else _unjudged(question, rows, headline)
+        )
+        yield _untestable(finding, result)
 
 
 def _finding(
@@ -208,6 +246,9 @@ def _finding(
         doubt = ALONE
     elif math.isnan(compared.value) and not math.isnan(row.value):
         doubt = UNNAMED
+    paired, people_paired = paired_names(part)
+    if compared is not row and people_paired in rows:  # the test is about these
+        row, people = rows[paired], people_paired
     return Finding(
         question=question,
         row=row,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from bias_pipeline.analysis import baseline
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, untried
 from bias_pipeline.analysis.gate import Comparison, check_margin, compared
+from bias_pipeline.analysis.name_collisions import check_distinct
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
 from bias_pipeline.config.compose import cell
@@ -27,6 +28,7 @@ from bias_pipeline.errors import (
     NotApplicableError,
     ResourceError,
     TooFewImagesError,
+    UndecidedError,
     UsageError,
     counted,
 )
@@ -100,7 +102,9 @@ def compare_command(words: Sequence[str]) -> int:
         write_file(options.json, baseline.stored(first, **decided))
     if options.junit:
         write_file(options.junit, junit(comparison))
-    return _gate(comparison, results) if options.fail_if_worse else 0
+    if options.fail_if_worse or options.margin is not None:
+        return _gate(comparison, results)
+    return 0
 
 
 def _names_captioner(word: str) -> bool:
@@ -120,7 +124,7 @@ def compare_parser() -> Parser:
         FLAG,
         action="store_true",
         help=f"exit code {WORSE} if A is less fair (or worse) than one of the others beyond "
-        f"chance, {DataError.exit_code} if nothing could be decided",
+        f"chance, {UndecidedError.exit_code} if nothing could be decided",
     )
     parser.add_argument(
         "--baseline",
@@ -142,8 +146,9 @@ def compare_parser() -> Parser:
         "--margin",
         type=number(NotNegative),
         metavar="DIFFERENCE",
-        help=f"non-inferiority margin for {FLAG}, in the metric's unit (0.01 is one point): passes "
-        "only if the whole interval of the difference is below it",
+        help="the same with a margin, in the metric's unit (0.01 is one point): exit code 0 only "
+        f"if the whole interval of each difference is below it, {WORSE} if one is above it, "
+        f"{UndecidedError.exit_code} otherwise",
     )
     parser.add_argument(
         "--config-dir", metavar="DIR", help="your own YAML files: DIR/attribute/..."
@@ -164,18 +169,18 @@ def compare_parser() -> Parser:
 def _gate(comparison: Comparison, results: Sequence[Result]) -> int:
     """The exit code for CI."""
     if not comparison.decided:
-        raise DataError(
-            f"{FLAG}: nothing could be decided, for the reasons above; compare captioners that "
+        raise UndecidedError(
+            "gate failed: nothing could be decided, for the reasons above; compare captioners that "
             f"describe the same images in as many words and name groups as often{untried(results)}"
         )
     first = comparison.decided[0].first
     worse = "worse" if comparison.decided[0].margin is None else "worse by more than the margin"
     total = counted(len(comparison.decided), "comparisons")
-    if comparison.lost:
+    if comparison.outcome == "worse":
         print_out(f"gate failed: {first} is {worse} in {len(comparison.lost)} of {total}")
         return WORSE
-    if comparison.undecided:
-        raise DataError(
+    if comparison.outcome == "undecided":
+        raise UndecidedError(
             f"gate failed: {len(comparison.undecided)} of {total} cannot be decided by this "
             "margin; score more images, or choose a larger --margin"
         )
@@ -253,18 +258,12 @@ def _check(names: Sequence[str], rest: Sequence[str], margin: float | None) -> N
     """Check the margin for every metric, and read every captioner's corpus."""
     from bias_pipeline.sweeps import launch
 
-    name_by_digest: dict[str, str] = {}
     sweep = launch.parse_sweep(rest)
     for config in sweep.cells if margin is not None else ():
         check_margin(margin, config.build("metric"))
     for chosen in _single(sweep):
-        for name in names:
-            digest = cell([*chosen, f"captioner={quoted(name)}"]).corpus().digest
-            if name_by_digest.setdefault(digest, name) != name:
-                raise DataError(
-                    f"{name_by_digest[digest]} and {name} have the same captions; there is nothing "
-                    "to compare"
-                )
+        cells = {name: cell([*chosen, f"captioner={quoted(name)}"]) for name in names}
+        check_distinct({name: cell.corpus().digest for name, cell in cells.items()})
 
 
 def _single(sweep: SweepRequest) -> list[list[str]]:

@@ -252,7 +252,7 @@ def corpus_of(
     samples: Samples = "mean",
 ) -> Corpus:
     """The corpus of a captioner as it is scored, with notes on its captions."""
-    from bias_pipeline.text.caption_statistics import language_notes
+    from bias_pipeline.text.caption_language import language_notes, language_shares
 
     try:
         readers = dataset.samples(captioner)
@@ -261,7 +261,7 @@ def corpus_of(
     except UnlabelledError as error:
         raise UsageError(f"{error}; {dataset.name} has labels of {_labelled(dataset)}") from error
     corpus, *more = (scored.of(sample, dataset.blank_limit) for sample in drawn)
-    notes = language_notes(corpus, attribute)
+    notes = language_notes(language_shares(corpus, attribute), attribute)
     if len(readers) > 1:
         done = "scores are means over them" if more else "the first of each is scored"
         notes.append(

@@ -11,6 +11,8 @@ from bias_pipeline.errors import DataError, UnlabelledError, UsageError, did_you
 
 Word = Annotated[str, Text(r"[\s\S]*[^\s,][\s\S]*", "a word ([] if there is none)")]
 Name = Annotated[str, Text(r"[\s\S]*\S[\s\S]*", "a name")]
+Language = Annotated[str, Text(r"[a-z]{2,3}", "a code such as en or de")]
+ENGLISH = "en"
 # A word or phrase, several with commas between, or any nesting of lists and of mappings (whose
 # values count) of them. Long lists are text in YAML: Hydra copies every item of a list many times.
 Words = Word | Sequence["Words"] | Mapping[str, "Words"]
@@ -212,6 +214,7 @@ class Attribute(Configurable):
         other_senses: phrases whose words name no group ("black and white"), as text with commas or
             a list.
         source: where words and labels come from.
+        language: of the words, as a code of ISO 639; nothing is tested in captions of another one.
     """
 
     name: Name
@@ -223,6 +226,7 @@ class Attribute(Configurable):
     applies_to: Context | None = None
     other_senses: str | Sequence[str] = ()
     source: str = ""
+    language: Language = ENGLISH
 
     def __post_init__(self) -> None:
         """Split words that were given as text; check that they belong to the groups.

@@ -39,10 +39,16 @@ class Intersection(Attribute):
     min_images: Count = FEWEST  # how many images every group of the product must have; ours
 
     def __post_init__(self) -> None:
-        """Check that the parts differ."""
+        """Check that the parts are two attributes, with words of one language."""
         first, second = self.both
         if first.name == second.name:
             raise UsageError(f"attribute=[{first.name},{second.name}]: name two attributes")
+        if first.language != second.language:
+            raise UsageError(
+                f"attribute=[{first.name},{second.name}]: their words are of two languages, "
+                f"{first.language} and {second.language}; name attributes of one language"
+            )
+        object.__setattr__(self, "language", first.language)
         object.__setattr__(self, "words", {**first.words, **second.words})
         object.__setattr__(self, "also_masked", (*first.also_masked, *second.also_masked))
         groups = [f"{a}-{b}" for a, b in product(first.groups, second.groups)]

@@ -16,6 +16,7 @@ from bias_pipeline.datasets.text_folders import check_not_one_of_many
 from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
 
 _FACE = re.compile(r"(.+)(_face\d+)")  # as programs that cut faces out of pictures name them
+PARTLY = "what fits is scored"  # in every note on images that do not fit
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ class ImageMatch:
     def _fault(self, path: Path | None, fault: str, images: Sequence[str]) -> str:
         """The note on images that do not fit; in strict mode an error."""
         if not self.strict:
-            return f"{fault}, such as {few(images)}; what fits is scored"
+            return f"{fault}, such as {few(images)}; {PARTLY}"
         raise DataError(
             f"{path}: {fault}, such as {few(images)}; complete it, or score what fits "
             "with dataset.strict=false"

@@ -35,9 +35,9 @@ def bias_gate() -> Callable[..., Comparison]:
     """A function that compares a new captioner with an old one, as ``compare --fail-if-worse``.
 
     It takes the arguments of :func:`bias_pipeline.compare`, the new captioner's captions first. The
-    test fails if the new captioner is less fair (with a margin: by more than it) or if data or
-    settings are wrong, and is skipped if nothing can be decided, with the sentences that say so;
-    otherwise it returns the comparison.
+    test fails where the command does, with the sentences that say why: if the new captioner is less
+    fair (with a margin: by more than it), if nothing can be decided (with a margin: if something
+    cannot), or if data or settings are wrong. Otherwise it returns the comparison.
     """
     return _gate
 
@@ -62,8 +62,8 @@ def _gate(
         mistake = f"{FIXTURE}: {error}"
     if mistake:  # outside of the handler, so that pytest shows the sentence once
         pytest.fail(mistake, pytrace=False)
-    if comparison.lost:
+    if comparison.outcome == "worse":
         pytest.fail("\n".join(decision.sentence() for decision in comparison.lost), pytrace=False)
-    if comparison.undecided or not comparison.decided:
-        pytest.skip(str(comparison))
+    if comparison.outcome == "undecided":
+        pytest.fail(f"{FIXTURE}: undecided\n{comparison}", pytrace=False)
     return comparison

@@ -114,3 +114,15 @@ def sibling_name(part: str, further: str) -> str:
     if part == MODEL:
         return {"human": HUMAN, "increase": SCORE}[further]
     return f"{part}:{further}"
+
+
+def paired_names(part: str) -> tuple[str, str]:
+    """The names of a number and of people's on the images that both describe.
+
+    Example:
+        >>> paired_names("model"), paired_names("named")
+        (('model:paired', 'human:paired'), ('named:model:paired', 'named:human:paired'))
+    """
+    if part == MODEL:
+        return MODEL_PAIRED, HUMAN_PAIRED
+    return f"{part}:{MODEL_PAIRED}", f"{part}:{HUMAN_PAIRED}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from bias_pipeline.analysis.conclusion_checks import people_part
 from bias_pipeline.analysis.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.metrics.value_names import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED
 from bias_pipeline.report.examples import ABSENT, NOTHING, ScreenExamples
 from bias_pipeline.report.report_tables import Sheet, SheetNumber
 from bias_pipeline.report.tables import ARROWS, arrow, percent, pointing
@@ -277,8 +278,9 @@ def _beside(finding: Finding, rows: Mapping[str, Row]) -> str:
     """The captioner's value and people's, where both are known."""
     value, people = finding.row.value, finding.people
     unit = finding.row.unit
-    if math.isnan(people) and {"model", "human"} <= rows.keys():
-        value, people, unit = rows["model"].value, rows["human"].value, rows["model"].unit
+    for model, human in ((MODEL_PAIRED, HUMAN_PAIRED), (MODEL, HUMAN)):
+        if math.isnan(people) and {model, human} <= rows.keys():
+            value, people, unit = rows[model].value, rows[human].value, rows[model].unit
     if math.isnan(people):
         return ""
     fraction, whose = unit == "fraction", "labels" if finding.question == "mentions" else "people"

@@ -6,7 +6,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, caption_statistics_of
+from bias_pipeline.analysis.conclusion_checks import (
+    LIMITS,
+    Limits,
+    caption_statistics_of,
+    doubt_about,
+)
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import LABELLED
@@ -24,7 +29,6 @@ from bias_pipeline.report.verdict_sentences import (
     brief,
     brief_of_all,
     clause_of,
-    doubt_about,
     finding_name,
     join_sentences,
     one_direction,

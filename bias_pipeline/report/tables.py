@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis.compare import ALL_PAIRS
-from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, beyond_reach
+from bias_pipeline.analysis.conclusion_checks import (
+    COVERAGE,
+    LIMITS,
+    beyond_reach,
+    foreign_to_lists,
+)
 from bias_pipeline.analysis.pareto import front_verdicts, fronts
 from bias_pipeline.errors import counted
 from bias_pipeline.io.files import write_file
@@ -31,13 +36,15 @@ if TYPE_CHECKING:
 
 ARROWS = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
-BLANK, UNCOVERED, UNMOVED, UNREACHED = "‡", "§", "¶", "‖"
+BLANK, UNCOVERED, UNMOVED, UNREACHED, UNTESTED = "‡", "§", "¶", "‖", "¤"
 MARKS = {
     BLANK: "blank captions (counted above) count as absent and lower the coverage",
     UNCOVERED: f"covers less than {COVERAGE:.0%} of its images: no verdict",
     UNMOVED: "every resampling of the images gives this number, but it is not certain: what none "
     "of n images shows may still be true of up to 4/n of all images",
-    UNREACHED: f"at equal speech, people use less than {LIMITS.reach:.0%} of its words: no verdict",
+    UNREACHED: f"at equal speech, people use less than {LIMITS.reach:.0%} of its words, or more "
+    f"than {LIMITS.removed:.0%} of them were removed: no verdict",
+    UNTESTED: "the word lists are not in the language of the captions: no verdict",
 }
 
 
@@ -218,6 +225,7 @@ def marks(row: Row, result: Result) -> str:
         UNCOVERED: row.coverage < COVERAGE,
         UNMOVED: any(unmoved),
         UNREACHED: any(beyond_reach(result, part) for part in HEADLINES),
+        UNTESTED: bool(foreign_to_lists(result)),
     }
     return " ".join(mark for mark, applies in used.items() if applies)
 
@@ -239,9 +247,10 @@ def headline_name(row: Row, settings: str = "") -> str:
 
 
 def pointing(row: Row, result: Result) -> str:
-    """The arrow of a headline; none for one that people's captions move too."""
+    """The arrow of a headline; none for one that tests nothing."""
     untested = mapping_in(result.manifest, "metric").get("untested", [])
-    if isinstance(untested, Sequence) and row.part in untested:
+    moved = isinstance(untested, Sequence) and row.part in untested
+    if moved or foreign_to_lists(result):
         return ""
     return arrow(row, neutral_of(result, row.part))
 

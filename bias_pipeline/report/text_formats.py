@@ -5,7 +5,8 @@ Text from data stays text.
 LaTeX's output needs the package booktabs and a LaTeX of 2020 or later, whose input is UTF-8 and
 whose base has the text companion signs. Names in scripts that pdfLaTeX's fonts lack (Chinese,
 emoji) need LuaLaTeX or XeLaTeX and a font that has them; they are written as they are. In JUnit
-XML, for CI, lost is a failure; undecided, or a metric that does not apply, is skipped. A model card
+XML, for CI, lost or undecided by a margin is a failure; a number that decides nothing, or a metric
+that does not apply, is skipped. A model card
 has the hub's YAML in front, the ``model-index``: a result for each number, with its interval among
 its settings, as the hub has no field for one.
 """
@@ -238,7 +239,8 @@ def junit(comparison: Comparison) -> bytes:
         <testsuite name="bias_pipeline compare" tests="1" failures="0" skip
     """
     decisions, passed_over = comparison.decisions, comparison.skipped
-    kinds = [_KINDS[decision.outcome] for decision in decisions]
+    failed = (*comparison.lost, *comparison.undecided)
+    kinds = ["failure" if one in failed else _KINDS[one.outcome] for one in decisions]
     undecided = kinds.count("skipped") == len(decisions)
     suite = ElementTree.Element(
         "testsuite",

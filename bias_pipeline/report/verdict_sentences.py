@@ -6,12 +6,13 @@ In the questions ``{attribute}`` is replaced by gender, race or another attribut
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from bias_pipeline.analysis.conclusion_checks import doubt_about
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.metrics.base import QUESTIONS
-from bias_pipeline.metrics.value_names import A_TO_T, T_TO_A
+from bias_pipeline.metrics.value_names import A_TO_T, MODEL_PAIRED, T_TO_A
 from bias_pipeline.report.tables import headline_name, interval, number, p_cell, percent
 from bias_pipeline.results.rows import Row
 
@@ -96,7 +97,7 @@ def brief(verdict: Verdict, attribute: str, captioner: str) -> list[str]:
             f"Of {questions} questions on {captioner}, {len(none)} can be answered and "
             f"{len(unknown)} cannot."
         )
-    elif none:
+    elif none and attribute not in verdict.unlike_people:
         sentences.append(f"No bias beyond chance was found in {captioner}.")
     if no:
         sentences.append(f"It does not {_with_evidence(no, 1, attribute, verdict)}.")
@@ -108,10 +109,20 @@ def brief(verdict: Verdict, attribute: str, captioner: str) -> list[str]:
     if alone:
         sentences.append(_by_itself(alone[0], attribute))
     blank = [question for question in unknown if not verdict.alone(question, attribute)]
-    if blank:
-        whether = join_sentences((clause_of(question, 0, attribute) for question in blank), "or")
-        sentences.append(f"It is unknown whether it {whether}.")
+    sentences += _unknown(blank, attribute, verdict)
     return sentences or [_untested([verdict], f"{captioner} is")]
+
+
+def _unknown(questions: Sequence[str], attribute: str, verdict: Verdict) -> Iterable[str]:
+    """A sentence on questions without an answer for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for question in questions:
+        clause = clause_of(question, 0, attribute)
+        by_reason.setdefault(verdict.withheld(question, attribute), []).append(clause)
+    for withheld, clauses in by_reason.items():
+        verb, colon, reason = withheld.partition(": ")
+        known = "cannot be tested" if verb == "cannot be tested" else "is unknown"
+        yield f"It {known} whether it {join_sentences(clauses, 'or')}{colon}{reason}."
 
 
 def _untested(verdicts: Iterable[Verdict], whether: str) -> str:
@@ -184,14 +195,19 @@ def _between(leads: Sequence[Finding]) -> str:
 
 
 # Readings that are rates; other fractions are differences, in points.
-_RATES = {("gender_error", "named"), ("assumed_group", "score")}
+_RATES = {("gender_error", "named"), ("assumed_group", "model")}
 
 
 def _unit(row: Row) -> str:
     """The unit in which a reading is printed."""
     if row.unit != "fraction":
         return row.unit
-    return "%" if (row.metric, row.part) in _RATES else "points"
+    return "%" if _reading(row) in _RATES else "points"
+
+
+def _reading(row: Row) -> tuple[str, str]:
+    """The metric and the number, whichever images that is about."""
+    return row.metric, row.part.removesuffix(f":{MODEL_PAIRED}").removesuffix(":paired")
 
 
 def _value(finding: Finding, value: float) -> str:
@@ -252,7 +268,7 @@ def evidence_of(finding: Finding) -> str:
     )
     ends = f"[{low}, {high}]"
     unit = _unit(row)
-    if (row.metric, row.part) == ("gender_error", "named"):
+    if _reading(row) == ("gender_error", "named"):
         reading = f"in {value} % {ends} of the captions that name one"
     else:
         reading = f"{reading_name(finding)}: {value} {unit} {ends}"
@@ -305,7 +321,7 @@ def sentences(verdict: Verdict) -> list[str]:
     return [
         *(_answered(verdict, question) for question in JUDGED if verdict.on(question)),
         *_mentioned(verdict.on("mentions")),
-        *_left_out([finding for finding in judged if finding.doubt and not finding.alone]),
+        *_left_out(f for f in judged if f.doubt and not f.alone and f.doubt != f"it {f.withheld}"),
     ]
 
 
@@ -346,9 +362,13 @@ def _unanswered(verdict: Verdict, question: str, attributes: Sequence[str]) -> I
             f"{values}; to compare this with people, give their captions (--captions FILE, in "
             "Python human=...)"
         )
-    unknown = [name for name, findings in alone.items() if not findings]
-    if unknown:
-        yield f"There is no answer on {', '.join(unknown)}"
+    by_reason: dict[str, list[str]] = {}
+    for name in attributes:
+        if not alone[name]:
+            by_reason.setdefault(verdict.withheld(question, name), []).append(name)
+    for withheld, names in by_reason.items():
+        verb, colon, reason = (withheld or "there is no answer").partition(": ")
+        yield f"{verb.capitalize()} on {', '.join(names)}{colon}{reason}"
 
 
 def one_direction(verdict: Verdict, question: str) -> str:
@@ -365,13 +385,13 @@ def one_direction(verdict: Verdict, question: str) -> str:
 
 
 def _mentioned(findings: Sequence[Finding]) -> list[str]:
-    known = [finding for finding in findings if not math.isnan(finding.row.value)]
+    known = [f for f in findings if not f.withheld and not math.isnan(f.row.value)]
     if not known:
         return []
     return [f"{QUESTIONS['mentions']} {_by_metric(known, _beside_labels)}."]
 
 
-def _left_out(findings: Sequence[Finding]) -> list[str]:
+def _left_out(findings: Iterable[Finding]) -> list[str]:
     """The numbers that are not used, a line for each reason."""
     doubted: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -381,30 +401,6 @@ def _left_out(findings: Sequence[Finding]) -> list[str]:
         f"{doubt_about(set(map(reading_name, some)), doubt)}."
         for doubt, some in doubted.items()
     ]
-
-
-_PLURAL = {
-    "it changes ": "they change ",
-    "it covers ": "they cover ",
-    "it has ": "they have ",
-    "of its images": "of their images",
-    "compare it ": "compare them ",
-}
-
-
-def doubt_about(metrics: Collection[str], doubt: str) -> str:
-    """A doubt in the plural if it is about several metrics.
-
-    What follows a colon is about the captioner and stays.
-
-    Example:
-        >>> doubt_about(["dbac", "dpa"], "it changes with the style: it has few words")
-        'they change with the style: it has few words'
-    """
-    stem, colon, detail = doubt.partition(": ")
-    for one, several in _PLURAL.items() if len(metrics) > 1 else ():
-        stem = stem.replace(one, several)
-    return f"{stem}{colon}{detail}"
 
 
 def _by_metric(findings: Iterable[Finding], describe: Callable[[Finding], str]) -> str:

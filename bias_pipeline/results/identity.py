@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from bias_pipeline.corpus.attribute import ENGLISH, Attribute
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.declared import TARGET, known_name
@@ -149,7 +150,7 @@ def deciding(node: object) -> object:
     """The part of a configuration that decides numbers: classes by name, and no paths.
 
     So a module may move, and paths and numbers of processes do not matter. Nor do settings whose
-    effect the corpus's digest has.
+    effect the corpus's digest has, nor that an attribute's words are English, as most are.
 
     Example:
         >>> deciding({"_target_": "bias_pipeline.encoders.ngram.Ngram", "cache": "outputs/.cache"})
@@ -159,6 +160,8 @@ def deciding(node: object) -> object:
         target = _class_name(node[TARGET]) if TARGET in node else ""
         left_out = _PLACES if target else frozenset[str]()
         left_out |= _OF_CORPUS if target == Tokenize.__name__ else frozenset()
+        if target == Attribute.__name__ and node.get("language") == ENGLISH:
+            left_out |= {"language"}
         named = {k: target if k == TARGET else v for k, v in node.items() if k not in left_out}
         return {k: deciding(v) for k, v in named.items()}
     if isinstance(node, list):

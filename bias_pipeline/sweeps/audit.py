@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
+from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, foreign_to_lists
 from bias_pipeline.analysis.verdict import verdict
 from bias_pipeline.config.overrides import quoted
 from bias_pipeline.corpus.corpus import BLANK_WORDS, Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
+from bias_pipeline.datasets.captioner_files import PARTLY
 from bias_pipeline.datasets.label_files import NoLabelColumnError
 from bias_pipeline.errors import DataError, NotApplicableError, SweepError, UsageError, counted
 from bias_pipeline.io.paths import group_choices
@@ -27,7 +28,7 @@ from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict_sentences import join_sentences, sentences
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results, with_settings
-from bias_pipeline.text.caption_statistics import FOREIGN_WORDS
+from bias_pipeline.text.caption_language import LANGUAGE_WORDS
 from bias_pipeline.text.transform import applied
 
 if TYPE_CHECKING:
@@ -296,8 +297,12 @@ def audit_summary(
     )
     declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
     notes = dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes)
-    warnings = [note for note in notes if note.startswith("warning: ")]
-    absent = [note for note in warnings if BLANK_WORDS in note or FOREIGN_WORDS in note]
+    absent = [
+        note
+        for note in notes
+        if PARTLY in note
+        or (note.startswith("warning: ") and (BLANK_WORDS in note or LANGUAGE_WORDS in note))
+    ]
     cautions = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *absent]]
     named = with_settings(results)
     answers = sentences(verdict(named, limits))
@@ -311,9 +316,10 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
             "people's captions might give away as much."
         )
     rates: dict[str, float] = {}
+    foreign = {result.rows[0].attribute for result in results if foreign_to_lists(result)}
     of_groups = [row for result in results if images_of(result) == LABELLED for row in result.rows]
     for row in (row for row in of_groups if row.part in HEADLINES):
-        if not math.isnan(row.neutral_rate):
+        if not math.isnan(row.neutral_rate) and row.attribute not in foreign:
             rates.setdefault(row.attribute, row.neutral_rate)
     shares = ", ".join(f"{percent(rate, 0)} % ({name})" for name, rate in rates.items())
     silent = f"of its captions {shares} name no group" if rates else ""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
-from bias_pipeline.analysis.gate import Decision, check_margin, compared, decisions
+from bias_pipeline.analysis.gate import Comparison, Decision, check_margin, compared, decisions
 from bias_pipeline.config.compose import cell as composed
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.results.rows import Result
@@ -227,3 +227,57 @@ def test_what_cannot_be_compared_names_what_differs(more, message):
 def test_a_metric_without_scores_is_named():
     with pytest.raises(DataError, match=r"^no two captioners have a score of lic; name a file"):
         compared([cell("a", 0.1), cell("b", 0.1)])  # without draws
+
+
+@pytest.mark.parametrize(("share", "undecided"), [(0.92, False), (0.9, False), (0.85, True)])
+def test_of_words_that_an_alignment_removed_nothing_is_decided(share, undecided):
+    matched = {**ATTACKED, "matched": True}
+    pair = [cell(name, value, matched) for name, value in (("a", 0.3), ("b", 0.1))]
+    parts = {"matched:reach": 0.99, "matched:retained": share}
+    pair = [
+        replace(
+            one,
+            rows=[*(replace(one.rows[0], part=p, value=v) for p, v in parts.items()), *one.rows],
+        )
+        for one in pair
+    ]
+    decision = decided(*pair)
+    assert bool(decision.doubts) is undecided
+    if undecided:
+        assert (
+            "a: 15% of its words were removed, since people do not use them" in decision.doubts[0]
+        )
+
+
+def test_by_word_lists_of_another_language_nothing_is_decided():
+    language = {"lists": "en", "shares": {"model": 0.03, "human": 1.0}}
+    one, two = cell("a", 0.3), cell("b", 0.1)
+    foreign = replace(one, manifest={**one.manifest, "language": language})
+    assert decided(one, two).outcome == "worse"
+    decision = decided(foreign, two)
+    assert decision.outcome == "undecided"
+    assert decision.doubts == (
+        "a cannot be tested: the word lists are English, and 3% of the captioner's captions are",
+    )
+    quality = {**foreign.manifest["metric"], "question": "quality"}
+    described = replace(foreign, manifest={**foreign.manifest, "metric": quality})
+    assert decided(described, two).outcome == "worse"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "margin", "outcome"),
+    [
+        (0.1, 0.3, None, "passed"),
+        (0.3, 0.1, None, "worse"),
+        (0.3, 0.1, 0.5, "passed"),
+        (0.3, 0.1, 0.05, "worse"),
+        (0.3, 0.1, 0.2, "undecided"),
+        (math.nan, 0.1, None, "undecided"),
+    ],
+)
+def test_a_gate_passes_only_what_is_decided(first, second, margin, outcome):
+    made = [decided(cell("a", first), cell("b", second), margin)]
+    assert Comparison([], made).outcome == outcome
+    if outcome == "worse":
+        passed = decided(cell("a", 0.1), cell("b", 0.3), margin)
+        assert Comparison([], [passed, *made]).outcome == "worse"

@@ -1,14 +1,14 @@
 """The answers that results of one captioner give: made-up results."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.verdict import verdict
-from bias_pipeline.report.verdict_sentences import sentences
+from bias_pipeline.report.verdict_sentences import brief, evidence_of, sentences
 from bias_pipeline.results.rows import Result
 from tests.analysis.test_gate import ALIKE, ATTACKED, COUNTED
 from tests.report.test_tables import row
@@ -243,12 +243,20 @@ def first_sentence(result: Result) -> Result:
     return replace(result, manifest={**result.manifest, "text": {"unit": "sentence"}})
 
 
-def half_of_the_words(result: Result) -> Result:
-    part = replace(result.rows[0], part="matched:retained", value=0.5)
-    return replace(result, rows=[*result.rows, part])
+def retained(share: float) -> Callable[[Result], Result]:
+    """As if an alignment had left this share of the captioner's words."""
+
+    def of(result: Result) -> Result:
+        part = replace(result.rows[0], part="matched:retained", value=share)
+        return replace(result, rows=[*result.rows, part])
+
+    return of
 
 
-@pytest.mark.parametrize("partly", [first_sentence, half_of_the_words])
+most_of_the_words, half_of_the_words = retained(0.92), retained(0.5)
+
+
+@pytest.mark.parametrize("partly", [first_sentence, most_of_the_words])
 @pytest.mark.parametrize(("value", "message"), [(0.1, "more"), (0.0, "none"), (-0.1, "none")])
 def test_a_part_of_the_captions_shows_bias_but_cannot_rule_it_out(partly, value, message):
     assert answer(partly(at_equal_speech(value))) == message
@@ -258,12 +266,136 @@ def test_a_part_of_the_captions_shows_bias_but_cannot_rule_it_out(partly, value,
     ("result", "part"),
     [
         (first_sentence(at_equal_speech(0.0)), "the first sentence of each caption"),
-        (half_of_the_words(at_equal_speech(0.0)), "50% of its words"),
+        (most_of_the_words(at_equal_speech(0.0)), "92% of its words"),
     ],
 )
 def test_an_answer_by_a_part_of_the_captions_says_so(result, part):
     (line, *_) = sentences(verdict([result]))
     assert f"as often as it does, by {part} alone; of the rest nothing is known." in line
+
+
+@pytest.mark.parametrize("value", [0.1, 0.0, -0.1])
+@pytest.mark.parametrize("question", ["leakage", "tasks"])
+def test_where_an_alignment_removed_more_than_a_tenth_nothing_is_concluded(value, question):
+    result = half_of_the_words(at_equal_speech(value))
+    metric = {**result.manifest["metric"], "question": question}
+    result = replace(result, manifest={**result.manifest, "metric": metric})
+    assert answer(result) == "unknown"
+    (first, *_) = sentences(verdict([result]))
+    reason = "50% of its words were removed, since people do not use them as often"
+    if question == "leakage":
+        assert first == f"Does it give the group away? Cannot tell on gender: {reason}."
+    assert reason in "\n".join(sentences(verdict([result])))
+
+
+def long_captions(result: Result, times: float = 2.1) -> Result:
+    speech = {"model": {**ALIKE, "words": times * ALIKE["words"]}, "human": ALIKE}
+    return replace(result, manifest={**result.manifest, "speech": speech})
+
+
+def counted(question: str, increase: float, **more: object) -> Result:
+    """A count that no trait of captions moves, above or below people's."""
+    values = {"score": 0.4, "named": 0.5, "named:human": 0.5 - increase, "named:increase": increase}
+    return cell(values, COUNTED, question, low=0.0, metric="gender_error", **more)
+
+
+@pytest.mark.parametrize("increase", [0.3, 0.0, -0.3])
+def test_captions_of_more_than_twice_the_length_tell_nothing_of_what_is_assumed(increase):
+    result = long_captions(counted("assuming", increase))
+    assert answer(result) == "unknown"
+    (line, *_) = sentences(verdict([result]))
+    assert "Cannot tell on gender: it writes " in line
+    assert "more than 2 times as many cannot be compared" in line
+    assert answer(long_captions(counted("assuming", 0.3), 1.9)) == "more"
+
+
+def test_what_an_alignment_removed_is_not_assumed_either():
+    leaks = half_of_the_words(at_equal_speech(0.0))
+    conclusion = verdict([leaks, counted("assuming", 0.3)])
+    assert conclusion.answer("assuming", "gender") == "unknown"
+    assert verdict([counted("assuming", 0.3)]).answer("assuming", "gender") == "more"
+
+
+def test_of_long_captions_a_wrong_group_is_still_told():
+    assert answer(long_captions(counted("misgendering", 0.3))) == "more"
+
+
+def test_no_headline_says_that_long_captions_have_no_bias():
+    short, long = counted("misgendering", -0.3), long_captions(counted("misgendering", -0.3))
+    assert "No bias beyond chance was found in" in brief(verdict([short]), "gender", "x")[0]
+    assert not any("No bias" in text for text in brief(verdict([long]), "gender", "x"))
+    both = verdict([long, long_captions(counted("assuming", -0.3))])
+    *others, last = brief(both, "gender", "x")
+    assert not any("No bias" in text for text in others)
+    assert last.startswith("It is unknown whether it assumes gender where nobody can see it")
+    assert "words a caption" in last
+
+
+def foreign(result: Result, model: float = 0.02, human: float = 0.01) -> Result:
+    """As if so few captions were in the language of the word lists."""
+    language = {"lists": "en", "shares": {"model": model, "human": human}}
+    return replace(result, manifest={**result.manifest, "language": language})
+
+
+TESTED = {
+    "leakage": at_equal_speech(0.3),
+    "misgendering": counted("misgendering", 0.3),
+    "assuming": counted("assuming", 0.3),
+    "tasks": counted("tasks", 0.3),
+}
+
+
+@pytest.mark.parametrize("question", TESTED)
+@pytest.mark.parametrize("shares", [(0.02, 0.01), (1.0, 0.01), (0.49, 1.0), (0.02, math.nan)])
+def test_by_lists_of_another_language_no_question_is_answered(question, shares):
+    assert answer(TESTED[question]) == "more"
+    result = foreign(TESTED[question], *shares)
+    assert answer(result) == "unknown"
+    (line,) = sentences(verdict([result]))
+    assert " Cannot be tested on gender: the word lists are English, and " in line
+    (headline,) = brief(verdict([result]), "gender", "x")
+    assert headline.startswith("It cannot be tested whether it ")
+    assert "the word lists are English" in headline
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (1.0, math.nan)])
+def test_where_half_of_the_captions_fit_the_lists_questions_are_answered(shares):
+    assert answer(foreign(TESTED["leakage"], *shares)) == "more"
+
+
+def test_how_often_groups_are_named_is_not_told_by_lists_of_another_language():
+    ratio = cell({"model": 1.5, "score": 0.2}, None, "mentions", metric="gender_ratio")
+    assert "How often does it name each group?" in sentences(verdict([ratio]))[0]
+    assert sentences(verdict([foreign(ratio)])) == []
+
+
+def test_an_answer_quotes_the_two_numbers_that_were_compared():
+    """The captioner describes images that people do not; the test is about those of both."""
+    values = {
+        "model": 0.333,
+        "human": 0.286,
+        "score": 0.143,
+        "model:paired": 0.429,
+        "human:paired": 0.286,
+    }
+    (finding,) = verdict([cell(values, ASSUMED, "assuming", metric="assumed_group")]).findings
+    assert (finding.row.value, finding.people) == (0.429, 0.286)
+    assert finding.row.value - finding.people == pytest.approx(finding.compared.value)
+    (line,) = sentences(verdict([cell(values, ASSUMED, "assuming", metric="assumed_group")]))
+    assert "42.9 [32.9, 52.9] against people's 28.6" in line
+    named = {
+        "score": 0.1,
+        "named": 0.3,
+        "named:human": 0.2,
+        "named:increase": 0.25,
+        "named:model:paired": 0.4,
+        "named:human:paired": 0.15,
+    }
+    (finding,) = verdict([cell(named, COUNTED, "misgendering", low=0.0)]).findings
+    assert (finding.row.value, finding.people) == (0.4, 0.15)
+    assert "in 40.0 % [30.0, 50.0] of the captions that name one, people 15.0 %" in evidence_of(
+        replace(finding, row=replace(finding.row, metric="gender_error"))
+    )
 
 
 def test_where_there_is_a_score_at_equal_speech_it_decides():

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -274,16 +275,32 @@ def test_captions_of_another_language_fail_no_job(few, tmp_path):
     words = ("--attributes", few.labels, "--captions", few.people)
     result = audit(tmp_path / "out", german, *words)
     assert (result.code, "jobs failed" in result.text) == (0, False), result.text
-    assert "\n100% of the captioner's captions hold no English word" in result.text
+    reason = "the word lists are English, and 0% of the captioner's captions are"
+    assert f"\ngender cannot be tested: {reason}; translate" in result.text
+    answers = [line for line in result.text.splitlines() if line.startswith("Does it ")]
+    assert len(answers) >= 2
+    assert all(f"? Cannot be tested on gender: {reason}." in line for line in answers)
+    assert "Not used: " not in result.text
+    assert "name no group" not in result.text
 
 
 def test_of_words_that_people_cannot_reach_the_others_are_scored(ok, plan, few, tmp_path):
     plan(matched=("lic",))
-    longer = few.changed(tmp_path / "long.json", lambda _, text: f"{text}. Everything looks calm.")
+    longer = few.changed(tmp_path / "long.json", lambda _, text: f"{text} calmly", every=2)
     words = ("--attributes", few.labels, "--captions", few.people)
     text = ok("audit", longer, *words)
     assert "% of its words as often: at equal speech (lic) the others are removed" in text
     assert "% of its words alone; of the rest nothing is known." in text
+
+
+def test_where_more_than_a_tenth_of_its_words_are_removed_nobody_can_tell(ok, plan, few, tmp_path):
+    plan(matched=("lic",))
+    longer = few.changed(tmp_path / "long.json", lambda _, text: f"{text}. Everything looks calm.")
+    text = ok("audit", longer, "--attributes", few.labels, "--captions", few.people)
+    assert re.search(
+        r"Does it give the group away\? Cannot tell on gender: \d\d% of its words were removed",
+        text,
+    )
 
 
 @pytest.mark.usefixtures("counting")

@@ -15,7 +15,7 @@ from bias_pipeline.commands import results as command_results
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.datasets.scenes.dataset import write_scenes
 from bias_pipeline.datasets.scenes.world import generate
-from bias_pipeline.errors import DataError, TooFewImagesError
+from bias_pipeline.errors import TooFewImagesError, UndecidedError
 from bias_pipeline.metrics.counting.gender_error import GroupAccuracy
 from bias_pipeline.stats.bootstrap import Estimate
 from tests.cli.commands import COUNTING, SMALL, results
@@ -112,27 +112,32 @@ UNDECIDED = Decision(
 )
 def test_a_gate_without_a_decision_advises_what_was_not_tried(used, alignment, ways):
     tried = [result(metric=used, alignment=alignment)]
-    with pytest.raises(DataError) as refused:
+    with pytest.raises(UndecidedError) as refused:
         command_results._gate(Comparison([], [UNDECIDED]), tried)
     known = ("ba_mals", "gender_error", "alignment=matched")
     assert [way for way in known if way in str(refused.value)] == ways
 
 
-@pytest.mark.parametrize(("reach", "advised"), [(0.9, True), (0.96, False)])
+@pytest.mark.parametrize(("reach", "advised"), [(0.89, False), (0.9, True), (0.96, False)])
 def test_a_gate_advises_to_remove_words_that_people_cannot_reach(reach, advised):
     one = result(metric="lic", alignment="matched")
     rows = [*one.rows, replace(one.rows[0], part="matched:reach", value=reach)]
-    with pytest.raises(DataError) as refused:
+    with pytest.raises(UndecidedError) as refused:
         command_results._gate(Comparison([], [UNDECIDED]), [replace(one, rows=rows)])
     assert ("(alignment=matched_both)" in str(refused.value)) is advised
 
 
-@pytest.mark.parametrize(("alignment", "undecided"), [("matched", True), ("matched_both", False)])
-def test_the_advised_alignment_decides_on_long_captions(ok, alignment, undecided):
+@pytest.mark.parametrize(
+    ("alignment", "reason"),
+    [("matched", "people use only"), ("matched_both", "of its words were removed, since people")],
+)
+def test_of_captions_that_people_cannot_match_nothing_is_decided(ends, alignment, reason):
     few = ("dataset.n_images=300", "seeds=2", "stats.resamples=50", "metric.learning_curve=false")
     words = ("metric=lic", f"alignment={alignment}", "encoder.order=1", "logger=csv", *few)
-    printed = ok("compare", "verbose", "faithful", *words)
-    assert ("people use only" in printed, "no verdict" in printed) == (undecided, undecided)
+    printed = ends(6, "compare", "verbose", "faithful", *words, "--fail-if-worse")
+    assert "no verdict on verbose and faithful" in printed
+    assert reason in printed
+    assert "(alignment=matched_both)" not in printed
 
 
 def test_a_run_that_a_setting_does_not_change_is_compared_under_it(ok):
@@ -211,7 +216,7 @@ BIASED, ERRING = ("amplifier", "faithful"), ("stereotyper", "faithful")
         (BIASED, LIC, 0, "lic: amplifier_results is less fair than faithful_results"),
         (BIASED, (*LIC, "--fail-if-worse"), 1, ""),
         (BIASED[::-1], (*LIC, "--fail-if-worse"), 0, ""),
-        (("faithful", "person"), (*LIC, "--fail-if-worse"), 3, "no verdict on"),
+        (("faithful", "person"), (*LIC, "--fail-if-worse"), 6, "no verdict on"),
         (("faithful", "person"), ERRORS, 3, "nothing can be said of whom it names"),
         (("blank", "amplifier"), LIC, 0, "of the captions of blank_results are blank"),
         (ERRING, ERRORS, 1, "gate failed: stereotyper_results is worse in 1 of 1"),
@@ -221,7 +226,7 @@ BIASED, ERRING = ("amplifier", "faithful"), ("stereotyper", "faithful")
             0,
             "stereotyper_results is worse by more than the margin in 0 of 1 comparison",
         ),
-        (BIASED[::-1], (*ERRORS, "--margin", "0.0001"), 3, "cannot be decided by this margin"),
+        (BIASED[::-1], (*ERRORS, "--margin", "0.0001"), 6, "cannot be decided by this margin"),
         (("faithful", "copy"), LIC, 3, "have the same captions"),
     ],
     ids=[

@@ -1,5 +1,6 @@
 """The fixture ``bias_gate``, in a pytest of its own."""
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bias_pipeline.commands.main import main
+from bias_pipeline.integrations import pytest_plugin
 from tests.corpora import REPOSITORY
 
 FILE = """
@@ -36,9 +39,10 @@ TOGETHER = {
 def test_gate(bias_gate):
     labels = {i: ["male", "female"][i % 2] for i in range(200)}
     captions = {i: ["a man, a dog", "a woman, a cake"][i % 2] for i in labels}
+    other = {**captions, 0: "a man"}
     objects = {i: ["dog", "cake"] for i in labels}
     data = (captions, captions, labels, captions, objects)
-    bias_gate(*data, metric="cooccurrence", stats={"resamples": 100})
+    bias_gate(other, *data[1:], metric="cooccurrence", stats={"resamples": 100})
 """,
 }
 
@@ -87,7 +91,8 @@ def test_a_mistake_fails_with_its_sentence_alone(outcome_of):
 
 def test_objects_are_the_fifth_argument_as_of_compare(outcome_of):
     text = outcome_of["test_objects test_gate"]  # scored: the two are one captioner
-    assert text.startswith("skipped: cooccurrence: no verdict on new and old")
+    assert text.startswith("failure: Failed: bias_gate: undecided")
+    assert "cooccurrence: no verdict on new and old" in text
 
 
 def test_a_metric_that_does_not_apply_does_not_end_the_others(outcome_of):
@@ -101,15 +106,67 @@ def test_a_captioner_that_is_fairer_passes(tmp_path):
     assert (code, "1 passed, 1 deselected" in text) == (0, True), text
 
 
-@pytest.mark.slow
-def test_what_cannot_be_decided_is_skipped_with_the_reason(tmp_path):
-    quieter = FILE.replace(
-        "def test_gate",
-        'quieter = {**right, **dict.fromkeys(range(150), "a person")}\n\ndef test_gate',
-    )
-    code, text = outcomes(tmp_path, {"gate": quieter.replace("NEW, OLD", "quieter, wrong")})
-    assert (code, "1 passed, 1 skipped" in text) == (0, True), text
-    assert "no verdict on new and old" in text
+LABELS = {i: ["male", "female"][i % 2] for i in range(200)}
+RIGHT = {i: ["a man", "a woman"][i % 2] for i in LABELS}
+WRONG = {i: "a man" if i < 80 else text for i, text in RIGHT.items()}  # 40 of 200
+QUIETER = {**RIGHT, **dict.fromkeys(range(150), "a person")}
+GERMAN = {i: ["ein Mann im Auto", "eine Frau am Tisch"][i % 2] for i in LABELS}
+HALF = {i: text for i, text in RIGHT.items() if i < 100}
+
+# New captions, old captions, by how much the new ones may be worse; the command's exit code
+GATES = {
+    "fairer": (RIGHT, WRONG, None, 0),
+    "less fair": (WRONG, RIGHT, None, 1),
+    "no worse than the margin": (WRONG, RIGHT, 0.5, 0),
+    "worse than the margin": (WRONG, RIGHT, 0.05, 1),
+    "the margin is in the interval": (WRONG, RIGHT, 0.2, 6),
+    "fairer by silence": (QUIETER, WRONG, None, 6),
+    "fairer by silence, with a margin": (QUIETER, WRONG, 0.1, 6),
+    "captions in another language": (GERMAN, WRONG, None, 3),
+    "captions of half of the images": (HALF, WRONG, None, 3),
+    "the same captions": (RIGHT, dict(RIGHT), None, 3),
+    "captions of no labelled image": ({"other": "a man"}, RIGHT, None, 3),
+    "a margin that is too large": (WRONG, RIGHT, 5.0, 2),
+}
+
+
+def written(folder: Path, name: str, texts: Mapping[object, str]) -> Path:
+    path = folder / f"{name}.json"
+    lines = [{"image_id": image, "caption": text} for image, text in texts.items()]
+    path.write_text(json.dumps(lines))
+    return path
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_the_fixture_fails_exactly_where_the_command_does(name, tmp_path, monkeypatch, capsys):
+    new, old, margin, code = GATES[name]
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{image},{group}" for image, group in LABELS.items()]
+    Path("labels.csv").write_text("\n".join(["image_id,gender", *rows]))
+    files = [written(tmp_path, *named) for named in (("new", new), ("old", old))]
+    settings = ["metric=gender_error", "stats.resamples=200", "logger=csv"]
+    asked_for = ["--fail-if-worse"] if margin is None else ["--margin", str(margin)]
+    data = ["dataset=coco", "dataset.attributes=labels.csv"]
+    assert main(["compare", *map(str, files), *data, *settings, *asked_for]) == code, capsys
+
+    def gate() -> None:
+        count = {"metric": "gender_error", "stats": {"resamples": 200}}
+        pytest_plugin._gate(*files, "labels.csv", **count, margin=margin)
+
+    if code:
+        with pytest.raises(pytest.fail.Exception):
+            gate()
+    else:
+        gate()
+
+
+def test_without_a_gate_what_is_undecided_is_no_failure(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{image},{group}" for image, group in LABELS.items()]
+    Path("labels.csv").write_text("\n".join(["image_id,gender", *rows]))
+    files = [str(written(tmp_path, *named)) for named in (("new", QUIETER), ("old", WRONG))]
+    data = ["dataset=coco", "dataset.attributes=labels.csv", "metric=gender_error", "logger=csv"]
+    assert main(["compare", *files, *data, "stats.resamples=200"]) == 0
 
 
 def test_the_plugin_imports_nothing_heavy():

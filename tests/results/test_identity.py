@@ -94,3 +94,16 @@ def test_e9_a_name_never_leaves_its_folder(text):
 def test_a_counting_metric_does_not_use_the_encoder():
     config = {"metric": {"attribute": "${attribute}"}, "attribute": {}, "encoder": {}}
     assert groups_used(config, "metric") == {"metric", "attribute"}
+
+
+WORDS = {"_target_": "bias_pipeline.corpus.attribute.Attribute", "name": "gender"}
+
+
+def test_that_the_words_are_english_changes_no_identity_and_another_language_does():
+    """Runs from before the key keep their ids."""
+    plain, english, german = (
+        identity(changed(attribute={**WORDS, **more}))
+        for more in ({}, {"language": "en"}, {"language": "de"})
+    )
+    assert plain == english
+    assert plain != german

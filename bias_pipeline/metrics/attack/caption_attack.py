@@ -365,8 +365,7 @@ class CaptionAttack(Metric, ABC):
 
     def _unnamed(self, parts: Mapping[str, Part]) -> list[str]:
         return [
-            f"no {side} caption contains a word of attribute {self.attribute.name!r}; is its list "
-            "in the captions' language?"
+            f"no {side} caption contains a word of attribute {self.attribute.name!r}"
             for side in SIDES
             if side in parts and parts[side].neutral_rate == 1
         ]

@@ -1,0 +1,178 @@
+"""Whether captions are in the language of an attribute's word lists.
+
+Only English is recognised. Captions fit lists in English if they are English, and lists in another
+language if they are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.attribute import ENGLISH, Attribute, words_of
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
+from bias_pipeline.text.mentions import attribute_mentions, lowered_words
+
+LANGUAGE_WORDS = "the word lists are"  # in every note that captions do not fit them
+_WHOSE: Mapping[Side, str] = {"model": "the captioner's", "human": "people's"}
+_LEAST = (
+    0.5  # share of a side's captions in the language of the lists; with less, nothing is tested
+)
+_DOUBTED = 0.8  # with less, a warning
+_RATE = 0.1  # share of English words in an English caption, at least
+_LONG = 5  # words from which a caption is judged by itself
+_RATE_OF_SHORT = 0.05  # share of English words in all short captions together, at least
+_NAMED = 0.1  # at least this share of a group's captions name it if the list is in their language
+
+# Usual words of English captions that are not words of other languages in Latin letters.
+_ENGLISH = frozenset(
+    words_of(
+        "the, and, with, are, his, their, its, this, that, these, there, which, who, while, "
+        "from, through, into, onto, out, up, down, off, near, next, front, back, behind, "
+        "beside, between, around, across, against, along, above, below, inside, outside, "
+        "towards, away, together, other, others, another, each, both, some, several, many, few, "
+        "two, three, four, five, they, them, he, she, him, himself, herself, something, "
+        "someone, has, been, being, appears, seems, looks, shows, features, captures, depicts, "
+        "people, woman, women, boy, boys, girl, girls, lady, guy, child, children, kid, kids, "
+        "group, couple, crowd, family, friends, male, female, bride, groom, young, old, little, "
+        "small, large, big, tall, long, white, black, blue, green, brown, yellow, red, pink, "
+        "purple, dark, bright, wooden, grassy, snowy, sandy, empty, busy, open, covered, "
+        "filled, dressed, parked, seated, surrounded, placed, positioned, stuffed, striped, "
+        "painted, standing, sitting, holding, riding, walking, wearing, playing, looking, "
+        "eating, flying, laying, lying, talking, taking, doing, jumping, running, swinging, "
+        "smiling, watching, posing, carrying, cutting, throwing, driving, using, getting, "
+        "preparing, working, making, waiting, skiing, surfing, skateboarding, brushing, "
+        "hitting, hanging, reading, drinking, sleeping, enjoying, facing, leaning, pulling, "
+        "jumps, stands, sits, rides, holds, plays, wears, walks, takes, runs, eats, street, "
+        "road, sidewalk, field, grass, snow, beach, ocean, water, sky, tree, trees, ground, "
+        "floor, wall, window, door, room, kitchen, bathroom, bedroom, building, buildings, "
+        "house, city, bridge, background, fence, hill, bench, chair, chairs, desk, couch, "
+        "plate, bowl, bottle, knife, spoon, food, cake, cheese, broccoli, fruit, vegetables, "
+        "meal, horse, horses, cat, cats, dog, dogs, bird, birds, cow, cows, sheep, bear, "
+        "elephant, truck, car, cars, bicycle, motorcycle, boat, boats, airplane, phone, book, "
+        "books, umbrella, backpack, suitcase, luggage, toothbrush, refrigerator, toilet, "
+        "mirror, clock, kite, skis, racket, racquet, soccer, game, player, players, shirt, "
+        "jacket, helmet, glasses, hair, head, hands, picture, photograph, image, side, top, "
+        "middle, view"
+    )
+)
+# Words of English captions that other languages have too, but not so many in a caption.
+_SHARED = frozenset(
+    words_of(
+        "a, an, as, at, by, for, her, in, is, it, man, men, of, on, one, or, person, photo, "
+        "table, to"
+    )
+)
+
+
+def english(captions: Captions) -> BoolArray:
+    """(C,) whether each caption is in English.
+
+    One with a usual English word among ten is, and one that consists mostly of short words that
+    several languages share. Few words often hold no usual one, so all of fewer than five words are
+    judged together.
+
+    Example:
+        >>> texts = ["a man on a bench", "een man op een bank", "tennis, bowl, umbrella"]
+        >>> english(Captions.from_texts(texts)).tolist()
+        [True, False, True]
+    """
+    words = lowered_words(captions)
+    usual, shared = (_occurrences(words, listed) for listed in (_ENGLISH, _SHARED))
+    lengths = words.lengths
+    flags = (usual >= _RATE * lengths) & (usual > 0) | (2 * shared > lengths)
+    short = lengths < _LONG
+    if usual[short].sum() >= _RATE_OF_SHORT * lengths[short].sum():
+        flags |= short
+    return flags
+
+
+def _occurrences(captions: Captions, listed: frozenset[str]) -> IntArray:
+    """(C,) how many words of each caption are listed."""
+    known = np.array([word in listed for word in captions.types], bool)
+    return np.diff(np.concatenate([[0], np.cumsum(known[captions.tokens])])[captions.starts])
+
+
+def language_shares(corpus: Corpus, attribute: Attribute) -> dict[Side, float]:
+    """Side to the share of its captions in the language of an attribute's lists, in [0, 1].
+
+    NaN without captions. Captions that seem to be in another language but name the groups of
+    their images do fit the lists.
+    """
+    return {side: _share(corpus.side(side), corpus, attribute) for side in SIDES}
+
+
+def _share(captions: Captions, corpus: Corpus, attribute: Attribute) -> float:
+    if not len(captions):
+        return float("nan")
+    unfit = captions.read(english) ^ (attribute.language == ENGLISH)
+    if not unfit.any() or _names_groups(captions, unfit, corpus, attribute):
+        return 1.0
+    return 1 - float(unfit.mean())
+
+
+def _names_groups(
+    captions: Captions, chosen: BoolArray, corpus: Corpus, attribute: Attribute
+) -> bool:
+    """Whether some of the chosen captions of each group's images name that group."""
+    grouping = corpus.groupings[attribute.name]
+    names = attribute_mentions(captions, attribute, grouping.names).toarray()[chosen] > 0
+    codes = grouping.codes[captions.image_rows[chosen]]
+    shares = [names[codes == k, k].mean() for k in range(len(grouping.names)) if (codes == k).any()]
+    return bool(shares) and min(shares) >= _NAMED
+
+
+def untestable(shares: Mapping[Side, float], language: str) -> str:
+    """Why nothing that rests on word lists can be tested; empty if it can.
+
+    Args:
+        shares: see :func:`language_shares`.
+        language: of the lists, as a code.
+
+    Example:
+        >>> untestable({"model": 0.02, "human": 1.0}, "en")
+        "the word lists are English, and 2% of the captioner's captions are"
+    """
+    few = _shares_below(_LEAST, shares)
+    return f"{LANGUAGE_WORDS} {_name(language)}, and {few} are" if few else ""
+
+
+def language_notes(shares: Mapping[Side, float], attribute: Attribute) -> list[str]:
+    """A warning if captions seem to be in another language than the lists.
+
+    Args:
+        shares: see :func:`language_shares`.
+        attribute: with the lists.
+    """
+    remedy = (
+        "translate the captions, or write an attribute with words of their language (its YAML with "
+        f"language: CODE, such as {'de' if attribute.language == ENGLISH else ENGLISH}; "
+        "CONTRIBUTING.md)"
+    )
+    reason = untestable(shares, attribute.language)
+    if reason:
+        return [f"warning: {attribute.name} cannot be tested: {reason}; {remedy}"]
+    few = _shares_below(_DOUBTED, shares)
+    if not few:
+        return []
+    lists = f"{LANGUAGE_WORDS} {_name(attribute.language)}"
+    return [
+        f"warning: {lists}, and only {few} seem to be: the others seem to name no group of "
+        f"{attribute.name}; {remedy}"
+    ]
+
+
+def _shares_below(limit: float, shares: Mapping[Side, float]) -> str:
+    """The sides with fewer captions in a language, in words; a share is never rounded up to it."""
+    return " and ".join(
+        f"{min(round(100 * share), round(100 * limit) - 1)}% of {_WHOSE[side]} captions"
+        for side, share in shares.items()
+        if share < limit
+    )
+
+
+def _name(language: str) -> str:
+    return "English" if language == ENGLISH else f"of language {language!r}"
