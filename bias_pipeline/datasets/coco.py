@@ -229,6 +229,7 @@ class CocoDataset(Dataset):
             blank_limit=self.blank_limit,
             notes=notes,
             file=str(path.resolve()) if path else "",
+            objects_file=str(self.files["instances"] or "") if self.strict else "",
         )
 
     def _labels(self, attribute: Attribute, layout: Layout) -> Labels:
