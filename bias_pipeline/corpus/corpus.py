@@ -20,7 +20,7 @@ from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.corpus.object_names import is_odd
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.records import Record as Record
-from bias_pipeline.corpus.records import unique, within_length, without_blanks
+from bias_pipeline.corpus.records import StockCaption, unique, within_length, without_blanks
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import UIntArray, hash_ids
 
@@ -88,6 +88,8 @@ class Corpus(ReadCache, Sequence[Record]):
         ids: the N canonical ids, ascending.
         model: the captioner's captions, at most one an image.
         human: the captions people wrote, any number an image.
+        marked: (C,) those of them of which their file says that they describe nothing; empty if it
+            says so of none. Not part of the digest.
         groupings: attribute name to the images' groups.
         objects: the images' objects by the names that the data set has for them, None where they
             are unknown; None if all are.
@@ -127,6 +129,7 @@ class Corpus(ReadCache, Sequence[Record]):
     notes: tuple[str, ...] = ()
     file: str = ""
     objects_file: str = ""
+    marked: BoolArray = field(default_factory=lambda: np.empty(0, bool))
     blank_counts: Mapping[str, IntArray] = field(default_factory=dict)
     declined: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
@@ -200,6 +203,7 @@ class Corpus(ReadCache, Sequence[Record]):
             notes=(*notes, *extra, *shortened),
             file=file,
             objects_file=objects_file,
+            marked=_marked(sorted_rows),
             blank_counts={side: counts[order] for side, counts in blanks.items()},
             picture_ids=tuple(row.picture_id or row.id for row in sorted_rows)
             if any(row.picture_id for row in sorted_rows)
@@ -255,9 +259,9 @@ class Corpus(ReadCache, Sequence[Record]):
 
     def rewrite(self, sides: Mapping[str, Captions]) -> Corpus:
         """The same corpus with other captions on the named sides."""
-        return replace(
-            self, model=sides.get("model", self.model), human=sides.get("human", self.human)
-        )
+        human = sides.get("human", self.human)
+        marked = self.marked if human is self.human else np.empty(0, bool)
+        return replace(self, model=sides.get("model", self.model), human=human, marked=marked)
 
     def take(self, rows: IntArray) -> Corpus:
         """The same corpus with some of its images; strata are counted as before.
@@ -275,8 +279,10 @@ class Corpus(ReadCache, Sequence[Record]):
             retained = captions.take(place[captions.image_rows] >= 0)
             sides[name] = replace(retained, image_rows=place[retained.image_rows])
         order = self.source_order[rows]
+        marked = self.marked[place[self.human.image_rows] >= 0] if len(self.marked) else self.marked
         return replace(
             self.rewrite(sides),
+            marked=marked,
             ids=tuple(self.ids[row] for row in rows),
             groupings={n: replace(g, codes=g.codes[rows]) for n, g in self.groupings.items()},
             objects=None if self.objects is None else tuple(self.objects[row] for row in rows),
@@ -334,6 +340,12 @@ class Corpus(ReadCache, Sequence[Record]):
         none, no = Captions.from_texts([]), np.empty(0, np.int64)
         people = replace(self, model=none, vocabulary=None, declined=no, samples=())
         return replace(people, blank_counts={}).digest
+
+
+def _marked(rows: Iterable[Record]) -> BoolArray:
+    """(C,) people's captions that are marked by their file; empty if none is."""
+    flags = np.array([isinstance(t, StockCaption) for row in rows for t in row.human], bool)
+    return flags if flags.any() else np.empty(0, bool)
 
 
 def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:

@@ -15,6 +15,12 @@ from bias_pipeline.errors import DataError, counted
 LONGEST = 10_000  # characters of a caption that are read
 
 
+class StockCaption(str):
+    """A caption of which its file says that it describes nothing."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One image.

@@ -23,6 +23,7 @@ from bias_pipeline.corpus.captions import Captions, is_blank
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, BLANK_WARNING, SIDES, Corpus
 from bias_pipeline.errors import DataError, UsageError, counted
 from bias_pipeline.io.files import read_csv
+from bias_pipeline.text.stock_captions import without_stock
 
 OPENING = 16  # words in which a preamble or a refusal begins
 SHARED = 1 / 3  # of all captions
@@ -240,6 +241,7 @@ def sentences_with(text: str, words: frozenset[str]) -> str:
 
 Preambles = Literal["keep", "cut"]
 Declined = Literal["absent", "keep"]
+Stock = Literal["drop", "keep"]
 Unit = Literal["caption", "sentence", "subject"]
 
 
@@ -253,6 +255,9 @@ class ScoredText:
     # Whether the captioner's captions that decline to describe are `absent`, as blank ones are.
     # Those of people stay: ten in 40,000 of LIC's data.
     declined: Declined = "absent"
+    # Whether people's captions that describe nothing are left out, as blank ones are: a sentence
+    # that many images share, captions that their file marks, and copies of an image's captions
+    stock: Stock = "drop"
     # What of each caption is scored, on both sides alike: all of it, its first `sentence`, or the
     # sentences with a word for a person (`subject`; a heuristic: the first sentence if none has
     # one)
@@ -269,9 +274,12 @@ class ScoredText:
 
         Args:
             corpus: raw captions.
-            blank_limit: the share of the captioner's captions, in [0, 1], above which blank and
-                declined ones together are refused.
+            blank_limit: the share of a side's captions, in [0, 1], above which absent ones are
+                refused: blank and declined ones, or people's that describe nothing.
         """
+        if self.stock == "drop":
+            persons = words_of(self.subjects.words) if self.subjects else ()
+            corpus = without_stock(corpus, persons, blank_limit)
         sides: dict[str, Captions] = {s: without_invisible(corpus.side(s)) for s in SIDES}
         if any(sides[side] is not corpus.side(side) for side in SIDES):
             corpus = corpus.rewrite(sides)
