@@ -13,12 +13,14 @@ from dataclasses import asdict, dataclass, replace
 
 from bias_pipeline import __version__
 from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.object_names import ObjectsRead
 from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.corpus.regrouping import LabelNoise, without_small_groups
 from bias_pipeline.corpus.split import Split, seeds_in
 from bias_pipeline.errors import counted
 from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score, check_score
+from bias_pipeline.metrics.corpus_view import objects_read
 from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.metrics.repeated_scores import mean_score, with_label_noise
 from bias_pipeline.results.rows import Result, Row
@@ -231,6 +233,7 @@ def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
 def _manifest(
     corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
 ) -> dict[str, object]:
+    objects = _objects_read(corpus, metric)
     return {
         "corpus": {
             "digest": corpus.digest,
@@ -244,6 +247,7 @@ def _manifest(
             "blanks": dict(corpus.blanks),
             "blank_share": {side: corpus.absent_share(side) for side in SIDES},
             "declined": sum(int(declined_images(each).sum()) for each in corpus.each_sample),
+            "unknown_objects": None if objects is None else objects.unknown_share,
             "captioned": captioned(corpus, metric.scope(corpus)),
             "trained_on_reference": corpus.trained_on_reference,
         },
@@ -277,8 +281,10 @@ def _manifest(
 def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]) -> list[str]:
     """The notes on the data and the score that a reader must see with the numbers."""
     noted = dict.fromkeys((*corpus.notes, *score.notes))
+    objects = _objects_read(corpus, metric)
     notes = [
         *noted,
+        *([objects.renamed(), objects.fault(metric.task.name)] if objects else []),
         declines_note(corpus, metric.attribute.name),
         *(split.copies.note() for split in splits[:1]),
         *_too_few_tested(score, sum(corpus.groupings[metric.attribute.name].sizes.values())),
@@ -297,6 +303,13 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
             f"more (seeds={metric.info.least_seeds}); with fewer, p is small too often"
         )
     return [note for note in notes if note]
+
+
+def _objects_read(corpus: Corpus, metric: Metric) -> ObjectsRead | None:
+    """What objects' names mean; None if there are no objects, or the metric counts none."""
+    if corpus.objects is None or metric.object_tasks is None:
+        return None
+    return corpus.read(objects_read, tuple(metric.object_tasks.tasks))
 
 
 def _all_alike(corpus: Corpus) -> str:

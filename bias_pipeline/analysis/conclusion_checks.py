@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from bias_pipeline.corpus.corpus import BLANK_WARNING, SIDES
+from bias_pipeline.corpus.object_names import MOST_UNKNOWN
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import sibling_name
@@ -34,6 +35,7 @@ class Limits:
     captioned: float = 0.02
     # The largest share of blank captions of captioners who are compared
     blanks: float = BLANK_WARNING
+    unknown_objects: float = MOST_UNKNOWN  # the largest share of objects whose names are unknown
     neutral: float = 0.1  # how much more often the fairer one may name no group
     reach: float = 0.95  # the share of the captioner's words that people must use at equal speech
     removed: float = 0.1  # the largest share of the captioner's words that an alignment may remove
@@ -175,6 +177,17 @@ def lacks_evidence(row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> 
             1 - row.neutral_rate, "of the captions name a group", limits.named
         )
     return ""
+
+
+def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> str:
+    """Why a headline about objects cannot be tested; empty if it can."""
+    info = info_of(result.rows[0].metric)
+    needs = set() if info is None else {*info.needs, *info.without}
+    spared = info is not None and info.without.get("objects") == headline
+    share = number_or_nan(mapping_in(result.manifest, "corpus").get("unknown_objects"))
+    if "objects" not in needs or spared or not share > limits.unknown_objects:
+        return ""
+    return f"not tested: {share:.0%} of the objects have names that the list of tasks does not know"
 
 
 def _too_few(share: float, of_what: str, limit: float) -> str:

@@ -269,9 +269,11 @@ def _doubt(
     if reading is None:
         no_value = math.isnan(row.value)
         return conclusion_checks.NO_VALUE if no_value else conclusion_checks.NO_RULE
-    unsupported = conclusion_checks.lacks_evidence(
-        row, reading, limits
-    ) or conclusion_checks.beyond_reach(result, headline, limits)
+    unsupported = (
+        conclusion_checks.lacks_evidence(row, reading, limits)
+        or conclusion_checks.rests_on_unknown(result, headline, limits)
+        or conclusion_checks.beyond_reach(result, headline, limits)
+    )
     unlike = (
         conclusion_checks.differs_from_humans(result, reading, limits) if not unsupported else ""
     )

@@ -8,51 +8,29 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Literal, get_args
 
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import LabelMap
-from bias_pipeline.corpus.captions import Captions, ReadCache, cut, is_blank
+from bias_pipeline.corpus.captions import Captions, ReadCache
 from bias_pipeline.corpus.image_ids import id_key
-from bias_pipeline.corpus.pictures import Picture, Pictures, Region
-from bias_pipeline.errors import DataError, counted
+from bias_pipeline.corpus.object_names import is_odd
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.records import Record as Record
+from bias_pipeline.corpus.records import StockCaption, unique, within_length, without_blanks
+from bias_pipeline.errors import DataError
 from bias_pipeline.io.hashing import UIntArray, hash_ids
 
 Side = Literal["model", "human"]
 SIDES: tuple[Side, ...] = get_args(Side)
-LONGEST = 10_000  # characters of a caption that are read
 # Codes of images of no group: for any reason, and because annotators could not tell it.
 NO_GROUP, UNSURE = -1, -2
 # Shares of blank captions: a warning above the first, a refusal above the second.
 BLANK_WARNING, BLANK_LIMIT = 0.05, 0.5
 BLANK_WORDS = "are blank"  # in every note on them
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One image.
-
-    Attributes:
-        id: canonical, see :func:`~bias_pipeline.corpus.image_ids.canonical_id`.
-        model: the captioner's caption, None if it wrote none.
-        human: the captions people wrote, possibly none.
-        labels: attribute name to raw label, as the data set writes it.
-        objects: the objects in the image by task name, None if unknown.
-        image: where the picture is, or what draws it; None if there is none.
-        regions: the annotated regions of the picture, None if it was not annotated.
-        picture_id: the picture that this record shares with others; empty if it has its own.
-    """
-
-    id: str
-    model: str | None = None
-    human: tuple[str, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    objects: frozenset[str] | None = None
-    image: Picture | None = None
-    regions: tuple[Region, ...] | None = None
-    picture_id: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +88,13 @@ class Corpus(ReadCache, Sequence[Record]):
         ids: the N canonical ids, ascending.
         model: the captioner's captions, at most one an image.
         human: the captions people wrote, any number an image.
+        marked: (C,) those of them of which their file says that they describe nothing; empty if it
+            says so of none. Not part of the digest.
         groupings: attribute name to the images' groups.
-        objects: the images' objects, None where they are unknown; None if all are.
+        objects: the images' objects by the names that the data set has for them, None where they
+            are unknown; None if all are.
+        objects_file: the user's own file of objects, in which few names may be unknown; empty if
+            any may. Not part of the digest.
         pictures: the images' files, None if the data set has none.
         source_order: (N,) int64, the position of each image in the captioner's own file.
         vocabulary: the captioner's published vocabulary, None if there is none.
@@ -148,6 +131,8 @@ class Corpus(ReadCache, Sequence[Record]):
     notes: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
     file: str = ""
+    objects_file: str = ""
+    marked: BoolArray = field(default_factory=lambda: np.empty(0, bool))
     blank_counts: Mapping[str, IntArray] = field(default_factory=dict)
     declined: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
@@ -167,13 +152,14 @@ class Corpus(ReadCache, Sequence[Record]):
         trained_on_reference: bool | None = None,
         notes: Sequence[str] = (),
         file: str = "",
+        objects_file: str = "",
         blank_limit: float = BLANK_LIMIT,
     ) -> Corpus:
         """Sort records by id, check them and turn them into columns.
 
         A blank caption is an absent one, on both sides: its image is not described, so coverage
         falls and no metric rewards silence. Blanks are counted and noted. A caption of more than
-        ``LONGEST`` characters is cut after the last whole word within them.
+        10,000 characters is cut after the last whole word within them.
 
         Args:
             records: the images, in the order of the captioner's file.
@@ -184,19 +170,20 @@ class Corpus(ReadCache, Sequence[Record]):
             trained_on_reference: see the class.
             notes: see the class.
             file: see the class.
+            objects_file: see the class.
             blank_limit: the share of a side's captions, in [0, 1], above which blanks are refused.
 
         Raises:
             DataError: on no records, two different records of one id, an unknown label, or too
                 many blank captions.
         """
-        rows, extra = _unique(records, dataset)
+        rows, extra = unique(records, dataset)
         if not rows:
             none = "no images; its files list none of the chosen part"
             raise DataError(f"dataset {dataset!r}, captioner {captioner!r}: {none}")
-        rows, blanks = _without_blanks(rows)
+        rows, blanks = without_blanks(rows)
         order = sorted(range(len(rows)), key=lambda i: id_key(rows[i].id))
-        sorted_rows, shortened = _within_length([rows[i] for i in order])
+        sorted_rows, shortened = within_length([rows[i] for i in order])
         corpus = cls(
             dataset=dataset,
             captioner=captioner,
@@ -218,6 +205,8 @@ class Corpus(ReadCache, Sequence[Record]):
             trained_on_reference=trained_on_reference,
             notes=(*notes, *extra, *shortened),
             file=file,
+            objects_file=objects_file,
+            marked=_marked(sorted_rows),
             blank_counts={side: counts[order] for side, counts in blanks.items()},
             picture_ids=tuple(row.picture_id or row.id for row in sorted_rows)
             if any(row.picture_id for row in sorted_rows)
@@ -273,9 +262,9 @@ class Corpus(ReadCache, Sequence[Record]):
 
     def rewrite(self, sides: Mapping[str, Captions]) -> Corpus:
         """The same corpus with other captions on the named sides."""
-        return replace(
-            self, model=sides.get("model", self.model), human=sides.get("human", self.human)
-        )
+        human = sides.get("human", self.human)
+        marked = self.marked if human is self.human else np.empty(0, bool)
+        return replace(self, model=sides.get("model", self.model), human=human, marked=marked)
 
     def take(self, rows: IntArray) -> Corpus:
         """The same corpus with some of its images; strata are counted as before.
@@ -293,8 +282,10 @@ class Corpus(ReadCache, Sequence[Record]):
             retained = captions.take(place[captions.image_rows] >= 0)
             sides[name] = replace(retained, image_rows=place[retained.image_rows])
         order = self.source_order[rows]
+        marked = self.marked[place[self.human.image_rows] >= 0] if len(self.marked) else self.marked
         return replace(
             self.rewrite(sides),
+            marked=marked,
             ids=tuple(self.ids[row] for row in rows),
             groupings={n: replace(g, codes=g.codes[rows]) for n, g in self.groupings.items()},
             objects=None if self.objects is None else tuple(self.objects[row] for row in rows),
@@ -305,6 +296,11 @@ class Corpus(ReadCache, Sequence[Record]):
             declined=self.declined[rows] if len(self.declined) else self.declined,
             samples=tuple(sample.take(rows) for sample in self.samples),
         )
+
+    @cached_property
+    def images_by_object(self) -> Mapping[str, int]:
+        """Each name of an object to how many images have it."""
+        return Counter(chain.from_iterable(names or () for names in self.objects or ()))
 
     @cached_property
     def keys(self) -> UIntArray:
@@ -327,6 +323,8 @@ class Corpus(ReadCache, Sequence[Record]):
             None if self.vocabulary is None else sorted(self.vocabulary),
         ]
         sha.update(json.dumps(extra).encode())
+        if any(map(is_odd, self.images_by_object)):  # what they mean is decided by other names
+            sha.update(b"object names")
         if self.pictures is not None:
             sha.update(f"pictures:{self.pictures.digest}".encode())
         if any(self.blanks.values()):  # an image without a caption need not have a blank one
@@ -347,61 +345,10 @@ class Corpus(ReadCache, Sequence[Record]):
         return replace(people, blank_counts={}).digest
 
 
-def _unique(records: Iterable[Record], dataset: str) -> tuple[list[Record], list[str]]:
-    """Collapse equal duplicates with a note; refuse different ones."""
-    by_id: dict[str, Record] = {}
-    repeated = 0
-    for record in records:
-        first = by_id.setdefault(record.id, record)
-        if first is record:
-            continue
-        if first != record:
-            name = next(n for n in Record.__slots__ if getattr(first, n) != getattr(record, n))
-            contents = f"{name} {getattr(first, name)!r} and {getattr(record, name)!r}"
-            raise DataError(
-                f"dataset {dataset!r}: image id {record.id} occurs twice with different contents "
-                f"({contents}); keep one of the two"
-            )
-        repeated += 1
-    note = counted(repeated, "repeated images with equal contents were collapsed")
-    return list(by_id.values()), [note] if repeated else []
-
-
-def _within_length(rows: list[Record]) -> tuple[list[Record], list[str]]:
-    """Records whose captions are not too long, and a note on how many were."""
-    n_cut = 0
-
-    def shortened(text: str | None) -> str | None:
-        nonlocal n_cut
-        if text is None or len(text) <= LONGEST:
-            return text
-        n_cut += 1
-        return cut(text, LONGEST)
-
-    for place, row in enumerate(rows):
-        if any(len(text) > LONGEST for text in (row.model or "", *row.human)):
-            human = tuple(shortened(text) or "" for text in row.human)
-            rows[place] = replace(row, model=shortened(row.model), human=human)
-    note = counted(n_cut, f"captions of more than {LONGEST:,} characters were cut")
-    return rows, [note] if n_cut else []
-
-
-def _without_blanks(
-    rows: Sequence[Record],
-) -> tuple[list[Record], dict[str, IntArray]]:
-    """Records without their blank captions, and (N,) how many each had, by side."""
-    cleaned = []
-    blanks: dict[str, IntArray] = {side: np.zeros(len(rows), np.int64) for side in SIDES}
-    for place, row in enumerate(rows):
-        human = tuple(text for text in row.human if not is_blank(text))
-        silent = row.model is not None and is_blank(row.model)
-        if silent or len(human) < len(row.human):
-            blanks["model"][place] = silent
-            blanks["human"][place] = len(row.human) - len(human)
-            cleaned.append(replace(row, model=None if silent else row.model, human=human))
-        else:
-            cleaned.append(row)
-    return cleaned, blanks
+def _marked(rows: Iterable[Record]) -> BoolArray:
+    """(C,) people's captions that are marked by their file; empty if none is."""
+    flags = np.array([isinstance(t, StockCaption) for row in rows for t in row.human], bool)
+    return flags if flags.any() else np.empty(0, bool)
 
 
 def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:

@@ -240,6 +240,7 @@ class CocoDataset(Dataset):
             blank_limit=self.blank_limit,
             notes=notes,
             file=str(path.resolve()) if path else "",
+            objects_file=str(self.files["instances"] or "") if self.strict else "",
         )
         return replace(corpus, prompts=captioner_file.prompts)
 

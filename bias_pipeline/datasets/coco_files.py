@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bias_pipeline.corpus.records import StockCaption
 from bias_pipeline.datasets.columns import (
     DECODING,
     HUMAN,
@@ -39,6 +40,8 @@ INSTANCES = (
 SPLITS = "Karpathy's {images: [{cocoid, split}, ...]}, or a table with the columns image_id, split"
 
 _SPLIT_KEYS = ("image_id", "cocoid", "id", "filename", "file_name")  # the first there has ids
+# VizWiz's marks of captions that describe nothing: one sentence for all, and rejected texts
+_MARKS, _TRUE = ("is_precanned", "is_rejected"), ("True", "true", "TRUE", "1", "1.0")
 _MOST_DIGITS = 1000  # of an annotation id
 _MOST_SAMPLE_DIGITS, _MOST_SAMPLES = 9, 100
 
@@ -182,7 +185,8 @@ class _Numbered:
 
 def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, str, list[str]]:
     """The rows of a file of captions, its column of ids and those of captions."""
-    wanted = ["id", SAMPLE, DECODING, MASKED, *PROMPTS, *layout.wanted(IMAGE, kind), *COLUMNS]
+    named = layout.wanted(IMAGE, kind)
+    wanted = ["id", *_MARKS, SAMPLE, DECODING, MASKED, *PROMPTS, *named, *COLUMNS]
     rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
         layout.add_note(path, rows.shape)
@@ -236,7 +240,7 @@ def human_captions(
         identifier = rows.id(number, row, image)
         if rows.people and written.get(identifier):  # another caption of the captioner's
             continue
-        captions = _of_columns(rows, number, row, texts)
+        captions = _with_marks(row, _of_columns(rows, number, row, texts))
         annotation_id = None if image == "id" else _annotation_id(rows, number, row)
         if annotation_id is not None and annotation_id in annotations:
             if annotations[annotation_id] != (identifier, captions):
@@ -265,6 +269,12 @@ def _of_columns(
         name for name in columns if (value := row.get(name)) not in (None, "") and value == value
     ]
     return [text for name in names for text in rows.texts(number, row, name)]
+
+
+def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str]:
+    """The captions of a row; stock captions if the row marks them as describing nothing."""
+    marked = any(str(row.get(mark)) in _TRUE for mark in _MARKS)
+    return [*map(StockCaption, captions)] if marked else captions
 
 
 def _annotation_id(rows: Rows, number: int, row: Mapping[str, Any]) -> int | None:

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.image_ids import few, id_key, short_id
+from bias_pipeline.corpus.object_names import NAMES_BY_NUMBER, coco_name, plain_label
 from bias_pipeline.corpus.pictures import MissingPicture, Region, extent
 from bias_pipeline.datasets.columns import Layout
 from bias_pipeline.datasets.file_names import listed_names
 from bias_pipeline.datasets.image_numbers import LabelledImages
-from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
 from bias_pipeline.datasets.tables import Rows, check_file, is_json, open_rows
 from bias_pipeline.declared import is_number
 from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.json_files import expect, load_json
-from bias_pipeline.vision.people import Labels, box_of_runs, by_confidence, plain_label
+from bias_pipeline.vision.people import Labels, box_of_runs, by_confidence
 from bias_pipeline.vision.photos import MAX_PIXELS, fault_of, find_photos
 
 WHAT = (
@@ -133,7 +133,8 @@ def regions_by_id(path: Path, layout: Layout | None = None) -> dict[str, tuple[R
     )
     sizes = {short_id(images.id(n, row, "id")): _size(row) for n, row in images.items}
     names = {
-        categories.id(n, row, "id"): categories.text(n, row, "name") for n, row in categories.items
+        categories.id(n, row, "id"): coco_name(categories.text(n, row, "name"))
+        for n, row in categories.items
     }
     return _collected(annotations, names, sizes)
 
@@ -377,7 +378,7 @@ def _label(rows: Rows, number: int, row: Mapping[str, Any]) -> str:
     label = plain_label(rows.text(number, row, name))
     if not label:
         rows.refuse(number, "the label is blank; name what was seen, or leave the row out")
-    return label
+    return coco_name(label)
 
 
 def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:

@@ -11,7 +11,7 @@ from numbers import Real
 from typing import ClassVar, Self
 
 from bias_pipeline.array_types import BoolArray
-from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.corpus.split import Split, SplitRule
@@ -269,6 +269,7 @@ class Metric(Configurable, ABC):
 
     info: ClassVar[MetricInfo]
     attribute: Attribute
+    task: TaskVocabulary  # of metrics that count objects
     stats: Bootstrap  # of metrics with intervals over images
     split: SplitRule  # of metrics that train attackers
 
@@ -276,6 +277,11 @@ class Metric(Configurable, ABC):
         """(N,) the images that it is about, whether or not captions describe them."""
         grouping = corpus.groupings[self.attribute.name]
         return grouping.unsure if self.info.images == UNSURE else grouping.labelled
+
+    @property
+    def object_tasks(self) -> TaskVocabulary | None:
+        """The tasks that it finds among the images' objects; None if it counts no objects."""
+        return self.task if getattr(self, "labels", "") == "objects" else None
 
     @property
     def headline_range(self) -> tuple[float, float]:

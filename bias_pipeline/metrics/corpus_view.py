@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
@@ -16,6 +15,7 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.image_ids import few
+from bias_pipeline.corpus.object_names import MOST_UNKNOWN, ObjectNames, ObjectsRead
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.errors import DataError, NotApplicableError, counted
 from bias_pipeline.text.mentions import (
@@ -207,6 +207,7 @@ class CorpusView:
         """(N, T) tasks that are in each image.
 
         Raises:
+            DataError: if more than a tenth of the user's own objects have unknown names.
             NotApplicableError: if the data set has no objects.
         """
         if not self.has_objects:
@@ -214,7 +215,16 @@ class CorpusView:
                 f"dataset {self.corpus.dataset!r} has no objects for these images; give them with "
                 "dataset.instances=FILE (audit --objects FILE)"
             )
-        objects = self.corpus.read(_objects, self._read_tasks)
+        assert self.vocabulary is not None
+        every = tuple(self.vocabulary.tasks)
+        read = self.corpus.read(objects_read, every)
+        if self.corpus.objects_file and read.unknown_share > MOST_UNKNOWN:
+            raise DataError(
+                f"{self.corpus.objects_file}: {read.fault(self.vocabulary.name)}; name objects as "
+                f"tasks are named, such as {few(every)}, or count the others alone with "
+                "dataset.strict=false"
+            )
+        objects = self.corpus.read(_objects, every, self._read_tasks)
         return objects if self._member is None else _any(objects @ self._member)
 
     @property
@@ -225,7 +235,7 @@ class CorpusView:
             NotApplicableError: if the data set has no objects, or none of them is a task.
         """
         if not self.objects.nnz:
-            named = {name for names in self.corpus.objects or () for name in names or ()}
+            named = self.corpus.images_by_object
             objects = f"objects such as {few(named)}" if named else "no object"
             raise NotApplicableError(
                 f"dataset {self.corpus.dataset!r}: its images have {objects}, and none of the "
@@ -279,13 +289,23 @@ def _known(corpus: Corpus) -> BoolArray:
     return known
 
 
-def _objects(corpus: Corpus, tasks: tuple[str, ...]) -> sparse.csr_array:
-    """(N, T) tasks in each image."""
-    column: defaultdict[str, int] = defaultdict(lambda: -1)
-    column.update({task: number for number, task in enumerate(tasks)})
+def objects_read(corpus: Corpus, tasks: tuple[str, ...]) -> ObjectsRead:
+    """What tasks the names of objects mean."""
+    return ObjectsRead.by(ObjectNames(tasks), corpus.images_by_object)
+
+
+def _objects(corpus: Corpus, every: tuple[str, ...], tasks: tuple[str, ...]) -> sparse.csr_array:
+    """(N, T) some of all tasks in each image."""
+    meanings = corpus.read(objects_read, every).meanings
+    number = {task: place for place, task in enumerate(tasks)}
+    column = {
+        n: number.get(meanings[n], -1) if n in meanings else -1 for n in corpus.images_by_object
+    }
     objects = [names or () for names in corpus.objects or ()]
     lengths = np.fromiter(map(len, objects), np.int64, len(corpus))
     names = map(column.__getitem__, chain.from_iterable(objects))
     columns = np.fromiter(names, np.int64, lengths.sum())
     rows = np.repeat(np.arange(len(corpus)), lengths)
-    return group_task_cells(rows[columns >= 0], columns[columns >= 0], (len(corpus), len(tasks)))
+    shape = (len(corpus), len(tasks))
+    # two names in an image may mean one task
+    return _any(group_task_cells(rows[columns >= 0], columns[columns >= 0], shape))

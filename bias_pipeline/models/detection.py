@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bias_pipeline.array_types import Float32Array
-from bias_pipeline.datasets.scenes.categories import coco_numbers
+from bias_pipeline.corpus.object_names import coco_numbers
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.models.pretrained import Preprocessing, Pretrained, load

@@ -16,7 +16,7 @@ from bias_pipeline.text.tokenize import Tokenize
 # Settings of objects that do not change numbers: where files are, and how many processes work.
 _PLACES = frozenset({"cache", "checkpoint_minutes", "device", "processes"})
 # Settings of the tokenizer for what is read from captions: the corpus's digest has their effect.
-_OF_CORPUS = frozenset({"preambles", "declined", "unit", "subjects"})
+_OF_CORPUS = frozenset({"preambles", "declined", "stock", "unit", "subjects"})
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
 _WHOLE = re.compile(r"\$\{([\w.]+)\}")  # a reference and nothing else
 

@@ -23,6 +23,7 @@ from bias_pipeline.errors import DataError, UsageError, counted
 from bias_pipeline.text.phrases import phrase_pattern, plain_text
 from bias_pipeline.text.prompts import captions_without_prompts, echoes, prompts_in
 from bias_pipeline.text.sentences import first_sentence, sentences_with
+from bias_pipeline.text.stock_captions import without_stock
 
 OPENING = 16  # words in which a preamble or a refusal begins
 SHARED = 1 / 3  # of all captions
@@ -180,6 +181,7 @@ def _at_start(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 Preambles = Literal["keep", "cut"]
 Declined = Literal["absent", "keep"]
+Stock = Literal["drop", "keep"]
 Unit = Literal["caption", "sentence", "subject"]
 
 
@@ -193,6 +195,9 @@ class ScoredText:
     # Whether the captioner's captions that decline to describe are `absent`, as blank ones are.
     # Those of people stay: ten in 40,000 of LIC's data.
     declined: Declined = "absent"
+    # Whether people's captions that describe nothing are left out, as blank ones are: a sentence
+    # that many images share, captions that their file marks, and copies of an image's captions
+    stock: Stock = "drop"
     # What of each caption is scored, on both sides alike: all of it, its first `sentence`, or the
     # sentences with a word for a person (`subject`; a heuristic: the first sentence if none has
     # one)
@@ -209,9 +214,12 @@ class ScoredText:
 
         Args:
             corpus: raw captions.
-            blank_limit: the share of the captioner's captions, in [0, 1], above which blank and
-                declined ones together are refused.
+            blank_limit: the share of a side's captions, in [0, 1], above which absent ones are
+                refused: blank and declined ones, or people's that describe nothing.
         """
+        if self.stock == "drop":
+            persons = words_of(self.subjects.words) if self.subjects else ()
+            corpus = without_stock(corpus, persons, blank_limit)
         sides: dict[str, Captions] = {s: without_invisible(corpus.side(s)) for s in SIDES}
         if any(sides[side] is not corpus.side(side) for side in SIDES):
             corpus = corpus.rewrite(sides)

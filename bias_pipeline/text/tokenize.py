@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from bias_pipeline.corpus.attribute import Context
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
-from bias_pipeline.text.scored_text import JOINERS, Declined, Preambles, ScoredText, Unit
+from bias_pipeline.text.scored_text import JOINERS, Declined, Preambles, ScoredText, Stock, Unit
 from bias_pipeline.text.transform import TextTransform
 
 VERSION = 1  # raise it whenever any caption comes out differently
@@ -42,6 +42,7 @@ class Tokenize(TextTransform):
         preambles: see :class:`~bias_pipeline.text.scored_text.ScoredText`, which is applied
             when captions are read, for metrics without a tokenizer too.
         declined: see there.
+        stock: see there.
         unit: see there.
         subjects: see there.
 
@@ -58,11 +59,12 @@ class Tokenize(TextTransform):
         version: int = VERSION,
         preambles: Preambles = "keep",
         declined: Declined = "absent",
+        stock: Stock = "drop",
         unit: Unit = "caption",
         subjects: Context | None = None,
     ) -> None:
         super().__init__()
-        self.scored = ScoredText(preambles, declined, unit, subjects)
+        self.scored = ScoredText(preambles, declined, stock, unit, subjects)
         if version != VERSION:
             raise ValueError(f"text.version: this is tokenizer version {VERSION}, not {version}")
         self.lowercase = tuple(lowercase)

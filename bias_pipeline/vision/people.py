@@ -83,21 +83,6 @@ def crop_cache_key(pictures: Pictures, row: int, crop: Crop) -> str:
 
 Labels = tuple[tuple[str, float], ...]  # labels and confidences in [0, 1], the most confident first
 
-_NOTHING = ("n/a", "none", "background", "no object")  # detectors' names for no category
-
-
-def plain_label(text: str) -> str:
-    """A label as words, the first of several synonyms; empty if it is not a category.
-
-    ImageNet's labels list synonyms with commas, other lists join words with ``_``.
-
-    Example:
-        >>> plain_label("motor scooter, scooter"), plain_label("Traffic_light"), plain_label("N/A")
-        ('motor scooter', 'traffic light', '')
-    """
-    first = " ".join(text.lower().partition(",")[0].replace("_", " ").split())
-    return "" if first in _NOTHING else first
-
 
 def by_confidence(confidences: Mapping[str, float]) -> Labels:
     """Labels by descending confidence, ties in alphabetical order.

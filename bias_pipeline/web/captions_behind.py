@@ -14,6 +14,7 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.object_names import coco_name
 from bias_pipeline.errors import DataError
 from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.text.mentions import Listed, listed_words, lowered_words, named_group
@@ -63,15 +64,15 @@ class CaptionsBehind:
     def objects(self) -> list[str]:
         """The objects that any image has, the most frequent first."""
         counts: dict[str, int] = {}
-        for objects in self.corpus.objects or ():
-            for name in objects or ():
-                counts[name] = counts.get(name, 0) + 1
+        for name, n_images in self.corpus.images_by_object.items():
+            counts[coco_name(name)] = counts.get(coco_name(name), 0) + n_images
         return sorted(counts, key=lambda name: (-counts[name], name))
 
     def with_object(self, name: str) -> BoolArray:
         """(N,) images with an object."""
         known = self.corpus.objects or [None] * len(self.corpus)
-        return np.array([name in (objects or ()) for objects in known], bool)
+        written = {one for one in self.corpus.images_by_object if coco_name(one) == name}
+        return np.array([not written.isdisjoint(objects or ()) for objects in known], bool)
 
     def naming_words(self, texts: Sequence[str]) -> list[list[tuple[str, int]]]:
         """Each caption's words, with the number of the group that a word names, else -1.

@@ -69,6 +69,7 @@ REAL_SHOWN = (("gender_error", "score", "Wrong gender"),)
 # Section 5.2 without its data set and with n-grams, as REAL has no pictures and networks take days.
 PROTOCOL = (
     "alignment=contextual", "split=dbac", "++scoring.average=captions", "text.declined=keep",
+    "text.stock=keep",
     "encoder=ngram",
 )  # fmt: skip
 SETTINGS = ("experiment=dbac_table4", "logger=csv")

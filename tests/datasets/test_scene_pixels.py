@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from pycocotools import mask as coco
 
+from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.corpus.pictures import PERSON, Drawn, Pictures
 from bias_pipeline.datasets.picture_files import PictureFiles
 from bias_pipeline.datasets.scenes import write_drawn
-from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.pixels import MARK, SceneDrawing, figure, icon, inked
 from bias_pipeline.datasets.scenes.slots import GROUPS
 from bias_pipeline.datasets.scenes.world import Image, generate

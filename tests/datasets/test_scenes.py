@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.datasets.scenes import (
     CAPTIONERS,
     BiasSettings,
@@ -28,7 +29,6 @@ from bias_pipeline.datasets.scenes import (
     write_scenes,
 )
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES
-from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.dataset import ScenesDataset
 from bias_pipeline.datasets.scenes.lexicon import (
     NEUTRAL_ADULTS,

@@ -1,6 +1,7 @@
 """``python -m tests.fuzz``: mutated files of every kind, until the time is up.
 
-Ends with 1 if there is a finding. Put its file into a folder of ``tests/fuzz/findings/KIND``, where
+Files in odd forms that say the same as plain ones are compared by their numbers. Ends
+with 1 if there is a finding. Put its file into a folder of ``tests/fuzz/findings/KIND``, where
 a test reads it again, and mend what reads it.
 """
 
@@ -12,6 +13,7 @@ import time
 from collections.abc import Sequence
 
 from tests.fuzz.hunt import hunt
+from tests.fuzz.odd_forms import FORMS
 from tests.fuzz.readers import READERS
 
 
@@ -20,7 +22,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, help="of all trials (by chance)")
-    parser.add_argument("--only", choices=READERS, action="append", help="kinds of files (all)")
+    parser.add_argument(
+        "--only", choices=[*READERS, *FORMS], action="append", help="kinds of files (all)"
+    )
     parser.add_argument("--again", metavar="SEED-NUMBER", help="one trial")
     options = parser.parse_args(words)
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
@@ -32,7 +36,7 @@ def main(words: Sequence[str] | None = None) -> int:
     end = time.time() + options.seconds
     findings = 0
     while first <= last and time.time() < end:
-        died, first, more = _watched(options.only or list(READERS), seed, first, last, end)
+        died, first, more = _watched(options.only or [*READERS, *FORMS], seed, first, last, end)
         findings += died + more
     print(f"{first} rounds; {findings} findings")
     return 1 if findings else 0

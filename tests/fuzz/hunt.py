@@ -1,4 +1,7 @@
-"""One trial of fuzzing: a mutated file is read, and either read or refused in a sentence."""
+"""One trial of fuzzing: a mutated file is read, and either read or refused in a sentence.
+
+Or files in an odd form are read, and give the numbers of the plain form.
+"""
 
 import logging
 import os
@@ -18,6 +21,7 @@ from types import FrameType
 
 from bias_pipeline.errors import BiasPipelineError
 from tests.fuzz.mutations import odd_file
+from tests.fuzz.odd_forms import OtherNumberError, compare
 from tests.fuzz.readers import READERS, Reader
 
 LIMIT_S = 20
@@ -113,6 +117,39 @@ class Hunter:
         return replace(finding, content=content)
 
 
+class Comparer:
+    """Compares the numbers of an odd form with those of the plain one.
+
+    Args:
+        kind: a key of ``FORMS``.
+        folder: for the files.
+    """
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind, self.folder = kind, folder / kind
+        self.folder.mkdir()
+
+    def trial(self, seed: str) -> Finding | None:
+        """Write a truth in an odd form by chance and compare its numbers."""
+        try:
+            with limited():
+                compare(self.kind, self.folder, random.Random(f"{self.kind}:{seed}"))
+        except OtherNumberError as error:
+            fault = str(error)
+        except Hang:
+            fault = f"longer than {LIMIT_S} s"
+        except (Exception, SystemExit) as error:
+            fault = f"{type(error).__name__} at {_place(error)}"
+        else:
+            return None
+        odd = max(self.folder.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        return Finding(self.kind, odd.name, odd.read_bytes(), seed, fault)
+
+    def smallest(self, finding: Finding) -> Finding:
+        """The finding itself: each part of its files is needed for the numbers."""
+        return finding
+
+
 @contextmanager
 def limited() -> Iterator[None]:
     """Raise :class:`Hang` after the limit of processor time, or ten times that by the clock.
@@ -151,7 +188,10 @@ def hunt(
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        hunters = [Hunter(kind, Path(folder)) for kind in kinds]
+        place = Path(folder)
+        hunters = [
+            Hunter(kind, place) if kind in READERS else Comparer(kind, place) for kind in kinds
+        ]
         known: set[tuple[str, str]] = set()
         for number, hunter in _turns(hunters, first, last):
             if time.time() > end:
@@ -164,7 +204,9 @@ def hunt(
         os.chdir("/")
 
 
-def _turns(hunters: Sequence[Hunter], first: int, last: int) -> Iterator[tuple[int, Hunter]]:
+def _turns(
+    hunters: Sequence[Hunter | Comparer], first: int, last: int
+) -> Iterator[tuple[int, Hunter | Comparer]]:
     for number in range(first, last + 1):
         for hunter in hunters:
             yield number, hunter

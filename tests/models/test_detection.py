@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 from pycocotools import mask as coco
 
-from bias_pipeline.datasets.scenes.categories import CATEGORIES, coco_number, coco_numbers
+from bias_pipeline.corpus.object_names import CATEGORIES, coco_number, coco_numbers
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.models import detection
 from bias_pipeline.models.detection import Detector, detector

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.corpus.pictures import Drawn, Pixels
 from bias_pipeline.datasets.scenes.affect_world import MOTIFS, SLOTS, AffectImage
-from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.pixels import Colour, Icon, Kind, Shape, icon, inked
 from bias_pipeline.datasets.scenes.world import uniforms
 

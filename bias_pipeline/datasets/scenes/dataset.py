@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.corpus.pictures import Pixels, Region
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
-from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.slots import BiasSettings
 from bias_pipeline.datasets.scenes.world import World, generate

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.datasets.scenes import lexicon
-from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.lexicon import (
     Verb,
     enumeration,

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bias_pipeline.array_types import BoolArray, Float64Array
+from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.corpus.pictures import PERSON, Drawn, Pixels, Region
-from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.scene import Box
 from bias_pipeline.datasets.scenes.slots import GROUPS
 from bias_pipeline.datasets.scenes.world import Image

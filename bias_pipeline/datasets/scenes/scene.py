@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES, PLACES, Activity
-from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.lexicon import COLOURS, LOOKS
 from bias_pipeline.datasets.scenes.slots import KINDS, NOTHING, SLOTS, slot_name
 

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array
+from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.datasets.scenes.activities import ACTIVITIES, Activity
 from bias_pipeline.datasets.scenes.captioners import (
     EVIDENCE,
@@ -16,7 +17,6 @@ from bias_pipeline.datasets.scenes.captioners import (
     imagined_tables,
     strongest,
 )
-from bias_pipeline.datasets.scenes.categories import CATEGORIES
 from bias_pipeline.datasets.scenes.grammar import GENDERED, MENTION
 from bias_pipeline.datasets.scenes.scene import MAX_OTHERS
 from bias_pipeline.datasets.scenes.slots import (

@@ -143,6 +143,11 @@ class DBAC(Metric):
             rare=self.rare,
         )
 
+    @property
+    def object_tasks(self) -> TaskVocabulary:
+        """All tasks: T→A is of the images' objects."""
+        return self.task
+
     def see(self, corpus: Corpus) -> CorpusView:
         """The groups and tasks that the metric reads."""
         return CorpusView(corpus, self.attribute, None, self.task, self.exclude_tasks)

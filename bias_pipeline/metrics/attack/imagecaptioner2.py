@@ -12,6 +12,7 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.object_names import coco_name
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Count
@@ -148,8 +149,9 @@ class ImageCaptioner2(CaptionAttack):
         if transformed.objects is None:
             return None
         hides = self.image_masking.hides
+        names = {name: coco_name(name) for name in transformed.images_by_object}
         return [
-            frozenset(o for o in transformed.objects[row] or () if not hides(o))
+            frozenset(names[o] for o in transformed.objects[row] or () if not hides(names[o]))
             for row in rows.tolist()
         ]
 

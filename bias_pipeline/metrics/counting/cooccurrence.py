@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
@@ -238,6 +239,11 @@ class Cooccurrence(TaskMetric):
         described = ValueBasis(both & view.known, range=(0.0, np.inf))
         parts |= {PartName("distance", group=group): described for group in view.groups}
         return {**parts, UNDEFINED: sides.about(MODEL, COUNT)}
+
+    @property
+    def object_tasks(self) -> TaskVocabulary:
+        """All tasks: rates of naming and ``distance`` are of images that have the object."""
+        return self.task
 
     def _supported(
         self, view: CorpusView, sides: CaptionSides, tables: dict[str, sparse.csr_array]

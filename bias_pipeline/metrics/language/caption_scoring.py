@@ -15,6 +15,7 @@ from scipy import sparse
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.captions import ranges
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.object_names import coco_name
 from bias_pipeline.encoders.language_models import Frozen
 from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
 from bias_pipeline.inference.language_model import LanguageModel
@@ -102,7 +103,10 @@ def annotated(corpus: Corpus, excluded: Collection[str]) -> Contexts:
         NotApplicableError: if the corpus has no objects.
     """
     of_images = corpus.objects or ()
-    objects_of_images = [sorted(set(objects or ()) - set(excluded)) for objects in of_images]
+    names = {name: coco_name(name) for name in corpus.images_by_object}
+    objects_of_images = [
+        sorted({names[name] for name in objects or ()} - set(excluded)) for objects in of_images
+    ]
     known = sum(objects is not None for objects in of_images)
     if not any(objects_of_images):
         raise NotApplicableError(

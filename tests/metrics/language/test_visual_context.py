@@ -11,7 +11,7 @@ import torch
 
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.datasets.scenes.categories import NAMES_BY_NUMBER
+from bias_pipeline.corpus.object_names import NAMES_BY_NUMBER
 from bias_pipeline.encoders.language_models import Frozen
 from bias_pipeline.errors import DataError, NotApplicableError, ResourceError, UsageError
 from bias_pipeline.metrics.language.caption_scoring import Contexts

@@ -1,0 +1,174 @@
+"""People's captions that describe nothing: stock sentences, and copies that pad an image's list.
+
+Some data sets have one sentence for every picture that annotators could not describe (VizWiz), and
+some programs repeat captions until each image has five.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.attribute import words_of
+from bias_pipeline.corpus.captions import Captions, offsets
+from bias_pipeline.corpus.corpus import BLANK_LIMIT, BLANK_WARNING, Corpus
+from bias_pipeline.errors import DataError, counted
+from bias_pipeline.io.hashing import UIntArray, hash_ids, mix
+
+# A stock sentence is the same for more than this share of the images, for at least so many, and at
+# least so many times as often as the next most frequent caption.
+SHARE, FEWEST, TIMES = 0.02, 10, 3
+_CHANCE = 2  # equal captions of an image that two annotators may have written
+FILLED = 30  # images with repeated captions; of fewer, all may stand last by chance
+# Words of a sentence on persons that describe nobody in particular
+_NOBODY = words_of(
+    "person, persons, people, human, humans, someone, somebody, individual, individuals"
+)
+_LONGEST = 60  # characters of a sentence in a note
+
+
+def without_stock(
+    corpus: Corpus, persons: Iterable[str] = (), blank_limit: float = BLANK_LIMIT
+) -> Corpus:
+    """The corpus without people's captions that describe nothing, with a note on each kind.
+
+    Args:
+        corpus: raw captions.
+        persons: words for persons: a sentence with one that is not neutral describes somebody.
+        blank_limit: the share of people's captions, in [0, 1], above which blank ones and stock
+            sentences together are refused.
+
+    Raises:
+        DataError: if more are.
+    """
+    human, marked, blank = corpus.human, corpus.marked, corpus.blanks.get("human", 0)
+    sentences = _Sentences.of(human, frozenset(persons) - frozenset(_NOBODY))
+    stock = sentences.stock()
+    left_out = stock | marked if len(marked) else stock
+    notes = []
+    if left_out.any():
+        fault = _fault(human, left_out, sentences.shown(stock), int(marked.sum()))
+        absent = (int(left_out.sum()) + blank) / (len(human) + blank)
+        if absent > blank_limit:
+            raise DataError(
+                f"dataset {corpus.dataset!r}: {fault}; with the blank ones {absent:.1%} are "
+                f"absent, above the limit of {blank_limit:.0%}; complete them, score them with "
+                "text.stock=keep, or raise dataset.blank_limit"
+            )
+        warning = "warning: " if absent > BLANK_WARNING else ""
+        notes.append(f"{warning}{fault}: they count as absent (text.stock=keep keeps them)")
+        human = human.take(~left_out)
+    copies = _copies(human)
+    if copies.any():
+        n_images = len(np.unique(human.image_rows[copies]))
+        notes.append(
+            f"{counted(n_images, 'images have')} people's captions that were repeated to fill a "
+            f"list: {counted(int(copies.sum()), 'copies are')} left out (text.stock=keep keeps "
+            "them)"
+        )
+        human = human.take(~copies)
+    if not notes:
+        return corpus
+    return replace(corpus.rewrite({"human": human}), notes=(*corpus.notes, *notes))
+
+
+def _fault(human: Captions, left_out: BoolArray, sentences: str, n_marked: int) -> str:
+    n_left_out = int(left_out.sum())
+    share = f"of {len(human)} captions by people ({n_left_out / len(human):.1%})"
+    marks = f"{n_marked} by their file's is_precanned or is_rejected" if n_marked else ""
+    which = "; ".join(filter(None, [sentences, marks]))
+    return f"{counted(n_left_out, f'{share} describe')} nothing ({which})"
+
+
+@dataclass(frozen=True)
+class _Sentences:
+    """People's captions as sentences, without case and signs."""
+
+    captions: Captions  # C of them, as they are
+    numbers: IntArray  # (C,) equal for equal sentences, those in most images first
+    images: IntArray  # (S,) how many images have each sentence, descending
+    describing: frozenset[str]  # words that describe somebody
+
+    @classmethod
+    def of(cls, captions: Captions, describing: frozenset[str]) -> _Sentences:
+        """The sentences of some captions."""
+        hashes = _hashes(captions, list(map(_letters, captions.types)))
+        _, numbers = np.unique(hashes, return_inverse=True)
+        pairs = np.unique(hashes + mix(captions.image_rows.astype(np.uint64)), return_index=True)[1]
+        images = np.bincount(numbers[pairs])
+        order = np.argsort(-images, kind="stable")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        return cls(captions, place[numbers], images[order], describing)
+
+    def stock(self) -> BoolArray:
+        """(C,) captions that are stock sentences."""
+        number = 0
+        while self._stands_out(number):
+            number += 1
+        return self.numbers < number
+
+    def _stands_out(self, number: int) -> bool:
+        """Whether a sentence is so much more frequent than the next that it is a stock sentence."""
+        images, following = [*self.images[number : number + 2], 0, 0][:2]
+        described = len(np.unique(self.captions.image_rows))
+        frequent = images >= FEWEST and images > SHARE * described
+        return frequent and images >= TIMES * following > 0 and not self._describes(number)
+
+    def _text(self, number: int) -> str:
+        return self.captions.text(int(np.argmax(self.numbers == number)))
+
+    def _describes(self, number: int) -> bool:
+        return not self.describing.isdisjoint(map(_letters, self._text(number).split()))
+
+    def shown(self, stock: BoolArray) -> str:
+        """The stock sentences in words."""
+        texts = [self._text(number) for number in np.unique(self.numbers[stock]).tolist()]
+        return ", ".join(
+            repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...") for text in texts
+        )
+
+
+def _letters(word: str) -> str:
+    """A word in lower case without signs; empty if it is only signs."""
+    return "".join(filter(str.isalnum, word)).lower()
+
+
+def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
+    """(C,) a hash of each caption, equal for captions of equal words.
+
+    Args:
+        captions: C of them.
+        words: (V,) each distinct word as it counts; empty if it does not.
+    """
+    counts = np.array(list(map(bool, words)), bool)[captions.tokens]
+    before = offsets(counts)
+    place = before[:-1] - np.repeat(before[captions.starts[:-1]], captions.lengths)
+    terms = hash_ids(words)[captions.tokens] * (2 * place + 1).astype(np.uint64) * counts
+    total = np.zeros(len(terms) + 1, np.uint64)
+    np.cumsum(terms, out=total[1:])
+    return total[captions.starts[1:]] - total[captions.starts[:-1]]
+
+
+def _copies(captions: Captions) -> BoolArray:
+    """(C,) captions that repeat another of their image to fill its list.
+
+    Those of images whose captions are all equal; two may be by chance, where others have more.
+    Those of other images, too, where all images have as many captions and repeated ones stand
+    behind all others: annotators' own come in any order.
+    """
+    images = captions.image_rows
+    hashes = _hashes(captions, captions.types) + mix(images.astype(np.uint64))
+    repeated = np.ones(len(captions), bool)
+    repeated[np.unique(hashes, return_index=True)[1]] = False
+    total = np.bincount(images)
+    copies = np.bincount(images[repeated], minlength=len(total))
+    filled = len(np.unique(total[total > 0])) == 1 and (copies > 0).sum() >= FILLED
+    behind = captions.positions[repeated] >= (total - copies)[images[repeated]]
+    if filled and behind.all():
+        return repeated
+    alike = (copies == total - 1) & (total >= min(_CHANCE + 1, total.max(initial=0)))
+    return repeated & alike[images]

@@ -1,0 +1,59 @@
+"""Odd forms of one truth give the numbers of the plain form, or are refused in a sentence."""
+
+import random
+
+import pytest
+
+from tests.fuzz import odd_forms
+from tests.fuzz.odd_forms import FORMS, OtherNumberError, Truth, compare, numbers, plain
+
+SEED = 20261128
+TRIALS = 3
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_odd_forms_give_the_same_numbers_or_are_refused(tmp_path, kind):
+    ends = [
+        compare(kind, tmp_path, random.Random(f"{SEED}-{kind}-{number}"))
+        for number in range(TRIALS)
+    ]
+    assert all(ends)
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"), [(kind, form) for kind, forms in FORMS.items() for form in forms]
+)
+def test_each_form_changes_a_file(tmp_path, kind, form):
+    generator = random.Random(SEED)
+    files = plain(tmp_path, Truth.drawn(generator, each=1 if kind in odd_forms.ONE_CAPTION else 3))
+    before = {setting: path.read_bytes() for setting, path in files.paths.items()}
+    form(files, generator)
+    assert {setting: path.read_bytes() for setting, path in files.paths.items()} != before
+
+
+def test_the_metrics_have_numbers(tmp_path):
+    values = numbers(plain(tmp_path, Truth.drawn(random.Random(SEED))))
+    assert {name.split()[0] for name in values if " " in name} == {*odd_forms.METRICS}
+    assert 0.1 < float(values["gender_error score"]) < 0.35
+
+
+def test_another_number_in_silence_is_a_finding(tmp_path, monkeypatch):
+    def swap(files: odd_forms.Files, generator: random.Random) -> None:
+        del generator
+        files.table("attributes", "odd.csv", [("image_id", "gender"), *_swapped(files)])
+
+    monkeypatch.setitem(FORMS, "objects", (swap,))
+    with pytest.raises(OtherNumberError, match=r"swap: \d+ numbers differ, such as"):
+        compare("objects", tmp_path, random.Random(SEED))
+
+
+def _swapped(files: odd_forms.Files) -> list[tuple[str, str]]:
+    other = {"Male": "Female", "Female": "Male"}
+    return [(image, other[label]) for image, label in files.truth.groups.items()]
+
+
+def test_a_trial_is_the_same_again(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    ends = {compare("objects", tmp_path / name, random.Random(7)) for name in "ab"}
+    assert len({end.replace("/a/", "/b/") for end in ends}) == 1
