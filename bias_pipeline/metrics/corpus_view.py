@@ -13,6 +13,7 @@ from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.image_ids import few
 from bias_pipeline.corpus.object_names import MOST_UNKNOWN, ObjectNames, ObjectsRead
@@ -20,7 +21,6 @@ from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.errors import DataError, NotApplicableError, counted
 from bias_pipeline.text.mentions import (
     NO_GROUP,
-    SEVERAL_GROUPS,
     attribute_mentions,
     named_group,
     neutral_rate,
@@ -146,23 +146,32 @@ class CorpusView:
         A group that is left out for having few images counts, too: a caption that also names it
         names several.
         """
-        captions, places = self.corpus.side(side), {k: g for g, k in enumerate(self.groups)}
-        left_out = self.corpus.groupings[self.attribute.name].strata
-        every = [k for k in self.attribute.groups if k in places or k in left_out]
-        named = named_group(captions, self.attribute, every, self.words)
-        place = np.array([places.get(name, NO_GROUP) for name in every])
+        captions = self.corpus.side(side)
+        return self._placed(named_group(captions, self.attribute, self._every_group, self.words))
+
+    def every_group_named(self, captions: Captions) -> sparse.csr_array:
+        """(C, E) groups that any captions name, those that are left out for few images too."""
+        return attribute_mentions(captions, self.attribute, self._every_group, self.words)
+
+    def named_alone(self, mentions: sparse.csr_array) -> IntArray:
+        """(C,) the one group of (C, E) mentions, below 0 for none or several; see :meth:`named`."""
+        return self._placed(one_of(mentions))
+
+    def _placed(self, named: IntArray) -> IntArray:
+        """Numbers among all groups that may be named to numbers among those with images."""
+        places = {name: number for number, name in enumerate(self.groups)}
+        place = np.array([places.get(name, NO_GROUP) for name in self._every_group])
         return np.where(named < 0, named, place[named])
+
+    @property
+    def _every_group(self) -> tuple[str, ...]:
+        """The attribute's groups of which there are images, those that are left out too."""
+        known = {*self.groups, *self.corpus.groupings[self.attribute.name].strata}
+        return tuple(name for name in self.attribute.groups if name in known)
 
     def named_together(self, side: str) -> IntArray:
         """(N,) the one group that all captions of an image together name."""
         return one_of(self.by_image(side, self.groups_named(side)))
-
-    def outcomes(self, side: str) -> IntArray:
-        """(C,) the one group that each caption names; K for none and K + 1 for several."""
-        named = self.named(side)
-        n_groups = len(self.groups)
-        others = np.where(named == SEVERAL_GROUPS, n_groups + 1, n_groups)
-        return np.where(named < 0, others, named)
 
     def groups_named(self, side: str) -> sparse.csr_array:
         """(C, K) groups that each caption names."""

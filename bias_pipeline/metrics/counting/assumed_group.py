@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, Float64Array
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.attribute import Context, words_of
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import UNSURE, EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
 from bias_pipeline.metrics.counting.base import SHARE, CountingMetric, CountSpec, Sums, ValueBasis
+from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.groups import (
     gender_ratio,
+    joined_names_one,
     named_shares,
     one_named,
     several_named,
@@ -29,36 +32,46 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
+from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS, lowered_words
+from bias_pipeline.text.sentence_columns import Sentences, split_sentences
 
 MOST_EXAMPLES = 12
 BOTH, BOTH_HUMAN = PartName("both"), PartName("both", side="human")
 RATIO, RATIO_HUMAN = PartName("ratio"), PartName("ratio", side="human")
 RATIO_LABELLED = PartName("ratio", detail="labelled")
+WHOLE = PartName("whole")
+WHOLE_MODEL, WHOLE_HUMAN = PartName("whole", side="model"), PartName("whole", side="human")
 
 
 @dataclass(eq=False, kw_only=True)
 class AssumedGroup(CountingMetric):
-    """How often captions name a group that annotators could not see, minus people's share.
+    """How often captions name a group that annotators could not see, minus annotators' share.
 
     The attribute lists the labels of such images (``LabelMap.unsure``): "Both", an empty label
-    and "no majority" are not among them. A caption names one group as in ``gender_error``
-    (Hendricks et al. 2018); one that names several is counted separately. ``model`` is the share of
-    the captioner's captions of such images that name one group and ``human`` people's, each on all
-    such images that the side describes; ``score`` is the difference on the images that both
-    describe (``model:paired``, ``human:paired``). Every image counts once, however many captions
-    people wrote of it.
+    and "no majority" are not among them. Of each caption the first sentence that mentions a person
+    counts, so that long captions are compared with short ones. It names one group as in
+    ``gender_error`` (Hendricks et al. 2018); a sentence that names several is counted separately,
+    and a caption without a person names none. ``model`` is the share of the captioner's captions of
+    such images that name one group and ``human`` annotators', each on all such images that the side
+    describes; ``score`` is the difference on the images that both describe (``model:paired``,
+    ``human:paired``). Every image counts once, however many captions annotators wrote of it.
+
+    ``whole`` finds who is neutral at first and says "he" later. A caption of s sentences about a
+    person, up to the K-th of them (K: how many annotators described the image), names exactly one
+    group (``whole:model``), minus the chance that the captions of min(s, K) annotators, read as
+    one, do (``whole:human``).
 
     ``group:NAME`` is the share that names NAME, ``both`` that of captions that name several groups,
-    ``both:human`` people's. With two groups ``ratio`` is how many of these captions name the first
-    for each that names the second, ``ratio:human`` people's, and ``ratio:labelled`` the captioner's
-    on images with a labelled group. A captioner that never names a group scores 0, so read the
-    neutral rate too. The table ``assumed`` has at most a dozen captions that name a group.
+    ``both:human`` annotators'. With two groups ``ratio`` is how many of these captions name the
+    first for each that names the second, ``ratio:human`` annotators', and ``ratio:labelled`` the
+    captioner's on images with a labelled group. A captioner that never names a group scores 0, so
+    read the neutral rate too. The table ``assumed`` has at most a dozen captions that name a group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
         name="assumed_group",
         title="Assumed group",
-        version=1,
+        version=2,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -67,7 +80,7 @@ class AssumedGroup(CountingMetric):
         family="counting",
         question="assuming",
         sources={HENDRICKS_2018: "section 4", BAKR_2023: "section 5.5.1"},
-        ours="labelled photographs and people's share are",
+        ours="labelled photographs, annotators' share and equal length are",
         images=UNSURE,
         without={"human captions": MODEL},
         responses={
@@ -84,6 +97,10 @@ class AssumedGroup(CountingMetric):
     )
 
     words: str | None = "hendricks"  # which word list names a group; see `CountingMetric`
+    persons: Context  # words for persons
+    # What of each caption counts: its first sentence that mentions a person, or any of its words
+    # (longer captions then name a group more often, and there is no `whole`)
+    sentence: Literal["first", "any"] = "first"
 
     def check(self, view: CorpusView) -> None:
         """See the class.
@@ -112,9 +129,15 @@ class AssumedGroup(CountingMetric):
             **({HUMAN: human} if human.any() else {}),
             **({MODEL_PAIRED: paired, HUMAN_PAIRED: paired} if paired.any() else {}),
         }
-        tables = {str(name): outcome_shares(view, name.side, mask) for name, mask in images.items()}
+        named = {side: self.named(view, side) for side in ("model", "human")}
+        tables = {
+            str(name): outcome_shares(view, name.side, named[name.side], mask)
+            for name, mask in images.items()
+        }
         if labelled.any():
-            tables[RATIO_LABELLED] = outcome_shares(view, "model", labelled)
+            tables[RATIO_LABELLED] = outcome_shares(view, "model", named["model"], labelled)
+        if paired.any() and self.sentence == "first":
+            tables[WHOLE] = self._whole(view, paired)
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             values = {name: one_named(sums[name]) for name in images}
@@ -130,8 +153,8 @@ class AssumedGroup(CountingMetric):
                 name: np.array([view.n_captions(name.side)[mask].sum()], np.float64)
                 for name, mask in images.items()
             }
-            named = [BOTH, *(PartName(group=name) for name in view.groups)]
-            counts |= dict.fromkeys(named, counts[MODEL])
+            of_groups = [BOTH, *(PartName(group=name) for name in view.groups)]
+            counts |= dict.fromkeys(of_groups, counts[MODEL])
             return counts | ({BOTH_HUMAN: counts[HUMAN]} if HUMAN in counts else {})
 
         return CountSpec(
@@ -140,6 +163,9 @@ class AssumedGroup(CountingMetric):
             about=ValueBasis(model, range=SHARE),
             parts={
                 SCORE: ValueBasis(paired),
+                WHOLE: ValueBasis(paired),
+                WHOLE_MODEL: ValueBasis(paired, range=SHARE),
+                WHOLE_HUMAN: ValueBasis(paired, "human", range=SHARE),
                 **{name: ValueBasis(mask, name.side, range=SHARE) for name, mask in images.items()},
                 BOTH_HUMAN: ValueBasis(human, "human", range=SHARE),
                 RATIO: ValueBasis(model, unit="ratio"),
@@ -151,37 +177,97 @@ class AssumedGroup(CountingMetric):
             notes=_notes(model, paired, human),
         )
 
+    def named(self, view: CorpusView, side: str) -> IntArray:
+        """(C,) the one group that the part of each caption that counts names, below 0 for none."""
+        if self.sentence == "any":
+            return view.named(side)
+        sentences, mentions = self._sentences(view, side)
+        first = sentences.about_person & (sentences.person_number == 1)
+        named = np.full(len(view.corpus.side(side)), NO_GROUP)
+        named[sentences.words.image_rows[first]] = view.named_alone(mentions[first])
+        return named
+
+    def _sentences(self, view: CorpusView, side: str) -> tuple[Sentences, sparse.csr_array]:
+        """The sentences of a side's captions, and (S, E) the groups that they name."""
+        words = split_sentences(view.corpus.side(side))
+        mentions = view.every_group_named(words)
+        persons = lowered_words(words).mentions(words_of(self.persons.words))
+        return Sentences(words, persons | (np.diff(mentions.indptr) > 0)), mentions
+
+    def _whole(self, view: CorpusView, images: BoolArray) -> sparse.csr_array:
+        """(N, 3) what each image adds to ``whole:model``, ``whole:human`` and to the images.
+
+        Args:
+            view: what captions say.
+            images: (N,) those that count; the rows of others are empty.
+        """
+        sentences, mentions = self._sentences(view, "model")
+        caption, image = sentences.words.image_rows, view.images("model")
+        annotators = view.n_captions("human")
+        within = sentences.person_number <= annotators[image[caption]]
+        gather = group_task_cells(caption, np.arange(len(caption)), (len(image), len(caption)))
+        joined = gather[:, within] @ mentions[within]
+        one = view.named_alone(sparse.csr_array(joined)) >= 0
+
+        n_about = np.bincount(caption, sentences.about_person, len(image)).astype(np.int64)
+        drawn = np.clip(n_about, 1, np.maximum(annotators[image], 1))
+        outcomes = (
+            outcome_counts(view, "human", view.named("human"), images).toarray().astype(np.int64)
+        )
+        silent, alone = outcomes[:, -2], outcomes[:, :-2]
+        chance = joined_names_one(silent[image], alone[image], annotators[image], drawn)
+
+        chosen = images[image]
+        weight = 1 / np.maximum(view.n_captions("model"), 1)[image]
+        columns = [one * weight, chance * weight, weight]
+        table = np.zeros((len(view.corpus), len(columns)))
+        for number, column in enumerate(columns):
+            np.add.at(table[:, number], image[chosen], column[chosen])
+        return sparse.csr_array(table)
+
     def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
         """See the class."""
-        lines = assumed(view)
+        lines = assumed(view, self.named(view, "model"))
         return {"assumed": lines} if lines else {}
 
 
-def outcome_shares(view: CorpusView, side: str, images: BoolArray) -> sparse.csr_array:
-    """(N, K + 2) share of each image's captions that name each group alone, none and several.
+def outcome_counts(
+    view: CorpusView, side: str, named: IntArray, images: BoolArray
+) -> sparse.csr_array:
+    """(N, K + 2) captions of each image that name each group alone, none and several.
 
     Args:
         view: what captions say.
         side: whose captions.
+        named: (C,) the one group that each caption names, below 0 for none or several.
         images: (N,) those that count; the rows of others are empty.
     """
-    rows, outcomes = view.images(side), view.outcomes(side)
+    n_groups = len(view.groups)
+    others = np.where(named == SEVERAL_GROUPS, n_groups + 1, n_groups)
+    outcomes = np.where(named < 0, others, named)
+    rows = view.images(side)
     chosen = images[rows]
-    shape = (len(view.corpus), len(view.groups) + 2)
-    counts = group_task_cells(rows[chosen], outcomes[chosen], shape)
+    return group_task_cells(rows[chosen], outcomes[chosen], (len(view.corpus), n_groups + 2))
+
+
+def outcome_shares(
+    view: CorpusView, side: str, named: IntArray, images: BoolArray
+) -> sparse.csr_array:
+    """(N, K + 2) share of each image's captions; arguments as in :func:`outcome_counts`."""
     weights = sparse.diags_array(1 / np.maximum(view.n_captions(side), 1))
-    return sparse.csr_array(weights @ counts)
+    return sparse.csr_array(weights @ outcome_counts(view, side, named, images))
 
 
-def assumed(view: CorpusView) -> list[dict[str, object]]:
+def assumed(view: CorpusView, named: IntArray) -> list[dict[str, object]]:
     """Captions of the model that name one group that annotators could not see; a few examples.
 
     They are drawn by a hash of their images' ids, so any order of the input gives the same.
 
     Args:
         view: what captions say.
+        named: (C,) the one group that each caption names, below 0 for none or several.
     """
-    captions, named = view.corpus.side("model"), view.named("model")
+    captions = view.corpus.side("model")
     assuming = np.flatnonzero(view.unsure[captions.image_rows] & (named >= 0))
     keys = view.corpus.keys[captions.image_rows[assuming]]
     return [
@@ -196,12 +282,17 @@ def assumed(view: CorpusView) -> list[dict[str, object]]:
 
 
 def _further(sums: Sums, groups: Sequence[str]) -> dict[PartName, Float64Array]:
-    """Shares that name each group and several groups, and the ratios of two groups."""
+    """Shares that name each group and several, whole captions, and the ratios of two groups."""
     by_group = named_shares(sums[MODEL])
     values = {PartName(group=name): by_group[:, k] for k, name in enumerate(groups)}
     values[BOTH] = several_named(sums[MODEL])
     if HUMAN in sums:
         values[BOTH_HUMAN] = several_named(sums[HUMAN])
+    if WHOLE in sums:
+        values[WHOLE_MODEL], values[WHOLE_HUMAN] = (
+            share(sums[WHOLE][..., side], sums[WHOLE][..., 2]) for side in range(2)
+        )
+        values[WHOLE] = values[WHOLE_MODEL] - values[WHOLE_HUMAN]
     if len(groups) != 2:
         return values
     sides = {RATIO: MODEL, RATIO_HUMAN: HUMAN, RATIO_LABELLED: RATIO_LABELLED}

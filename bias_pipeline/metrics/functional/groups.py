@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
+from scipy.special import binom
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.metrics.functional.counts import nanmean, share
@@ -163,6 +164,34 @@ def several_named(outcomes: Float64Array) -> Float64Array:
         0.1
     """
     return share(outcomes[..., -1], outcomes.sum(axis=-1))
+
+
+def joined_names_one(
+    silent: IntArray, alone: IntArray, captions: IntArray, drawn: IntArray
+) -> Float64Array:
+    """(N,) chance that captions drawn from an image's, read as one, name exactly one group.
+
+    If c of an image's C captions name no group and a_g name group g alone, m captions that are
+    drawn without replacement name g alone with the chance
+    [binom(c + a_g, m) - binom(c, m)] / binom(C, m). The chances of all groups are added.
+
+    Args:
+        silent: (N,) c.
+        alone: (N, K) a.
+        captions: (N,) C; it includes those that name several groups.
+        drawn: (N,) m, at most C.
+
+    Returns:
+        In [0, 1]; NaN where an image has no caption.
+
+    Example:
+        >>> one = np.array([1])
+        >>> joined_names_one(2 * one, np.array([[1, 0]]), 3 * one, 2 * one).round(3).tolist()
+        [0.667]
+    """
+    quiet = binom(silent, drawn)
+    favourable = binom(silent[:, None] + alone, drawn[:, None]) - quiet[:, None]
+    return share(favourable.sum(axis=1), np.where(captions > 0, binom(captions, drawn), 0.0))
 
 
 Prior = Literal["none", "jeffreys", "laplace", "proportional", "share"]

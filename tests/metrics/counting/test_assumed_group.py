@@ -10,7 +10,7 @@ import pytest
 from bias_pipeline.analysis.gate import Decision, decisions
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
-from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Part, Score
@@ -21,7 +21,8 @@ from bias_pipeline.stats.shares import wilson
 from tests.corpora import GENDER, make_corpus
 from tests.metrics.places import place
 
-METRIC = AssumedGroup(GENDER, Bootstrap(resamples=200), words=None)
+PERSONS = Context("person, someone")
+METRIC = AssumedGroup(GENDER, Bootstrap(resamples=200), words=None, persons=PERSONS)
 MAN, WOMAN, BOTH, NOBODY = "a man", "a woman", "a man and a woman", "a person"
 
 
@@ -65,14 +66,68 @@ BY_HAND = [
         ("ratio", 2.0),
         ("ratio:human", 1.0),
         ("ratio:labelled", 0.5),
+        ("whole", 3 / 5 - 1 / 5),
+        ("whole:model", 3 / 5),
+        ("whole:human", 1 / 5),
     ],
 )
 def test_five_images_by_hand(part, value):
     assert values(BY_HAND)[part] == pytest.approx(value)
 
 
+ROOM, LATER = "A room. A man sits there.", "A person rides. He wears a hat. She waves."
+
+
+@pytest.mark.parametrize(
+    ("caption", "first", "any_word"),
+    [
+        (ROOM, 1, 1),
+        (LATER, 0, 0),  # names both, but nobody where it first mentions a person
+        ("A person rides. He wears a hat.", 0, 1),
+        ("A man rides. A person waits.", 1, 1),
+        ("A street at night. It is dark.", 0, 0),
+        ("Sure! Here is a caption: A MAN rides.", 1, 1),
+        ("Mr. Smith rides.", 0, 0),
+    ],
+)
+def test_of_a_caption_the_first_sentence_that_mentions_a_person_counts(caption, first, any_word):
+    records = [record(1, caption, NOBODY)]
+    assert values(records)["model"] == first
+    assert (
+        scored(records, replace(METRIC, sentence="any")).parts["model"].estimate.value == any_word
+    )
+
+
+@pytest.mark.parametrize(
+    ("caption", "human", "model", "annotators"),
+    [
+        # One sentence is compared with one annotator.
+        (MAN, [MAN, NOBODY, NOBODY], 1, 1 / 3),
+        # Two are compared with each two of three annotators read as one.
+        ("A person rides. He waves.", [MAN, NOBODY, NOBODY], 1, 2 / 3),
+        ("A person rides. He waves.", [MAN, WOMAN, NOBODY], 1, 2 / 3),
+        ("A person rides. He waves.", [MAN, MAN, NOBODY], 1, 1),
+        # With two annotators, two sentences on persons count.
+        ("A person rides. A dog runs. A person waves. He smiles.", [MAN, WOMAN], 0, 0),
+        # A caption that names several groups is never one.
+        ("A man rides. She waves.", [BOTH, NOBODY], 0, 0),
+        # A caption without a person is compared with one annotator.
+        ("A street.", [MAN, NOBODY], 0, 1 / 2),
+    ],
+)
+def test_whole_captions_are_compared_with_as_many_annotators(caption, human, model, annotators):
+    whole = values([record(1, caption, *human)])
+    assert whole["whole:model"] == model
+    assert whole["whole:human"] == pytest.approx(annotators)
+    assert whole["whole"] == pytest.approx(model - annotators)
+
+
+def test_any_word_has_no_whole():
+    assert "whole" not in scored(BY_HAND, replace(METRIC, sentence="any")).parts
+
+
 def test_no_other_numbers_are_told():
-    assert len(values(BY_HAND)) == 12
+    assert len(values(BY_HAND)) == 15
 
 
 def test_an_image_counts_once_however_many_captions_people_wrote():
@@ -149,7 +204,11 @@ def test_of_three_groups_there_is_no_ratio():
     colours = Attribute("colour", groups, {name: [name] for name in groups}, {})
     labels = LabelMap("colour", {name: name for name in groups}, ("?",), ("?",))
     corpus = of_labels([Record("1", "a blue one", ("one",), {"colour": "?"})], groups, labels)
-    parts = AssumedGroup(colours, Bootstrap(resamples=20)).compute(corpus, splits=[]).parts
+    parts = (
+        AssumedGroup(colours, Bootstrap(resamples=20), persons=PERSONS)
+        .compute(corpus, splits=[])
+        .parts
+    )
     assert parts["group:blue"].estimate.value == 1
     assert not [name for name in parts if name.startswith("ratio")]
 

@@ -22,7 +22,7 @@ import pytest
 from scipy import stats
 
 from bias_pipeline import metrics
-from bias_pipeline.corpus.attribute import TaskVocabulary
+from bias_pipeline.corpus.attribute import Context, TaskVocabulary
 from bias_pipeline.corpus.corpus import UNSURE, Corpus, Record
 from bias_pipeline.metrics import base
 from bias_pipeline.metrics.base import Part
@@ -76,7 +76,7 @@ METRICS: Mapping[str, CountingMetric] = {
     "gender_error": GenderError(GENDER, FEW, words=None),
     "gender_ratio": GenderRatio(GENDER, FEW, words=None),
     "group_accuracy": GroupAccuracy(GENDER, FEW, words=None),
-    "assumed_group": AssumedGroup(GENDER, FEW, words=None),
+    "assumed_group": AssumedGroup(GENDER, FEW, words=None, persons=Context("person")),
 }  # fmt: skip
 # What is the amplification: a headline, or (where people's value is a part) it less people's.
 NEUTRAL = [
