@@ -204,6 +204,7 @@ class CocoDataset(Dataset):
         contents, joined = contents.joined(
             self._sources(path, inside=human is captioner_file.human), layout
         )
+        layout.check_used()
         contents, renamed = contents.with_short_ids()
         images = self._images(contents)
         pictures, unseen = readable_pictures(

@@ -102,6 +102,8 @@ class LabelledImages:
         self._known = shorts if self._short else set(self.ids)
         lists = {path: own_numbers(names) for path, names in self.layout.names.items()}
         self._lists = {path: names for path, names in lists.items() if names}
+        if self._lists and self._column_is_named("file_name"):
+            self.layout.used.add(self.layout.id_column or "")
 
     def has_numbers(self, path: Path | None) -> bool:
         """Whether a file has numbers of its own."""
@@ -187,11 +189,7 @@ class LabelledImages:
 
     def _column_is_named(self, name: str) -> bool:
         """Whether the user names this column of ids."""
-        column = self.layout.id_column
-        if column is None or plain_name(column) != plain_name(name):
-            return False
-        self.layout.used.add(column)
-        return True
+        return plain_name(self.layout.id_column or "") == plain_name(name)
 
     def _of_others(self, path: Path, ids: Collection[str], alike: Alike | None) -> Names:
         """The reading of ids without names of their own by the names in another file."""

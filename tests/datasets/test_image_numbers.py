@@ -220,6 +220,11 @@ def test_a_tie_is_refused_and_the_advised_options_decide(tmp_path):
     assert {int(r.id) for r in by_number if r.human} == set(range(half + 1, N + 1))
 
 
+def test_the_column_of_names_may_be_named_where_nothing_is_doubtful(tmp_path):
+    files = {"attributes": labels(name), "captioner": captions(name), "captions": people()}
+    check(load(tmp_path, files, "dataset.id_column=file_name"), int)
+
+
 def test_more_joins_win_where_names_find_few(tmp_path):
     """Names that share a few numbers with the labels by chance do not win."""
 

@@ -1,12 +1,13 @@
 """Image ids, as they come."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from tests.variants.files import CAPTIONS, IDS, LABELS, Variant, check, csv
+from tests.variants.files import CAPTIONS, IDS, LABELS, PEOPLE, Variant, check, csv
 
 LONG = "COCO_val2014_{:012d}.jpg"
 READ = "image ids are used without folder and ending"
@@ -25,6 +26,29 @@ def parquet(path: Path) -> None:
     pd.DataFrame({"image_id": ids, "caption": list(CAPTIONS.values())}).to_parquet(path)
 
 
+NUMBERS = dict(zip(IDS, [*IDS[5:], *IDS[:5]], strict=True))  # of an annotation program
+
+
+def coco_form(captions: Mapping[int, Sequence[str]], number: Mapping[int, int] = NUMBERS) -> str:
+    return json.dumps(
+        {
+            "images": [{"id": number[i], "file_name": f"{i:06d}.jpg"} for i in IDS],
+            "annotations": [
+                {"id": 10 * i + k, "image_id": number[i], "caption": text}
+                for i, texts in captions.items()
+                for k, text in enumerate(texts)
+            ],
+        }
+    )
+
+
+def texts(path: Path) -> None:
+    path.mkdir()
+    for i, text in CAPTIONS.items():
+        (path / f"{i:06d}.txt").write_text(text)
+
+
+BY_NAME = "joined by file_name, not by image id: names find 12 of 12 images, ids "
 VARIANTS = [
     Variant("ids as COCO's file names", {"mine.json": captions(LONG)}, READ),
     Variant("labels of padded file names", {"labels.csv": labels("{:012d}.jpg")}, READ),
@@ -53,6 +77,34 @@ VARIANTS = [
         },
         "no caption is of a labelled image: the captions have ids such as a/100.jpg",
         code=3,
+    ),
+    Variant(
+        "people's captions from an annotation program with numbers of its own",
+        {"people.json": coco_form(PEOPLE)},
+        f"people.json: {BY_NAME}12",
+    ),
+    Variant(
+        "captions in COCO's form with numbers of their own",
+        {"mine.json": coco_form({i: [t] for i, t in CAPTIONS.items()}, {i: i + 900 for i in IDS})},
+        f"mine.json: {BY_NAME}0",
+    ),
+    Variant(
+        "labels with a file name beside a number",
+        {
+            "labels.csv": csv(
+                {
+                    "id": list(range(len(IDS))),
+                    "file_name": [f"{i:06d}.jpg" for i in IDS],
+                    "gender": list(LABELS.values()),
+                }
+            )
+        },
+        f"labels.csv: {BY_NAME}0",
+    ),
+    Variant(
+        "a folder of one `.txt` an image",
+        {"mine": texts},
+        "mine: captions from 12 files .txt",
     ),
     Variant(
         "ids of another kind",

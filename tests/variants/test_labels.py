@@ -66,6 +66,12 @@ VARIANTS = [
         (*SEX, *ONE_IS_MALE),
     ),
     Variant(
+        "1 and -1 with a map",
+        {"labels.csv": table("sex", **{**NUMBERS, "Female": -1})},
+        "2 images belong to no group",
+        (*SEX, "--map", "1=male", "--map=-1=female"),
+    ),
+    Variant(
         "1.0 and 0.0 with gaps in Parquet, with a map",
         {"labels.parquet": numbers},
         "2 images belong to no group and are not scored: empty 1, 2 1 (except by assumed_group)",
