@@ -327,8 +327,8 @@ def _doubts(
 
 def _foreign(results: Sequence[Result]) -> list[str]:
     """Captioners whose numbers rest on word lists of another language than the captions."""
-    told = ((r.rows[0].captioner, conclusion_checks.foreign_to_lists(r)) for r in results)
-    return [*dict.fromkeys(f"{captioner} {reason}" for captioner, reason in told if reason)]
+    reasons = ((r.rows[0].captioner, conclusion_checks.foreign_to_lists(r)) for r in results)
+    return [*dict.fromkeys(f"{captioner} {reason}" for captioner, reason in reasons if reason)]
 
 
 @dataclass(frozen=True)

@@ -247,8 +247,10 @@ def _finding(
     elif math.isnan(compared.value) and not math.isnan(row.value):
         doubt = UNNAMED
     paired, people_paired = paired_names(part)
-    if compared is not row and people_paired in rows:  # the test is about these
-        row, people = rows[paired], people_paired
+    if compared is not row and people_paired in rows:
+        tested = (rows[paired].n_images, rows[people_paired].n_images)
+        if tested != (row.n_images, rows[people].n_images):  # not all of a side's images
+            row, people = rows[paired], people_paired
     return Finding(
         question=question,
         row=row,

@@ -369,33 +369,41 @@ def test_how_often_groups_are_named_is_not_told_by_lists_of_another_language():
     assert sentences(verdict([foreign(ratio)])) == []
 
 
+def of_images(result: Result, n_images: Mapping[str, int]) -> Result:
+    rows = [replace(row, n_images=n_images.get(row.part, 42)) for row in result.rows]
+    return replace(result, rows=rows)
+
+
+PAIRED = {"model:paired": 0.429, "human:paired": 0.286}
+ASSUMES = {"model": 0.333, "human": 0.286, "score": 0.143, **PAIRED}
+NAMED_PAIRED = {"named:model:paired": 0.4, "named:human:paired": 0.15}
+MISNAMES = {"score": 0.1, "named": 0.3, "named:human": 0.2, "named:increase": 0.25, **NAMED_PAIRED}
+
+
 def test_an_answer_quotes_the_two_numbers_that_were_compared():
     """The captioner describes images that people do not; the test is about those of both."""
-    values = {
-        "model": 0.333,
-        "human": 0.286,
-        "score": 0.143,
-        "model:paired": 0.429,
-        "human:paired": 0.286,
-    }
-    (finding,) = verdict([cell(values, ASSUMED, "assuming", metric="assumed_group")]).findings
+    result = cell(ASSUMES, ASSUMED, "assuming", metric="assumed_group")
+    result = of_images(result, {"model": 57})
+    (finding,) = verdict([result]).findings
     assert (finding.row.value, finding.people) == (0.429, 0.286)
     assert finding.row.value - finding.people == pytest.approx(finding.compared.value)
-    (line,) = sentences(verdict([cell(values, ASSUMED, "assuming", metric="assumed_group")]))
-    assert "42.9 [32.9, 52.9] against people's 28.6" in line
-    named = {
-        "score": 0.1,
-        "named": 0.3,
-        "named:human": 0.2,
-        "named:increase": 0.25,
-        "named:model:paired": 0.4,
-        "named:human:paired": 0.15,
-    }
-    (finding,) = verdict([cell(named, COUNTED, "misgendering", low=0.0)]).findings
+    (line,) = sentences(verdict([result]))
+    assert "assumed_group (model:paired) (gender 42.9 [32.9, 52.9] against people's 28.6" in line
+
+
+@pytest.mark.parametrize("more", [{"named": 57}, {"named:human": 57}])
+def test_an_error_among_named_groups_quotes_them_too(more):
+    named = cell(MISNAMES, COUNTED, "misgendering", low=0.0, metric="gender_error")
+    (finding,) = verdict([of_images(named, more)]).findings
     assert (finding.row.value, finding.people) == (0.4, 0.15)
-    assert "in 40.0 % [30.0, 50.0] of the captions that name one, people 15.0 %" in evidence_of(
-        replace(finding, row=replace(finding.row, metric="gender_error"))
-    )
+    evidence = evidence_of(finding)
+    assert "in 40.0 % [30.0, 50.0] of the captions that name one, people 15.0 %" in evidence
+
+
+def test_where_both_describe_the_same_images_the_plain_numbers_are_quoted():
+    result = cell(ASSUMES, ASSUMED, "assuming", metric="assumed_group")
+    (finding,) = verdict([of_images(result, {})]).findings
+    assert finding.row.part == "model"
 
 
 def test_where_there_is_a_score_at_equal_speech_it_decides():
