@@ -33,10 +33,10 @@ def bounded_client(**settings: Any) -> Any:
                 content = await _content(response)
             finally:
                 await response.aclose()
-            kept = [(k, v) for k, v in response.headers.multi_items() if k not in _NOT_COPIED]
+            headers = [pair for pair in response.headers.multi_items() if pair[0] not in _NOT_COPIED]
             return type(response)(
                 response.status_code,
-                headers=kept,
+                headers=headers,
                 content=_as_utf8(content, response.charset_encoding),
                 request=request,
                 extensions={"reason_phrase": response.reason_phrase.encode("ascii", "replace")},

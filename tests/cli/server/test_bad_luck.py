@@ -57,11 +57,11 @@ def test_an_answer_of_another_shape_is_asked_for_again_by_this_run_and_the_next(
 
 
 def test_an_answer_of_another_shape_once_is_no_loss(ask_stub, by_image):
-    seen: set[int] = set()
+    tried_before: set[int] = set()
 
     def answer(body: Body) -> Reply:
         image = color_of(body)
-        known, _ = image in seen, seen.add(image)
+        known, _ = image in tried_before, tried_before.add(image)
         return a_dog(body) if known else Reply("null")
 
     ask_stub(answer, "--batch", "2")

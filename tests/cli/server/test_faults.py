@@ -145,16 +145,16 @@ def test_a_server_that_takes_no_connection_is_not_given_more_time():
 
 
 def test_a_declined_photo_is_an_answer_between_failures(ask_stub):
-    asked: Counter[int] = Counter()
+    tries: Counter[int] = Counter()
 
     def answer(body: Body) -> Reply:
-        asked[color_of(body)] += 1
-        if list(asked).index(color_of(body)) == N_PHOTOS // 2:
+        tries[color_of(body)] += 1
+        if list(tries).index(color_of(body)) == N_PHOTOS // 2:
             return error(400, "no people", "content_filter")
         return completion("dog", "error")
 
     _, printed = ask_stub(answer, "--batch", "1", code=5)
-    assert (len(asked), "in a row" in printed) == (N_PHOTOS, False), printed
+    assert (len(tries), "in a row" in printed) == (N_PHOTOS, False), printed
 
 
 def test_a_model_that_a_key_may_not_use_is_named(ask_stub, monkeypatch):
