@@ -33,7 +33,9 @@ def bounded_client(**settings: Any) -> Any:
                 content = await _content(response)
             finally:
                 await response.aclose()
-            headers = [pair for pair in response.headers.multi_items() if pair[0] not in _NOT_COPIED]
+            headers = [
+                pair for pair in response.headers.multi_items() if pair[0] not in _NOT_COPIED
+            ]
             return type(response)(
                 response.status_code,
                 headers=headers,

@@ -44,7 +44,7 @@ from bias_pipeline.inference.runner import (
 from bias_pipeline.inference.shards import photo_stamps
 from bias_pipeline.io.machine import OPENAI
 from bias_pipeline.io.progress import bar, showing, track
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, refuse_secrets
 from bias_pipeline.models.generation import KINDS as PUBLISHED
 from bias_pipeline.models.generation import Captioner, usual_prompt
 from bias_pipeline.models.model_location import require_vocabulary
@@ -150,6 +150,7 @@ def options_of(words: Sequence[str]) -> Namespace:
     check_photo_options(options, "folder")
     if options.gather:
         return options
+    refuse_secrets({"--model": str(options.model), "--prompt": options.prompt})
     options.masking = masking_of(options, settings)
     check_server_options(options)
     served = options.server is not None

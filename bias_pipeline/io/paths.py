@@ -141,7 +141,11 @@ class _IncludedFinder(MetaPathFinder):
 def advice_to_include(name: str) -> str:
     """How to include an absent module that lies in the working folder; empty if it does not."""
     module = name.partition(".")[0]
-    if module in included() or PathFinder.find_spec(module, [str(Path.cwd())]) is None:
+    if (
+        not module
+        or module in included()
+        or PathFinder.find_spec(module, [str(Path.cwd())]) is None
+    ):
         return ""
     return (
         f"; the module {module} of this folder runs only if you say so: if you trust it, add "
