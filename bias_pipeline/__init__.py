@@ -4,7 +4,21 @@
 :mod:`bias_pipeline.api`. They are imported on first use.
 """
 
-from __future__ import annotations
+import sys
+
+# `python -m` lets a file of the folder that it starts in, which may be a stranger's, stand for any
+# module. So that folder goes before anything else is imported, `__future__` too. A copy of this
+# package that lies there is still found by the processes that it starts.
+if (
+    sys.version_info >= (3, 11)
+    and sys.argv[:1] == ["-m"]  # as Python has it until the package runs
+    and sys.orig_argv[-len(sys.argv)].removeprefix("-m") == __name__
+    and not sys.flags.safe_path
+):
+    started_in = sys.path.pop(0)
+    if __file__ == f"{started_in}/{__name__}/__init__.py" and started_in not in sys.path:
+        sys.path.append(started_in)
+    del started_in
 
 from typing import TYPE_CHECKING
 

@@ -93,14 +93,15 @@ def _handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
             self.reply(Reply({"object": "list", "data": [{"id": "qwen"}, {"id": "llava"}]}))
 
         def reply(self, reply: Reply) -> None:
-            content = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
+            content = reply.body if isinstance(reply.body, str | bytes) else json.dumps(reply.body)
+            content = content if isinstance(content, bytes) else content.encode()
             self.send_response(reply.status)
             self.send_header("Content-Type", reply.kind)
-            self.send_header("Content-Length", str(len(content.encode())))
+            self.send_header("Content-Length", str(len(content)))
             for name, value in reply.headers.items():
                 self.send_header(name.replace("_", "-"), value)
             self.end_headers()
-            self.wfile.write(content.encode())
+            self.wfile.write(content)
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

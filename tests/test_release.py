@@ -14,6 +14,7 @@ import yaml
 
 import bias_pipeline
 from bias_pipeline.io import installation
+from tests.advisories import requirements_of_all, too_low
 from tests.corpora import REPOSITORY
 from tests.environments import interpreter_of
 from tests.release import CONTENT, faults_of, lowest
@@ -34,7 +35,7 @@ def checked(schema: str, *files: Path) -> str:
     "schema", ["vendor.github-workflows", "custom.github-workflows-require-timeout"]
 )
 def test_workflows_fit_their_schema(schema):
-    assert len(WORKFLOWS) == 3
+    assert len(WORKFLOWS) == 4
     assert checked(schema, *WORKFLOWS) == ""
 
 
@@ -103,6 +104,26 @@ def test_a_wheel_with_tests_or_data_or_above_three_megabytes_is_refused(tmp_path
     assert faults == ["holds tests/test_api.py", "holds bias_pipeline/captions.csv"]
     (fault,) = faults_of(wheel_of(tmp_path, **{"bias_pipeline/api.py": "x" * 3_000_001}))
     assert fault.startswith("has 3,000,")
+
+
+def test_no_lower_bound_allows_a_known_hole():
+    assert list(too_low(requirements_of_all())) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "hole"),
+    [
+        ("torch>=2.4", "CVE-2026-24747"),
+        ("torch>=2.9.1,<3", "CVE-2026-24747"),
+        ("torch>=2.10.0", ""),
+        ("Starlette[full]>=0.49", "CVE-2025-62727"),
+        ("starlette>=1", ""),
+        ("pyarrow>=16", ""),  # out of reach, as the list says
+    ],
+)
+def test_a_lower_bound_that_allows_a_known_hole_is_named(line, hole):
+    *_, last = ["", *too_low([line])]
+    assert (hole in last, last.startswith(f"{line}: ") if hole else not last) == (True, True)
 
 
 def test_the_lowest_versions_are_those_that_pyproject_names():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bias_pipeline.captioners.chat_server import AnswerCounts, AnsweredCaptions, ChatServer
-from bias_pipeline.corpus.image_ids import few
+from bias_pipeline.corpus.image_ids import canonical_id, few, short_id
 from bias_pipeline.datasets.chat_answers import (
     Answer,
     answer_of_row,
@@ -23,6 +24,7 @@ from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.vision.photos import UnreadableError, fault_of, image_id
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 190_000_000  # what services take in one file
+WRONG_SHAPE = "an answer in another shape than chat completions"
 _WHAT = "answers of a batch: {custom_id, response} a line"
 
 
@@ -162,9 +164,13 @@ def _answers(path: Path) -> Iterator[tuple[str, Answer]]:
     for number, row in rows.items:
         if "body" in row and "response" not in row:
             raise DataError(f"{path}: holds the requests of a batch; name the file of its answers")
-        image, sample = image_of_request(rows.value(number, row, "custom_id"))
-        answer = answer_of_row(image, row, path, f"{rows.unit} {number}")
-        yield (
-            str(image),
-            Answer(image, answer.captions, absent=answer.absent, cut=answer.cut, sample=sample),
-        )
+        written, sample = image_of_request(rows.value(number, row, "custom_id"))
+        try:
+            image = short_id(canonical_id(written))
+        except DataError as error:
+            rows.refuse(number, f"'custom_id': {error}")
+        try:
+            answer = answer_of_row(image, row, path, f"{rows.unit} {number}")
+        except DataError:  # a service's fault, which says nothing about the photo
+            answer = Answer(image, absent=WRONG_SHAPE)
+        yield image, replace(answer, sample=sample)

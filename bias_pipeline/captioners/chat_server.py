@@ -1,16 +1,14 @@
 """A server that speaks chat completions: questions about a photo, its answers, its failures.
 
-How fast questions follow one another depends on the server. Answers become captions, with notes on
-those that are not whole. A failure means to try again, to leave out a photo, or to end.
+Answers become captions, with notes on those that are not whole. A failure means to try again, to
+leave out a photo, or to end.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import ipaddress
 import os
-import random
 import ssl
 import time
 from collections.abc import Sequence
@@ -24,70 +22,14 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
+from bias_pipeline.captioners.bounded_client import UnfitAnswerError
 from bias_pipeline.corpus.image_ids import few
 from bias_pipeline.datasets.chat_answers import REFUSALS, REFUSED, Answer
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, counted
-from bias_pipeline.io.progress import duration
 from bias_pipeline.io.terminal import redacted
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.vision.masking import PhotoReader
 from bias_pipeline.vision.photos import NO_METADATA, UnreadableError, read_photo
-
-FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0  # before a request is tried again
-_FIRST_GAP_S, _NO_GAP_S = 0.05, 0.001
-_FASTER = 0.95  # by each answer
-
-
-class Pace:
-    """The time between two requests: doubled when the server refuses one, shortened by answers.
-
-    Attributes:
-        gap_s: between the beginnings of two requests, in seconds; 0 until the server refuses one.
-    """
-
-    def __init__(self) -> None:
-        self.gap_s = 0.0
-        self._next = 0.0  # when the next request may start
-        self._slowed = 0.0
-
-    async def turn(self) -> float:
-        """Wait for a turn; returns when it came."""
-        start = max(time.monotonic(), self._next)
-        self._next = start + self.gap_s
-        await asyncio.sleep(start - time.monotonic())
-        return start
-
-    def slow_down(self, started: float, wait_s: float) -> None:
-        """The server refused a request for being one too many.
-
-        Args:
-            started: when the request was sent; those sent before the last refusal change nothing.
-            wait_s: no request starts before that.
-        """
-        now = time.monotonic()
-        self._next = max(self._next, now + wait_s)
-        if started >= self._slowed:
-            self.gap_s = min(LONGEST_WAIT_S, max(_FIRST_GAP_S, 2 * self.gap_s))
-            self._slowed = now
-
-    def speed_up(self) -> None:
-        """The server answered."""
-        self.gap_s = self.gap_s * _FASTER if self.gap_s > _NO_GAP_S else 0.0
-
-
-def wait_before(attempt: int) -> float:
-    """Seconds before a request is sent again, doubled each time.
-
-    Args:
-        attempt: how many attempts failed, from 1.
-
-    Example:
-        >>> 0.75 <= wait_before(1) <= 1, 45 <= wait_before(20) <= 60
-        (True, True)
-    """
-    longest = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(attempt - 1, 30))
-    return longest * random.uniform(0.75, 1)  # noqa: S311 - so that not all come at once
-
 
 KEY = "OPENAI_API_KEY"  # the variable that has the key
 VERSION = 1  # raise it whenever another picture or question is sent
@@ -191,9 +133,8 @@ class ChatServer:
         return f"data:image/jpeg;base64,{base64.b64encode(content.getvalue()).decode()}"
 
 
-WRONG_SHAPE = "wrong shape"
 # Why a model, not a service that failed, gave no caption: the photo is not asked about again.
-_OF_MODEL = (REFUSED, "empty", "length", "content_filter", WRONG_SHAPE)
+_OF_MODEL = (REFUSED, "empty", "length", "content_filter")
 
 
 class AnsweredCaptions(list[str]):
@@ -256,6 +197,7 @@ def _plain(text: str) -> str:
 
 
 _SHOWN = 160  # characters of a server's words
+_HANGS_UP = ("ReadError", "RemoteProtocolError", "WriteError")  # of the client's library
 # How servers say that a model takes no pictures, in any status: llama.cpp, vLLM, routers. A type of
 # image may be one that they do not support.
 _NO_PICTURES = (
@@ -265,9 +207,10 @@ _NO_PICTURES = (
 _LATER = (408, 409, 425, 429)
 _MODERATED, _TOO_LARGE = 403, 413
 _NO_SUCH_PLACE = (404, 405)
-_LONGEST_WAIT_S = 600
-TOO_MANY = 429
-ATTEMPTS, ATTEMPTS_IN_SILENCE = 7, 3  # a minute of waiting; three times --timeout
+FOR_LOAD = (429, 503)  # what a server answers that has too much to do
+# A minute of waiting; as often as a server refuses one request while it answers others; three times
+# --timeout; as often as a broken answer may be sent
+ATTEMPTS, ATTEMPTS_FOR_LOAD, ATTEMPTS_IN_SILENCE, ATTEMPTS_AT_ANSWER = 9, 20, 3, 3
 
 
 @dataclass(frozen=True)
@@ -279,6 +222,7 @@ class Fault:
     ends: BiasPipelineError | None = None
     attempts: int = 1  # how often the request is worth sending, in all
     absent: bool = False  # whether there is no server
+    silent: bool = False  # whether it said nothing: there is none, or the answer took too long
     status: int = 0  # of the answer, 0 if there was none
     wait_s: float = 0.0  # how long the server wants to be left alone
     refused: bool = False  # whether the model declined the photo
@@ -297,13 +241,23 @@ def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> 
             f"{server.host} did not answer within {timeout_s:g} s; allow it more with --timeout, "
             "or ask less at once with --batch"
         )
-        return Fault(words, attempts=ATTEMPTS_IN_SILENCE)
+        return Fault(words, attempts=ATTEMPTS_IN_SILENCE, silent=True)
     if isinstance(error, openai.APIStatusError):
         return _of_response(error.response, error.status_code, server)
-    certificate = next((e for e in _causes(error) if isinstance(e, ssl.SSLError)), None)
-    if certificate is not None:
-        return _of_tls(certificate, server)
-    return _absent(str(_causes(error)[-1]) or type(error).__name__, server)
+    causes = _causes(error)
+    for cause in causes:
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+            return _of_tls(cause, server)
+        if isinstance(cause, UnfitAnswerError):
+            return broken_answer(server, str(cause))
+    if any(type(cause).__name__ in _HANGS_UP for cause in causes):
+        return Fault(f"{server.host} hung up before its answer was whole", attempts=ATTEMPTS)
+    return _absent(str(causes[-1]) or type(error).__name__, server)
+
+
+def broken_answer(server: ChatServer, fault: str) -> Fault:
+    """An answer of status 200 that is none, which says nothing about the photo."""
+    return Fault(f"{server.host} {fault}", attempts=ATTEMPTS_AT_ANSWER, status=200)
 
 
 def _absent(reason: str, server: ChatServer) -> Fault:
@@ -311,7 +265,7 @@ def _absent(reason: str, server: ChatServer) -> Fault:
         f"no server answers at {server.url} ({redacted(reason)[:_SHOWN]}); start it, or correct "
         "--server; what is finished stays"
     )
-    return Fault(words, attempts=ATTEMPTS, absent=True)
+    return Fault(words, attempts=ATTEMPTS, absent=True, silent=True)
 
 
 def not_chat(server: ChatServer) -> UsageError:
@@ -394,9 +348,8 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
         return Fault(words, spent, status=status)
     if status in _LATER or status >= 500:
         message, wait_s = f"{server.host} answers {status} ({words})", _wanted_wait(response)
-        later = f"{message} and accepts no request for {duration(wait_s)}; start again then"
-        ends = ResourceError(later) if wait_s > _LONGEST_WAIT_S else None
-        return Fault(message, ends, ATTEMPTS, status=status, wait_s=wait_s)
+        attempts = ATTEMPTS_FOR_LOAD if status in FOR_LOAD else ATTEMPTS
+        return Fault(message, attempts=attempts, status=status, wait_s=wait_s)
     if status == _TOO_LARGE:
         message = f"{server.host} takes no photo of that size ({status}); use --longest-side"
         return Fault(message, status=status)

@@ -13,19 +13,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from bias_pipeline.captioners.bounded_client import UnfitAnswerError, bounded_client
 from bias_pipeline.captioners.chat_server import (
+    FOR_LOAD,
     KEY,
-    TOO_MANY,
-    WRONG_SHAPE,
     AnswerCounts,
     AnsweredCaptions,
     ChatServer,
     Fault,
-    Pace,
+    broken_answer,
     fault_within,
     not_chat,
     server_fault,
     unknown,
+)
+from bias_pipeline.captioners.pace import (
+    LONGEST_WAIT_FOR_LOAD_S,
+    LONGEST_WAIT_S,
+    Pace,
     wait_before,
 )
 from bias_pipeline.datasets.chat_answers import FAILED, REFUSED, Answer, answer_of_body
@@ -40,6 +45,8 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 MOST_FAILURES = 10  # requests in a row
+GIVE_UP_S = 300.0
+NOT_OF_CHAT = "answers in another shape than chat completions"
 _CONNECT_S = 20.0
 
 
@@ -57,6 +64,7 @@ class ServedCaptioner:
         decoding: the prompt, and how words are chosen.
         at_once: requests at a time.
         timeout_s: how long an answer may take.
+        give_up_s: how long after a fault the server may answer nothing before the work ends.
 
     Attributes:
         counts: of answers that are no whole captions.
@@ -66,15 +74,23 @@ class ServedCaptioner:
     """
 
     def __init__(
-        self, server: ChatServer, decoding: Decoding, at_once: int, timeout_s: float
+        self,
+        server: ChatServer,
+        decoding: Decoding,
+        at_once: int,
+        timeout_s: float,
+        give_up_s: float = GIVE_UP_S,
     ) -> None:
         self._server, self._decoding = server, decoding
-        self._timeout_s = timeout_s
+        self._longest = decoding.max_new_tokens
+        self._timeout_s, self._give_up_s = timeout_s, give_up_s
         self._slots = asyncio.Semaphore(at_once)
         self._pace = Pace()
         self._length = "max_tokens"
         self._works = False  # has answered once
+        self._n_answers = 0
         self._failures = 0  # requests in a row
+        self._giving_up: asyncio.TimerHandle | None = None  # since a fault, until the next answer
         self._retry = ("", 0.0)  # why a request is sent again, and when; until the next answer
         self._end: BiasPipelineError | None = None
         self._ended = asyncio.Event()
@@ -134,7 +150,7 @@ class ServedCaptioner:
             api_key=key or "none",
             max_retries=0,
             timeout=openai.Timeout(self._timeout_s, connect=min(self._timeout_s, _CONNECT_S)),
-            http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False, mounts=here),
+            http_client=bounded_client(follow_redirects=False, mounts=here),
         )
         return self
 
@@ -172,65 +188,88 @@ class ServedCaptioner:
         return answers
 
     async def _answer(self, image: str, question: dict[str, Any]) -> Answer:
-        async with self._slots:
-            try:
-                text = await self._text(question)
-                return self._checked(image, text)
-            except BiasPipelineError as error:
-                self._end = self._end or error
-                self._ended.set()
-                raise
+        """The answer to a request, which is sent as often as its faults are worth that.
 
-    async def _text(self, question: dict[str, Any]) -> str | None:
-        """What the server answers, None if it declines the photo."""
-        attempt = 1
+        Raises:
+            BiasPipelineError: if the server answers no photo.
+            _RequestFailedError: if it does not answer this request.
+        """
+        answered_before, attempt = self._n_answers, 1
         while True:
-            if self._end is not None:
-                raise self._end
             length = self._length
-            fault = await self._sent({**question, length: self._decoding.max_new_tokens})
-            if not isinstance(fault, Fault):
-                return fault
-            if fault.refused:
-                return None
-            if fault.names_length and length == "max_tokens":
-                self._length = "max_completion_tokens"
-                continue
-            await self._wait_after(fault, attempt)
+            try:
+                async with self._slots:
+                    answer = await self._sent(image, {**question, length: self._longest})
+                    if isinstance(answer, Answer):
+                        return answer
+                    if answer.names_length and length == "max_tokens":
+                        self._length = "max_completion_tokens"
+                        continue
+                    others_answered = self._n_answers > answered_before
+                    await self._check_worth(answer, attempt, others_answered=others_answered)
+                await self._rest_after(answer, attempt)
+            except BiasPipelineError as error:
+                self._stop(error)
+                raise
             attempt += 1
-            wait_s = max(fault.wait_s, wait_before(attempt - 1))
-            answers = f"answers {fault.status}" if fault.status else "does not answer"
-            words = f"{self._server.host} {answers}, attempt {attempt} of {fault.attempts}"
-            self._retry = words, time.monotonic() + wait_s
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
-                    await self._ended.wait()
 
-    async def _sent(self, body: dict[str, Any]) -> str | Fault:
+    async def _sent(self, image: str, body: dict[str, Any]) -> Answer | Fault:
         import openai
 
         assert self._client is not None
-        started = await self._pace.turn()
+        started = await self._pace.turn(self._rest)
+        if self._end is not None:
+            raise self._end
         try:
             async with asyncio.timeout(self._timeout_s):
                 answer = await self._client.chat.completions.with_raw_response.create(**body)
-        except (TimeoutError, openai.OpenAIError) as error:
-            return self._slowed(server_fault(error, self._server, self._timeout_s), started)
-        fault = fault_within(answer.http_response, self._server)
-        if fault is not None:
-            return self._slowed(fault, started)
-        self._pace.speed_up()
-        text: str = answer.http_response.text
-        return text
-
-    def _slowed(self, fault: Fault, started: float) -> Fault:
-        """A fault, after which requests follow less fast if the server wants that."""
-        if fault.status == TOO_MANY or fault.wait_s:
-            self._pace.slow_down(started, fault.wait_s)
+        except (TimeoutError, openai.OpenAIError, UnfitAnswerError) as error:
+            fault = server_fault(error, self._server, self._timeout_s)
+        else:
+            within = fault_within(answer.http_response, self._server)
+            checked = within or self._checked(image, answer.http_response.text)
+            if isinstance(checked, Answer):
+                self._note_answer()
+                return checked
+            fault = checked
+        if fault.refused:
+            self._note_answer()
+            return Answer(image, absent=REFUSED)
+        self._note_fault(fault, started)
         return fault
 
-    async def _wait_after(self, fault: Fault, attempt: int) -> None:
+    async def _rest(self, wait_s: float) -> None:
+        """Wait, unless the work ends before.
+
+        Raises:
+            BiasPipelineError: why the work ended.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._ended.wait()
+        if self._end is not None:
+            raise self._end
+
+    async def _rest_after(self, fault: Fault, attempt: int) -> None:
+        """Wait until a request is to be sent again."""
+        for_load = fault.status in FOR_LOAD
+        usual = wait_before(attempt, LONGEST_WAIT_FOR_LOAD_S if for_load else LONGEST_WAIT_S)
+        wait_s = fault.wait_s or usual
+        answers = f"answers {fault.status}" if fault.status else "does not answer"
+        number = f"{attempt + 1}" if for_load else f"{attempt + 1} of {fault.attempts}"
+        self._retry = (
+            f"{self._server.host} {answers}, attempt {number}",
+            time.monotonic() + wait_s,
+        )
+        await self._rest(wait_s)
+
+    async def _check_worth(self, fault: Fault, attempt: int, *, others_answered: bool) -> None:
         """Return if the request is to be sent again.
+
+        Args:
+            fault: of the request.
+            attempt: how often it was sent.
+            others_answered: whether the server has answered other requests since then.
 
         Raises:
             BiasPipelineError: if the server answers no photo.
@@ -238,14 +277,21 @@ class ServedCaptioner:
         """
         if fault.ends is not None:
             raise fault.ends
+        if fault.wait_s > self._give_up_s:
+            raise ResourceError(
+                f"{fault.words} and accepts no request for {duration(fault.wait_s)}; start again "
+                "then, or wait longer with --give-up"
+            )
         if fault.doubts and not self._works:
             error = unknown(self._server, fault, await self._models())
             if error is not None:
                 raise error
-        silent = fault.status == 0
-        if attempt < fault.attempts and (self._works or not silent):
+        if fault.status in FOR_LOAD and not others_answered:
+            return  # --give-up ends this
+        if attempt < fault.attempts and (self._works or not fault.silent):
             return
-        if fault.absent or (fault.attempts > 1 and not self._works):
+        of_server = fault.status != 200 and fault.attempts > 1
+        if fault.absent or (of_server and not self._works):
             raise ResourceError(fault.words)
         self._count_failure(fault.words)
         raise _RequestFailedError(fault.words)
@@ -258,12 +304,6 @@ class ServedCaptioner:
                 "logs, then run the same command again"
             )
 
-    def _broken(self, fault: str) -> _RequestFailedError:
-        """The error for an answer that did not come whole."""
-        words = f"{self._server.host} {fault}"
-        self._count_failure(words)
-        return _RequestFailedError(words)
-
     async def _models(self) -> list[str] | None:
         """The names of the server's models, None if it lists none."""
         import openai
@@ -275,26 +315,25 @@ class ServedCaptioner:
             return [str(model["id"]) for model in json.loads(answer.http_response.text)["data"]]
         return None
 
-    def _checked(self, image: str, text: str | None) -> Answer:
-        """An answer, whatever its shape; tokens are counted."""
-        if text is None:
-            self._note_answer()
-            return Answer(image, absent=REFUSED)
+    def _checked(self, image: str, text: str) -> Answer | Fault:
+        """An answer, or what is wrong with its shape; tokens are counted.
+
+        Raises:
+            UsageError: if there are no chat completions at the address.
+        """
         try:
             body = json.loads(text)
             answer = answer_of_body(image, body, Path("answer"), "body")
-        except ValueError as error:
-            if text.lstrip().startswith("<"):
-                raise not_chat(self._server) from error
-            raise self._broken("sent half an answer, or one that is not JSON") from error
         except (RecursionError, DataError):
-            self._count_failure(
-                f"{self._server.host} answers in another shape than chat completions"
-            )
-            return Answer(image, absent=WRONG_SHAPE)
+            return broken_answer(self._server, NOT_OF_CHAT)
+        except ValueError as error:
+            if text.lstrip().startswith("<") and not self._works:
+                raise not_chat(self._server) from error
+            return broken_answer(self._server, "sent half an answer, or one that is not JSON")
+        if not body["choices"]:
+            return broken_answer(self._server, NOT_OF_CHAT)
         if answer.absent == FAILED:
-            raise self._broken("broke an answer off")
-        self._note_answer()
+            return broken_answer(self._server, "broke an answer off")
         self.n_captions += 1
         usage = body.get("usage")
         if isinstance(usage, dict):
@@ -304,6 +343,27 @@ class ServedCaptioner:
 
     def _note_answer(self) -> None:
         self._works, self._failures, self._retry = True, 0, ("", 0.0)
+        self._n_answers += 1
+        self._pace.speed_up()
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+
+    def _note_fault(self, fault: Fault, started: float) -> None:
+        """Slow down if the server wants that; end the work unless it answers in time."""
+        if fault.status in FOR_LOAD:
+            self._pace.slow_down(started, fault.wait_s)
+        if self._giving_up is None:
+            error = ResourceError(
+                f"{self._server.host} has answered nothing for {duration(self._give_up_s)}: "
+                f"{fault.words}; start the same command again later, or wait longer with --give-up"
+            )
+            self._giving_up = self._loop.call_later(self._give_up_s, self._stop, error)
+
+    def _stop(self, error: BiasPipelineError) -> None:
+        """End the work with the first error."""
+        self._end = self._end or error
+        self._ended.set()
 
     @property
     def rate(self) -> float:

@@ -17,7 +17,7 @@ from bias_pipeline.captioners.batch_files import (
 from bias_pipeline.captioners.chat_server import ChatServer
 from bias_pipeline.captioners.fitted import KINDS as FITTED
 from bias_pipeline.captioners.fitted import FittedCaptioner, check_emotion, read_emotion
-from bias_pipeline.captioners.served import ServedBar, ServedCaptioner
+from bias_pipeline.captioners.served import GIVE_UP_S, ServedBar, ServedCaptioner
 from bias_pipeline.commands.arguments import Parser, file_of, number
 from bias_pipeline.commands.photos import (
     BATCH,
@@ -44,7 +44,7 @@ from bias_pipeline.inference.runner import (
 from bias_pipeline.inference.shards import photo_stamps
 from bias_pipeline.io.machine import OPENAI
 from bias_pipeline.io.progress import bar, showing, track
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, refuse_secrets
 from bias_pipeline.models.generation import KINDS as PUBLISHED
 from bias_pipeline.models.generation import Captioner, usual_prompt
 from bias_pipeline.models.model_location import require_vocabulary
@@ -150,6 +150,7 @@ def options_of(words: Sequence[str]) -> Namespace:
     check_photo_options(options, "folder")
     if options.gather:
         return options
+    refuse_secrets({"--model": str(options.model), "--prompt": options.prompt})
     options.masking = masking_of(options, settings)
     check_server_options(options)
     served = options.server is not None
@@ -236,7 +237,7 @@ def _caption_here(
 
 
 SERVED_TOKENS, AT_ONCE, TIMEOUT_S = 256, 8, 120.0
-_ONLY_HERE = ("timeout", "longest_side", "to_batch", "from_batch")
+_ONLY_HERE = ("timeout", "give_up", "longest_side", "to_batch", "from_batch")
 Seconds = Annotated[float, Range(above=0, high=86_400)]
 Side = Annotated[int, Range(low=16, high=100_000)]
 SERVED_VERSION = 1  # raise it when an answer would become another caption
@@ -259,6 +260,13 @@ def add_server_options(parser: Parser) -> None:
         type=number(Seconds),
         metavar="S",
         help=f"longest wait for an answer, in seconds ({TIMEOUT_S:g})",
+    )
+    group.add_argument(
+        "--give-up",
+        type=number(Seconds),
+        metavar="S",
+        help="end the work if the server, once it fails, answers nothing for so many seconds "
+        f"({GIVE_UP_S:g})",
     )
     group.add_argument(
         "--longest-side",
@@ -326,12 +334,21 @@ def caption_served(
         check_ids(photos)
         answers = BatchAnswers(options.from_batch, photos, decoding.n)
         tally = describe_share(photos, photo_stamps, store, lambda: answers, options, options.limit)
+        if tally.unreadable and len(tally.unreadable) == tally.described:
+            named = ", ".join(map(str, options.from_batch))
+            raise ResourceError(
+                f"{named}: no answer is a caption: {first_reasons(tally.unreadable)}"
+            )
         return store, tally, answers.counts.sentences()
     OPENAI.require()
-    options.threads = options.batch  # each waits for the answers about a photo
+    options.threads = 2 * options.batch  # each has a photo, whose request is sent or waits
     with (
         ServedCaptioner(
-            _server(options, masked), decoding, options.batch, options.timeout or TIMEOUT_S
+            _server(options, masked),
+            decoding,
+            options.batch,
+            options.timeout or TIMEOUT_S,
+            options.give_up or GIVE_UP_S,
         ) as captioner,
         showing(ServedBar(captioner)),
     ):

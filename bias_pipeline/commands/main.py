@@ -27,8 +27,7 @@ from bias_pipeline.errors import (
     is_out_of_memory,
     refused_by_system,
 )
-from bias_pipeline.io import installation, signals, terminal
-from bias_pipeline.io.paths import including, places
+from bias_pipeline.io import installation, paths, signals, terminal
 from bias_pipeline.io.terminal import guard, print_out, warn
 
 LEAST_MEMORY = 1_000_000_000  # bytes of address space; libraries alone take most of it
@@ -60,6 +59,7 @@ def program() -> int:
     A request to stop that comes just after :func:`main` still counts; later ones are ignored, since
     Python would end with a traceback.
     """
+    paths.shield_processes()
     try:
         code = main()
         signals.ignore_signals()
@@ -83,8 +83,8 @@ def _run(words: list[str]) -> int:
     for sentence in installation.doubts():
         warn(f"warning: {sentence}")
     try:
-        with including(words) as rest:
-            for name, place in places().items():
+        with paths.including(words) as rest:
+            for name, place in paths.places().items():
                 warn(f"included: {name} from {place}; a configuration may build its classes")
             code = _command(rest)
         fault = terminal.output_fault()
@@ -114,7 +114,7 @@ def _mistake(error: Exception) -> BiasPipelineError:
         return ResourceError(
             f"the module {module!r} is not installed for this Python, {sys.executable}: activate "
             "the environment of bias_pipeline (in a checkout `. .venv/bin/activate`), or install "
-            "with pip what is missing"
+            f"with pip what is missing{paths.advice_to_include(module)}"
         )
     raise error
 

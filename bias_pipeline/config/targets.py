@@ -28,7 +28,7 @@ from bias_pipeline.declared import (
     kinds_of,
 )
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.paths import VARIABLE, included
+from bias_pipeline.io.paths import VARIABLE, advice_to_include, included
 
 PACKAGE = "bias_pipeline"
 
@@ -62,7 +62,8 @@ def _of_user(target: str) -> type | None:
     try:
         return _defined(target, strict=True)
     except Exception as error:
-        cause = f"{type(error).__name__}: {error}"
+        absent = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
+        cause = f"{type(error).__name__}: {error}{advice_to_include(absent or '')}"
         raise UsageError(f"target {target!r}: its module cannot be imported ({cause})") from error
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from bias_pipeline.declared import Configurable, ConfiguredAs, Text
 from bias_pipeline.errors import DataError, UnlabelledError, UsageError, did_you_mean
+from bias_pipeline.io.terminal import refuse_secrets
 
 Word = Annotated[str, Text(r"[\s\S]*[^\s,][\s\S]*", "a word ([] if there is none)")]
 Name = Annotated[str, Text(r"[\s\S]*\S[\s\S]*", "a name")]
@@ -233,8 +234,10 @@ class Attribute(Configurable):
 
         Raises:
             UsageError: on fewer than two groups, words of an unknown group, a word listed in two
-                groups or with capital letters, or a context given only by name.
+                groups or with capital letters, a context given only by name, or a name that holds a
+                key of the environment.
         """
+        refuse_secrets({"attribute.name": self.name, "attribute.groups": " ".join(self.groups)})
         if isinstance(self.applies_to, str):
             raise UsageError(
                 f"attribute {self.name!r}: applies_to={self.applies_to} is a name, not a context; "

@@ -9,7 +9,7 @@ saved Hugging Face data sets and lmms-eval's samples. Excel needs the extra ``sh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -32,6 +32,8 @@ MAX_ROWS = 100_000_000
 MAX_TEXT = 1 << 30  # characters of all texts that are read, as in a JSON file
 _AT_ONCE = 1 << 30  # bytes that a batch may become
 _MOST = 4096  # rows of a batch
+_MANY = 1_000_000  # rows of a file whose size is checked first, since reading takes seconds
+_MANY_AT_ONCE = 1 << 16  # rows of a batch whose texts are counted
 
 
 def parquet_rows(
@@ -65,9 +67,36 @@ def parquet_rows(
             "read; split the file"
         )
     columns = columns_to_read(path, file.schema_arrow, wanted)
+    if file.metadata.num_rows > _MANY:
+        _check_text(path, file.schema_arrow, columns)
     places = [f"{name}.path" if is_picture else name for name, is_picture in columns.items()]
     batches = file.iter_batches(batch_size=_batch_size(file), columns=places)
     return names, rows_of_batches(path, batches)
+
+
+def _check_text(path: Path, schema: Schema, columns: Iterable[str]) -> None:
+    """Count the characters of texts, a repeated one where it is stored: a tenth of reading rows.
+
+    Raises:
+        DataError: if the file is broken or has too many.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow.parquet import ParquetFile
+
+    texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
+    row = text = 0
+    try:
+        file = ParquetFile(path, read_dictionary=texts)
+        for batch in file.iter_batches(batch_size=_MANY_AT_ONCE, columns=texts):
+            for column in batch.columns:
+                lengths = pc.utf8_length(column.dictionary).cast(pa.int64())
+                text += pc.sum(lengths.take(column.indices)).as_py() or 0
+            if text > MAX_TEXT:
+                raise _too_large(path, row)
+            row += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise broken(path, error) from error
 
 
 def columns_to_read(path: Path, schema: Schema, wanted: Sequence[str] | None) -> dict[str, bool]:

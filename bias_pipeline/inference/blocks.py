@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 SETTINGS = "settings.json"
 NOT_YET = "not computed yet"
+UNSETTLED = -1  # a stamp that no source has, for temporary failures
 _NOTE = "note"
 _SIGNATURE = 16  # hexadecimal digits
 
@@ -196,25 +197,31 @@ class BlockStore:
             raise DataError(f"{latest}: is damaged; start the job again, which rewrites it")
         return expect(load_json(latest, what="a list of image ids"), list, latest, "")
 
-    def gather(self) -> tuple[list[pa.Table], dict[str, str]]:
+    def gather(self) -> tuple[list[pa.Table], dict[str, str], set[str]]:
         """The finished results of the latest plan.
 
         Returns:
-            Tables of the columns ``id`` and ``value``, and ``note`` in some, no image twice; and
-            the images without a value, with the reason.
+            Tables of the columns ``id`` and ``value``, and ``note`` in some, no image twice; the
+            images without a value, with the reason; and those among them that the next start tries
+            again although their content is the same.
         """
         tables: list[pa.Table] = []
         missing: dict[str, str] = {}
+        open_ids: set[str] = set()
         for ids in blocks_of(self.planned):
             table = self.read(ids)
             if table is None:
                 missing |= dict.fromkeys(ids, NOT_YET)
+                open_ids.update(ids)
                 continue
-            reasons = zip(ids, table["reason"].to_pylist(), strict=True)
-            missing |= {image: reason for image, reason in reasons if reason is not None}
+            stamps, reasons = table["stamp"].to_pylist(), table["reason"].to_pylist()
+            for image, stamp, reason in zip(ids, stamps, reasons, strict=True):
+                if reason is not None:
+                    missing[image] = reason
+                    open_ids |= {image} if stamp == UNSETTLED else set()
             readable = table.filter(table["reason"].is_null()).drop_columns(["stamp", "reason"])
             tables += [readable] if len(readable) else []
-        return tables, missing
+        return tables, missing, open_ids
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,10 +64,10 @@ def gather(options: Namespace, job: str, name: str) -> Gathered:
     if out.suffix != Path(name).suffix:
         raise UsageError(f"--to {out}: the file's ending must be {Path(name).suffix}")
     store = find_store(options.gather, job, options.run)
-    tables, missing = store.gather()
+    tables, missing, open_ids = store.gather()
     _write_missing(options.gather / MISSING, missing)
     if missing:
-        _report_missing(options.gather, missing, strict=not options.no_strict)
+        _report_missing(options.gather, missing, open_ids, strict=not options.no_strict)
     if not tables:
         raise ResourceError(f"{options.gather}: nothing is finished yet")
     return Gathered(store, tables, out)
@@ -85,16 +85,20 @@ def _by_id(pair: tuple[str, object]) -> tuple[int, int, str]:
     return id_key(pair[0])
 
 
-def _report_missing(folder: Path, missing: Mapping[str, str], *, strict: bool) -> None:
+def _report_missing(
+    folder: Path, missing: Mapping[str, str], open_ids: Collection[str], *, strict: bool
+) -> None:
     absent = sum(reason == NOT_YET for reason in missing.values())
+    failed = len(open_ids) - absent  # where a server gave no answer, or a disk failed
+    counts = f"{absent} of them not computed yet" + (f" and {failed} unanswered" if failed else "")
     message = (
-        f"{folder}: {counted(len(missing), 'images are')} missing, {absent} of them not computed "
-        f"yet: {first_reasons(missing)}; all are in {folder / MISSING}"
+        f"{folder}: {counted(len(missing), 'images are')} missing, {counts}: "
+        f"{first_reasons(missing)}; all are in {folder / MISSING}"
     )
     if not strict:
         warn(message)
         return
-    if absent:
+    if open_ids:
         raise ResourceError(
             f"{message}. Start the job again, or gather the others with --no-strict"
         )

@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.errors import BiasPipelineError, ResourceError, counted
-from bias_pipeline.inference.blocks import NOT_YET, Block, BlockStore, block_notes, block_values
+from bias_pipeline.inference.blocks import (
+    NOT_YET,
+    UNSETTLED,
+    Block,
+    BlockStore,
+    block_notes,
+    block_values,
+)
 from bias_pipeline.inference.shards import Shard, blocks_of, is_of_content
 from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
@@ -32,9 +39,9 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 
-UNSETTLED = -1  # a stamp that no source has, for temporary failures
 KEEP_S = 10.0  # between two times that open blocks are stored, since nobody can catch SIGKILL
 _SHOWN = 5  # unreadable images named in a message
+_WINDOW_OF_ANSWERS = 64  # times those asked at once
 _POOL = 8  # batches from which sources of one form are put together
 
 
@@ -302,7 +309,9 @@ class _Work:
     def described(self, images: Sequence[str], options: Namespace) -> Generator[str, None, None]:
         """Each image after its value is there, in order, until the model fails."""
         wanted = takewhile(lambda _: self.failure is None, images)
-        reading = ahead(self._read, wanted, options.threads, 2 * options.batch)
+        # Answers wait for a slow one before them; what a model reads waits in memory.
+        window = (2 if isinstance(self._model, Model) else _WINDOW_OF_ANSWERS) * options.batch
+        reading = ahead(self._read, wanted, options.threads, window)
         with bar("images"), contextlib.closing(reading):
             values: Iterator[Any] = track(reading, len(images))
             if isinstance(self._model, Model):

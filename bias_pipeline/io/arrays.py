@@ -16,6 +16,7 @@ import math
 import os
 import secrets
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -26,7 +27,7 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import signals
 from bias_pipeline.io.digests import digest_of, sha256, sha256_of
-from bias_pipeline.io.files import clear_drafts, lock_draft, replace_file
+from bias_pipeline.io.files import DRAFTS, clear_drafts, lock_draft, replace_file
 from bias_pipeline.io.progress import bar, track
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class ArrayCache:
         body = header + np.ascontiguousarray(array, "<f8").tobytes()
         path = self._path(key)
         try:
+            _clear_once(self.root)
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, hashlib.sha256(key.encode() + body).digest() + body, sync=False)
         except OSError as error:
@@ -82,6 +84,12 @@ class ArrayCache:
 
     def _path(self, key: str) -> Path:
         return self.root / key[:2] / key
+
+
+@cache
+def _clear_once(root: Path) -> None:
+    """Remove what killed processes left in a cache, once a process."""
+    clear_drafts(root.glob(f"??/{DRAFTS}"))
 
 
 def _unpacked(raw: bytes, key: str) -> Float64Array:

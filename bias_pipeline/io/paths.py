@@ -12,22 +12,25 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 from bias_pipeline.errors import ResourceError, UsageError, nearest_name
+from bias_pipeline.io.installation import PACKAGE
 
 
 def conf_dir() -> Path:
     """The configuration folder: inside an installed package, next to it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    inside = package / "conf"
-    return inside if inside.is_dir() else package.parent / "conf"
+    inside = PACKAGE / "conf"
+    return inside if inside.is_dir() else PACKAGE.parent / "conf"
 
 
 def experiments_dir() -> Path:
     """The studies of a checkout; an installed package has none."""
-    return Path(__file__).resolve().parents[2] / "experiments"
+    return PACKAGE.parent / "experiments"
 
 
 def user_cache() -> Path:
@@ -90,9 +93,6 @@ def including(words: Sequence[str]) -> Iterator[list[str]]:
     try:
         if names:
             os.environ[VARIABLE] = ",".join(dict.fromkeys([*included(), *names]))
-            # Packages may lie in the working folder, which an installed program does not search.
-            if not {"", str(Path.cwd())} & set(sys.path):
-                sys.path.append(str(Path.cwd()))
         places()
         yield rest
     finally:
@@ -126,8 +126,51 @@ def flags() -> list[str]:
     return [word for name in included() for word in (FLAG, name)]
 
 
+class _IncludedFinder(MetaPathFinder):
+    """Finds packages that are included in the working folder; nothing else that lies there."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of an included package, None for all others."""
+        del path, target
+        here = [str(Path.cwd())]
+        return PathFinder.find_spec(fullname, here) if fullname in included() else None
+
+
+def advice_to_include(name: str) -> str:
+    """How to include an absent module that lies in the working folder; empty if it does not."""
+    module = name.partition(".")[0]
+    if (
+        not module
+        or module in included()
+        or PathFinder.find_spec(module, [str(Path.cwd())]) is None
+    ):
+        return ""
+    return (
+        f"; the module {module} of this folder runs only if you say so: if you trust it, add "
+        f"{FLAG} {module}"
+    )
+
+
+def shield_processes() -> None:
+    """Let no file of the working folder stand for a module in processes that this one starts.
+
+    They find this package there if it lies there.
+    """
+    if PACKAGE.parent != Path.cwd():
+        os.environ.setdefault("PYTHONSAFEPATH", "1")
+
+
+def find_included_packages() -> None:
+    """Search the working folder for included packages, after all other places; done once."""
+    if not any(isinstance(finder, _IncludedFinder) for finder in sys.meta_path):
+        sys.meta_path.append(_IncludedFinder())
+
+
 def places() -> dict[str, Path]:
     """Each package and its folder; runs none of its code."""
+    find_included_packages()
     return {name: _place(name) for name in included()}
 
 

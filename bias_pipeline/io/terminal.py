@@ -28,6 +28,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from bias_pipeline.errors import UsageError
 from bias_pipeline.io.files import replace_file
 
 if TYPE_CHECKING:
@@ -123,6 +124,23 @@ def redacted(text: str) -> str:
     for value, name in secrets():
         text = text.replace(value, f"({name})")
     return _CREDENTIALS.sub("(user and password)", text) if "://" in text else text
+
+
+def refuse_secrets(texts: Mapping[str, str]) -> None:
+    """Refuse texts by which files and runs are named, so that none can be redacted later.
+
+    Args:
+        texts: the option or key, and its value.
+
+    Raises:
+        UsageError: naming one, and the variable whose value it holds.
+    """
+    for name, text in texts.items():
+        for value, variable in secrets():
+            if value in text:
+                raise UsageError(
+                    f"{name} holds the value of {variable}, which no file may hold; change {name}"
+                )
 
 
 def redacted_data(value: Any) -> Any:

@@ -8,9 +8,10 @@ import os
 import time
 from argparse import Namespace
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
+from io import StringIO
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -303,7 +304,9 @@ def _show(sweep: SweepRequest) -> None:
     try:
         with _initialized(sweep.loader) as hydra:
             if options.cfg:
-                hydra.show_cfg("config", [*overrides], options.cfg, package, options.resolve)
+                with redirect_stdout(StringIO()) as shown:  # which Hydra would print as it is
+                    hydra.show_cfg("config", [*overrides], options.cfg, package, options.resolve)
+                print_out(*shown.getvalue().splitlines())
             elif options.info:
                 with whole_configurations():
                     hydra.show_info(options.info, config_name="config", overrides=[*overrides])

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from bias_pipeline.io.terminal import redacted, redacted_data, secrets
 from bias_pipeline.loggers.loggers import WandbLogger
@@ -69,6 +70,30 @@ def test_e11_a_key_that_a_command_holds_is_nowhere_after_it(run, tmp_path, more)
 def test_e11_a_key_in_a_setting_is_not_in_the_run(run, tmp_path):
     code, text = run(*SMALL, f"attribute.also_masked=[nurse,{KEY}]")
     assert (code, leaks(tmp_path)) == (0, []), text
+
+
+@pytest.mark.parametrize("word", [f"attribute.name={KEY}", f"attribute.groups=[{KEY},male]"])
+def test_a_key_by_which_a_run_would_be_named_is_refused(ends, tmp_path, word):
+    text = ends(2, *SMALL, word)
+    assert "holds the value of HF_TOKEN" in text
+    assert (KEY in text, leaks(tmp_path)) == (False, [])
+
+
+@pytest.mark.parametrize("word", [f"attribute.name={KEY}", f"attribute.also_masked=[{KEY}]"])
+def test_a_configuration_is_shown_without_keys(ok, word):
+    text = ok(*SMALL, word, "--cfg", "job")
+    assert (KEY in text, "(HF_TOKEN)" in text) == (False, True)
+
+
+@pytest.mark.parametrize("more", [(), ("--to-batch", "ask.jsonl")])
+@pytest.mark.parametrize("option", ["--model", "--prompt"])
+def test_a_key_as_a_model_or_a_prompt_is_refused(ends, tmp_path, option, more):
+    Image.new("RGB", (8, 8)).save(tmp_path / "1.png")
+    words = {"--model": "qwen", "--server": "http://127.0.0.1:9/v1", "--out": "out", option: KEY}
+    given = [word for pair in words.items() for word in pair]
+    text = ends(2, "caption", str(tmp_path), *given, *more)
+    assert f"{option} holds the value of HF_TOKEN" in text
+    assert (KEY in text, leaks(tmp_path)) == (False, [])
 
 
 def test_no_key_reaches_weights_and_biases(tmp_path):

@@ -124,6 +124,24 @@ def test_more_rows_than_are_read_are_refused(tmp_path, monkeypatch):
         model_captions(path)
 
 
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_a_large_file_with_too_much_text_is_refused_before_its_rows_are_read(
+    tmp_path, monkeypatch, dictionary
+):
+    """20 million rows took 90 seconds. Texts that are not read do not count."""
+    path = tmp_path / "many.parquet"
+    table = pa.table({**captions(), "notes": ["x" * 10_000] * 60})
+    pq.write_table(table, path, use_dictionary=dictionary, row_group_size=7)
+    monkeypatch.setattr(binary_tables, "_MANY", 59)
+    n_characters = sum(map(len, captions()["caption"]))
+    monkeypatch.setattr(binary_tables, "MAX_TEXT", n_characters)
+    assert len(model_captions(path).captions) == 60
+    monkeypatch.setattr(binary_tables, "MAX_TEXT", n_characters - 1)
+    monkeypatch.setattr(binary_tables, "rows_of_batches", lambda *_: pytest.fail("rows are read"))
+    with pytest.raises(DataError, match=r"its texts are more than the [\d,]+ characters"):
+        model_captions(path)
+
+
 def test_a_broken_page_is_refused(tmp_path):
     path = tmp_path / "broken.parquet"
     pq.write_table(pa.table(captions()), path, write_page_checksum=False)

@@ -31,7 +31,7 @@ def block_for(ids: tuple[str, ...]) -> Block:
 
 
 def captions(store: BlockStore) -> dict[str, str]:
-    tables, _ = store.gather()
+    tables, *_ = store.gather()
     pairs = [pair for t in tables for pair in zip(*t.to_pydict().values(), strict=True)]
     assert len(dict(pairs)) == len(pairs)
     return dict(pairs)
@@ -56,14 +56,14 @@ def test_a_block_that_was_not_computed_is_missing(tmp_path):
     fill(store)
     ids = blocks_of(IDS)[7]
     store._path(ids).unlink()
-    assert store.gather()[1] == dict.fromkeys(ids, NOT_YET)
+    assert store.gather()[1:] == (dict.fromkeys(ids, NOT_YET), set(ids))
 
 
 def test_an_unreadable_image_is_missing_with_its_reason(tmp_path):
     store = store_of(tmp_path)
     store.plan(["1"])
     store.put(Block(("1",), [0], [None], ["the file is empty"]))
-    assert store.gather() == ([], {"1": "the file is empty"})
+    assert store.gather() == ([], {"1": "the file is empty"}, set())
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "foreign"])
@@ -171,7 +171,7 @@ def test_a_cut_file_blocks_gathering_until_the_job_is_started_again(tmp_path, ki
     assert len(gathered_again(tmp_path)[0]) > 0
 
 
-def gathered_again(root: Path) -> tuple[list[Any], dict[str, str]]:
+def gathered_again(root: Path) -> tuple[list[Any], dict[str, str], set[str]]:
     (job,) = {store_of(root).settings["job"]}
     return find_store(root, str(job)).gather()
 

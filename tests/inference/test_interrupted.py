@@ -109,6 +109,6 @@ def test_a_run_that_was_interrupted_ends_as_one_that_was_not(tmp_path):
     with pytest.raises(ValueError):  # noqa: PT011 - of the test
         describe_share(TEXTS, by_name, store, lambda: Answers(123), AT_ONCE)
     describe_share(TEXTS, by_name, store, lambda: Answers(len(TEXTS)), AT_ONCE)
-    tables, missing = store.gather()
+    tables, missing, _ = store.gather()
     values = {row["id"]: row["value"] for table in tables for row in table.to_pylist()}
     assert (values, missing) == ({i: text.upper() for i, text in TEXTS.items()}, {})

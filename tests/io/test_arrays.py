@@ -1,4 +1,5 @@
 import hashlib
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -94,6 +95,20 @@ def test_e18_sixteen_writers_of_one_entry_leave_it_whole_and_nothing_temporary(t
     with ThreadPoolExecutor(16) as pool:
         assert all(pool.map(write_and_read, range(16)))
     assert [path.name for path in (tmp_path / "ab").iterdir()] == ["abc"]
+
+
+def test_what_killed_processes_left_is_removed_once_it_is_old(tmp_path):
+    for folder in ("ab", "cd"):
+        (tmp_path / folder).mkdir()
+    old, young, other = (
+        tmp_path / name for name in ("ab/.1234567x.tmp", "cd/.abcd_efg.tmp", "ab/x")
+    )
+    for path in (old, young, other):
+        path.write_bytes(b"")
+    for path in (old, other):
+        os.utime(path, (1, 1))
+    ArrayCache(tmp_path).put("abc", np.ones(2))
+    assert [path.exists() for path in (old, young, other)] == [False, True, True]
 
 
 def test_e13_a_full_disk_leaves_no_entry(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from bias_pipeline.captioners import chat_server
+from bias_pipeline.captioners import pace
 from bias_pipeline.io.terminal import secrets
 from tests.chat_stub import Body, Reply, Stub, serving
 from tests.cli.server.dogs import DOGS
@@ -24,7 +24,7 @@ def photos(tmp_path_factory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch) -> Iterator[None]:
-    monkeypatch.setattr(chat_server, "FIRST_WAIT_S", 0.005)
+    monkeypatch.setattr(pace, "FIRST_WAIT_S", 0.005)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     secrets.cache_clear()
     yield

@@ -51,6 +51,47 @@ def test_what_a_batch_left_out_is_asked_again(ask, by_image):
     assert by_image() == DOGS
 
 
+def test_ids_are_those_of_the_photos_however_they_are_written(ask, by_image):
+    ask(URL, "--to-batch", "ask.jsonl")
+    answered(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
+    lines = [json.loads(line) for line in Path("answers.jsonl").read_text().splitlines()]
+    forms = ("{}", "{:012}", "{:012}.png", "COCO_val2014_{:012}.jpg", "photos/{}.png")
+    for number, line in enumerate(lines):
+        form = forms[number % len(forms)]
+        line["custom_id"] = form.format(int(line["custom_id"]))
+    Path("answers.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    printed = ask(URL, "--from-batch", "answers.jsonl")
+    assert "not among the photos" not in printed
+    assert by_image() == DOGS
+
+
+@pytest.mark.parametrize("written", [None, "", [], 1.5])
+def test_an_id_that_is_none_is_refused_with_its_line(ask, written):
+    Path("answers.jsonl").write_text(json.dumps({"custom_id": written, "response": None}))
+    assert "answers.jsonl, line 1: 'custom_id': " in ask(
+        URL, "--from-batch", "answers.jsonl", code=3
+    )
+
+
+@pytest.mark.parametrize("body", [None, [], {"choices": [None]}, {"output": "a dog"}])
+def test_one_answer_of_another_shape_does_not_lose_the_others(ask, ends, by_image, body):
+    ask(URL, "--to-batch", "ask.jsonl")
+    answered(Path("ask.jsonl"), Path("answers.jsonl"), unhelpful(Reply(body)))
+    printed = ask(URL, "--from-batch", "answers.jsonl")
+    assert "2 have no result: 3, 4 (an answer in another shape than chat completions)" in printed
+    assert "2 unanswered: 3, 4" in ends(5, "caption", "--gather", "out")
+    assert len(by_image("--no-strict")) == N_PHOTOS - 2
+
+
+def test_a_batch_of_which_every_answer_failed_is_an_error(ask, ends):
+    ask(URL, "--to-batch", "ask.jsonl")
+    answered(Path("ask.jsonl"), Path("answers.jsonl"), lambda _: error(500, "x"))
+    printed = ask(URL, "--from-batch", "answers.jsonl", code=5)
+    assert "error: answers.jsonl: no answer is a caption: " in printed
+    assert " (status 500), and 9 more" in printed
+    assert f"{N_PHOTOS} unanswered" in ends(5, "caption", "--gather", "out")
+
+
 def test_several_captions_in_a_batch_are_numbered_as_they_are_read(ask, gathered):
     """The same by ``--from-batch`` and by whoever reads the answers as a captioner's file."""
     draws = ("--n", "2", "--temperature", "1")
