@@ -23,6 +23,7 @@ from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Scor
 from bias_pipeline.metrics.corpus_view import objects_read
 from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.metrics.repeated_scores import mean_score, with_label_noise
+from bias_pipeline.metrics.value_names import sibling_name
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, Estimate, against, spanned
 from bias_pipeline.text.caption_language import language_shares
@@ -198,7 +199,8 @@ def _tested(name: str, part: Part, info: MetricInfo) -> Estimate:
     few = 0 < part.estimate.n_seeds < info.least_seeds
     tested = not math.isnan(part.estimate.p_value) or name in info.untested or few
     estimate = spanned(part.estimate) if name in HEADLINES else part.estimate
-    deciding = {rule.part for rule in info.readings.values()}
+    deciding = {part for rule in info.readings.values() for part in (rule.part, *rule.also)}
+    deciding |= {sibling_name(part, "increase") for part in deciding if part.endswith(":model")}
     if name not in {*HEADLINES, *deciding} or tested or math.isnan(estimate.ci_low):
         return estimate
     return against(estimate, neutral) if low < neutral < high else estimate

@@ -63,7 +63,8 @@ def evidence_rules(result: Result) -> dict[str, EvidenceRule]:
             matched = bool(fields.get("matched")) and not math.isnan(reach_of(result, headline))
             follows = () if matched else tuple(fields["follows"])
             named = bool(fields["named"])
-            readings[headline] = EvidenceRule(str(fields["part"]), follows, named, matched)
+            also = tuple(fields.get("also", ()))
+            readings[headline] = EvidenceRule(str(fields["part"]), follows, named, matched, also)
     return readings
 
 

@@ -59,6 +59,7 @@ class Finding:
     withheld: str = ""
     settings: str = ""  # in which its run differs from others of the metric, as part of its name
     matched: bool = False  # whether people were compared at equal speech
+    any_length: bool = False  # whether it compares captions of any length
     only: str = ""  # the part of the captions that it is about, in words; empty if it is all
     negligible: float = LIMITS.negligible  # bias up to this above neutral counts as none
 
@@ -160,7 +161,7 @@ def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
 
 def _withheld(finding: Finding, reason: str) -> Finding:
     """The finding as one that answers nothing, if captions are unlike people's for that reason."""
-    if not reason or finding.withheld or finding.question not in _LIKE_PEOPLE:
+    if not reason or finding.withheld or finding.any_length or finding.question not in _LIKE_PEOPLE:
         return finding
     doubt = finding.doubt or f"it cannot be compared with people's: {reason.partition(': ')[2]}"
     return replace(finding, withheld=reason, doubt=doubt, p_value=math.nan)
@@ -224,6 +225,12 @@ def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
             else _unjudged(question, rows, headline)
         )
         yield _untestable(finding, result)
+        if rule := readings.get(headline):
+            for part in rule.also:
+                if part in rows:
+                    name, further = part.partition(":")[0], replace(rule, part=part)
+                    also = _finding(result, rows, question, name, further, limits)
+                    yield _untestable(also, result)
 
 
 def _finding(
@@ -261,6 +268,7 @@ def _finding(
         p_value=math.nan if doubt else _p_value(compared, neutral),
         doubt=doubt,
         matched=matched,
+        any_length=reading is not None and any(name in rows for name in reading.also),
         negligible=limits.negligible,
     )
 

@@ -60,12 +60,15 @@ class EvidenceRule:
         named: whether only captions that name one group count; with few such captions no
             conclusion is drawn.
         matched: whether the traits no longer move it after matching (``alignment=matched``).
+        also: further parts, each of which may decide too (Holm). A metric that has them compares
+            captions of any length.
     """
 
     part: str
     follows: tuple[str, ...] = ()
     named: bool = False
     matched: bool = False
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -108,11 +108,14 @@ def sibling_name(part: str, further: str) -> str:
     Example:
         >>> sibling_name("named", "human"), sibling_name("model", "human")
         ('named:human', 'human')
-        >>> sibling_name("model", "increase")
-        'score'
+        >>> sibling_name("model", "increase"), sibling_name("whole:model", "increase")
+        ('score', 'whole')
     """
     if part == MODEL:
         return {"human": HUMAN, "increase": SCORE}[further]
+    if part.endswith(f":{MODEL}"):
+        what = part.removesuffix(f":{MODEL}")
+        return what if further == "increase" else f"{what}:{further}"
     return f"{part}:{further}"
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from bias_pipeline.analysis.conclusion_checks import doubt_about
 from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict
-from bias_pipeline.metrics.base import QUESTIONS
+from bias_pipeline.metrics.base import HEADLINES, QUESTIONS
 from bias_pipeline.metrics.value_names import A_TO_T, MODEL_PAIRED, T_TO_A
 from bias_pipeline.report.tables import headline_name, interval, number, p_cell, percent
 from bias_pipeline.results.rows import Row
@@ -305,6 +305,8 @@ def _p_text(p_value: float) -> str:
 def reading_name(finding: Finding) -> str:
     """Metric, direction and settings of a finding, with its part if that is not the headline."""
     part = finding.row.part
+    if finding.headline not in HEADLINES:
+        return f"{finding_name(finding)} ({finding.headline})"
     if part == finding.headline:
         return finding_name(finding)
     return f"{finding_name(finding)} ({part.removeprefix(f'{finding.headline}:')})"

@@ -441,3 +441,44 @@ def test_an_answer_on_both_directions_has_no_such_sentence():
     readings = {"a_to_t": ONE_WAY, "t_to_a": {**ATTACKED, "part": "t_to_a"}}
     built.manifest["metric"]["readings"] = readings
     assert "alone" not in " ".join(sentences(verdict([built])))
+
+
+# --- assumed groups: the first sentence and whole captions, at equal length ----------------------
+
+ANY_LENGTH = {**ASSUMED, "also": ["whole:model"]}
+
+
+def assuming(first: float, whole: float, words: float = 8.0) -> Result:
+    """What captions of so many words, against eight of annotators, assume more than annotators."""
+    values = {
+        **{"score": first, "model": 0.3 + first, "human": 0.3},
+        **{"whole": whole, "whole:model": 0.4 + whole, "whole:human": 0.4},
+    }
+    speech = {**ALIKE, "words": words}
+    return cell(values, ANY_LENGTH, "assuming", speech=speech, metric="assumed_group")
+
+
+@pytest.mark.parametrize(
+    ("first", "whole", "message"),
+    [(0.0, 0.0, "none"), (0.2, 0.0, "more"), (0.0, 0.2, "more"), (-0.2, 0.05, "none")],
+)
+def test_the_first_sentence_or_the_whole_caption_may_assume(first, whole, message):
+    assert answer(assuming(first, whole)) == message
+
+
+def test_both_are_tested_together():
+    """One of two numbers at p = 0.049 is not beyond chance (Holm)."""
+    first, whole = verdict([assuming(0.1004, 0.0)]).findings
+    assert first.p_value == pytest.approx(0.098, abs=0.002)
+    assert whole.p_value == 1
+
+
+def test_captions_of_any_length_are_compared():
+    long = assuming(0.2, 0.0, words=10 * ALIKE["words"])
+    assert answer(long) == "more"
+    assert not verdict([long]).withheld("assuming", "gender")
+
+
+def test_the_evidence_says_which_number_it_is():
+    (line,) = sentences(verdict([assuming(0.0, 0.2)]))
+    assert "assumed_group (whole) (gender 60.0 [50.0, 70.0] against people's 40.0" in line

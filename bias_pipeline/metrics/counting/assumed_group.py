@@ -93,7 +93,7 @@ class AssumedGroup(CountingMetric):
             "score": "where annotators could not tell the {attribute}, it names one more often "
             "than people do",
         },
-        readings={"score": EvidenceRule("model")},
+        readings={"score": EvidenceRule("model", also=(WHOLE_MODEL,))},
     )
 
     words: str | None = "hendricks"  # which word list names a group; see `CountingMetric`
