@@ -228,7 +228,7 @@ def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
         if rule := readings.get(headline):
             for part in rule.also:
                 if part in rows:
-                    name, further = part.partition(":")[0], replace(rule, part=part)
+                    name, further = sibling_name(part, "increase"), replace(rule, part=part)
                     also = _finding(result, rows, question, name, further, limits)
                     yield _untestable(also, result)
 

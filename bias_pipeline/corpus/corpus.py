@@ -106,7 +106,7 @@ class Corpus(ReadCache, Sequence[Record]):
         file: the user's own file from which the captions were read, else empty; not part of the
             digest.
         blank_counts: side to (N,) int64, how many of each image's captions were blank
-            (:func:`is_blank`); they are absent.
+            (:func:`~bias_pipeline.corpus.captions.is_blank`); they are absent.
         declined: (N,) int64, how many of the captioner's captions of each image declined to
             describe it and are absent; empty if none is.
         samples: the same images with the captioner's further captions of them, if it wrote several.

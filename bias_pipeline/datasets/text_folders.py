@@ -60,7 +60,8 @@ def check_not_one_of_many(path: Path) -> None:
         DataError: naming the folder.
     """
     folder = path.resolve().parent
-    if path.suffix.lower() == ENDING and is_text_folder(folder):
+    several = is_text_folder(folder) and len(text_files(folder)) > 1
+    if path.suffix.lower() == ENDING and several:
         raise DataError(
             f"{path} is {WHAT}; name its folder, {path.parent if path.parent.name else folder}, "
             f"with {counted(len(text_files(folder)), 'such files')}"

@@ -363,16 +363,16 @@ FORMULAS: dict[str, Formula] = {
         "CIDEr-D (Vedantam et al. 2015) of the captioner's caption and of one person's, both "
         "against the captions of all "
         "other people; the mean over who is left out.",
-        "The captioner writes what both people wrote, as each of them does: 10 against 10, so 0.0.",
+        "The captioner writes what the only annotator wrote: CIDEr-D is 10. Without a second annotator "
+        "there is none to subtract.",
         """\
 >>> import bias_pipeline as bp
 >>> animals = ["cat", "dog", "cow", "pig"] * 5
 >>> captions = {i: f"a {animal} on a mat" for i, animal in enumerate(animals)}
 >>> labels = {i: ["male", "female"][i % 2] for i in captions}
->>> people = {i: [caption, caption] for i, caption in captions.items()}
->>> rows = bp.score("quality", captions, labels, human=people, seeds=1).frame()
->>> float(rows.loc[rows["part"] == "score", "value"].iloc[0])
-0.0""",
+>>> rows = bp.score("quality", captions, labels, human=captions, seeds=1).frame()
+>>> round(float(rows.loc[rows["part"] == "model", "value"].iloc[0]), 9)
+10.0""",
         "quality",
     ),
 }

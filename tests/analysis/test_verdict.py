@@ -451,8 +451,12 @@ ANY_LENGTH = {**ASSUMED, "also": ["whole:model"]}
 def assuming(first: float, whole: float, words: float = 8.0) -> Result:
     """What captions of so many words, against eight of annotators, assume more than annotators."""
     values = {
-        **{"score": first, "model": 0.3 + first, "human": 0.3},
-        **{"whole": whole, "whole:model": 0.4 + whole, "whole:human": 0.4},
+        "score": first,
+        "model": 0.3 + first,
+        "human": 0.3,
+        "whole": whole,
+        "whole:model": 0.4 + whole,
+        "whole:human": 0.4,
     }
     speech = {**ALIKE, "words": words}
     return cell(values, ANY_LENGTH, "assuming", speech=speech, metric="assumed_group")

@@ -18,7 +18,7 @@ CAPTIONS = {
     8: "a crowd with a dog",
 }
 PEOPLE = {
-    i: ["an afraid crowd with a dog", "an afraid crowd with a dog"]
+    i: ["an afraid crowd with a dog", "the afraid crowd with a dog"]
     if i > 4
     else ["an amused crowd with a cake", "an amused crowd with a dog"]
     for i in CAPTIONS
@@ -34,6 +34,8 @@ EMOTIONS = {
     "sadness": "sad",
     "something_else": "bored",
 }
+# Words that name no emotion, one a group: the same in many images would be a stock sentence.
+SILENT = ("tall", "small", "green", "old", "young", "wide", "thin", "bare", "dark")
 LABELS = {i: "fear" if i > 4 else "amusement" for i in CAPTIONS}  # two of nine emotions
 
 
@@ -101,12 +103,12 @@ def rows_of_nine(right: list[int], n: int, metric: str) -> dict[str, Row]:
     Two of three people write what the captioner writes.
     """
     captions, labels, people = [], [], []
-    for (emotion, word), n_right in zip(EMOTIONS.items(), right, strict=True):
+    for (emotion, word), other, n_right in zip(EMOTIONS.items(), SILENT, right, strict=True):
         labels += [emotion] * n
         for i in range(n):
-            first = word if i < n_right else "quiet"
+            first = word if i < n_right else other
             captions.append(f"a {first} tree in the rain")
-            people.append([captions[-1], captions[-1], f"a {word} tree in the rain"])
+            people.append([captions[-1], captions[-1], f"the {word} tree in the rain"])
     result = bp.score(
         metric,
         *(captions, labels, people),
