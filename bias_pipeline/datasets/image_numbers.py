@@ -153,7 +153,7 @@ class LabelledImages:
             )
             return self._whole(path, ids, named, "its images")
         self.numbers |= {self._key(name): number for number, name in names.items()}
-        if by_name:
+        if by_name or self.by_name:
             self.notes.append(
                 f"{path.name}: joined by image id, not by file_name: ids find {by_number} {whole}, "
                 f"names {by_name}"
@@ -324,7 +324,8 @@ def with_names(path: Path | None, values: Mapping[str, T], names: Names) -> Mapp
         other = first.setdefault(names.get(image, image), image)
         if other != image:
             raise DataError(
-                f"{path}: image ids {other} and {image} have one file_name, {names[image]!r}; "
+                f"{path}: image ids {other} and {image} are one picture, "
+                f"{names.get(image, image)!r}; "
                 "give each picture one id"
             )
     return {names.get(image, image): value for image, value in values.items()}

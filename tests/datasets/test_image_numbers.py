@@ -310,6 +310,24 @@ def test_an_image_without_a_name_is_not_taken_for_another(tmp_path):
         load(tmp_path, files)
 
 
+def test_a_join_by_number_of_files_that_name_pictures_otherwise_is_told(tmp_path):
+    content = people(bare, lambda k: f"kitchen_{k}.jpg")
+    files = {"attributes": labels(name), "captioner": captions(name), "captions": content}
+    corpus = load(tmp_path, files)
+    check(corpus, int)
+    assert "joined by image id, not by file_name: ids find 40 of 40 images, names 0" in notes(
+        corpus
+    )
+
+
+def test_two_numbers_of_one_picture_are_refused(tmp_path):
+    content = people(numbered, lambda k: name(min(k, N - 1)))
+    files = {"attributes": labels(name), "captioner": captions(name), "captions": content}
+    message = r"image ids \d+ and \d+ are one picture, '000039\.jpg'; give each picture one id"
+    with pytest.raises(DataError, match=message):
+        load(tmp_path, files)
+
+
 def test_one_number_of_two_pictures_is_refused(tmp_path):
     images = [{"id": 1, "file_name": "1.jpg"}, {"id": 1, "file_name": "2.jpg"}]
     with pytest.raises(DataError, match=r"image id 1 is '1\.jpg' and '2\.jpg'"):
