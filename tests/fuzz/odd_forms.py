@@ -5,10 +5,11 @@ Each form is a function that writes some of the files anew; what it writes says 
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from bias_pipeline.errors import BiasPipelineError
+from tests.fuzz.caption_forms import CAPTION_FORMS, Form
 from tests.fuzz.truth import OBJECTS, OTHER_NAMES, Files, Truth, numbers, plain
 
 
@@ -87,13 +88,19 @@ def one_caption_five_times(files: Files, generator: random.Random) -> None:
     files.people({image: [*texts] * times for image, texts in files.truth.people.items()})
 
 
-Form = Callable[[Files, random.Random], None]
 FORMS: dict[str, Sequence[Form]] = {
     "objects": (objects_by_other_names, unknown_objects),
     "stock": (stock_sentences, rejected_captions, copies),
     "copies": (one_caption_five_times,),
+    **CAPTION_FORMS,
 }
 ONE_CAPTION = ("copies",)  # kinds whose truth has one caption by people an image
+
+
+def truth_of(kind: str, generator: random.Random) -> Truth:
+    """A truth that a kind of form can be written of."""
+    each, quoting = 1 if kind in ONE_CAPTION else 3, 0.1 if kind == "quotes" else 0.0
+    return Truth.drawn(generator, each, quoting)
 
 
 def compare(kind: str, folder: Path, generator: random.Random) -> str:
@@ -110,8 +117,7 @@ def compare(kind: str, folder: Path, generator: random.Random) -> str:
     Raises:
         OtherNumberError: if the numbers differ.
     """
-    truth = Truth.drawn(generator, each=1 if kind in ONE_CAPTION else 3)
-    files = plain(folder, truth)
+    files = plain(folder, truth_of(kind, generator))
     expected = numbers(files)
     form = generator.choice(FORMS[kind])
     form(files, generator)

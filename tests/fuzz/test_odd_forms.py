@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from tests.fuzz.odd_forms import FORMS, ONE_CAPTION, OtherNumberError, compare
+from tests.fuzz.odd_forms import FORMS, OtherNumberError, compare, truth_of
 from tests.fuzz.truth import METRICS, Files, Truth, numbers, plain
 
 SEED = 20261128
-TRIALS = 3
+TRIALS = 2
 
 
 @pytest.mark.parametrize("kind", FORMS)
@@ -25,7 +25,7 @@ def test_odd_forms_give_the_same_numbers_or_are_refused(tmp_path, kind):
 )
 def test_each_form_changes_a_file(tmp_path, kind, form):
     generator = random.Random(SEED)
-    files = plain(tmp_path, Truth.drawn(generator, each=1 if kind in ONE_CAPTION else 3))
+    files = plain(tmp_path, truth_of(kind, generator))
     before = {setting: path.read_bytes() for setting, path in files.paths.items()}
     form(files, generator)
     assert {setting: path.read_bytes() for setting, path in files.paths.items()} != before

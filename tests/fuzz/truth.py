@@ -44,12 +44,13 @@ class Truth:
     people: Mapping[str, Sequence[str]]  # image id to people's captions
 
     @classmethod
-    def drawn(cls, generator: random.Random, each: int = 3) -> "Truth":
+    def drawn(cls, generator: random.Random, each: int = 3, quoting: float = 0.0) -> "Truth":
         """A truth with wrong groups, and objects that lean towards one.
 
         Args:
             generator: decides.
             each: people's captions of an image.
+            quoting: share of captions that begin with a quotation mark that nothing closes.
         """
         ids = [str(i) for i in generator.sample(range(1, 600_000), generator.randint(60, 80))]
         groups = {i: ("Male", "Female")[k % 2] for k, i in enumerate(ids)}
@@ -62,9 +63,11 @@ class Truth:
         def caption(image: str, errors: float) -> str:
             wrong = generator.random() < errors
             who = ("man", "woman")[(groups[image] == "Female") != wrong]
+            who += "’s friend" if generator.random() < 0.2 else ""
+            mark = '"' if generator.random() < quoting else ""
             what = f"{generator.choice(_VERBS)} a {generator.choice(_COLOURS)} {objects[image][0]}"
             where = f"in a {generator.choice(_COLOURS)} {generator.choice(_PLACES)}"
-            return f"a {who} {generator.choice(_HOW)} {what} {where} {generator.choice(_HOW)}"
+            return f"{mark}a {who} {generator.choice(_HOW)} {what} {where} {generator.choice(_HOW)}"
 
         return cls(
             groups,
