@@ -3,170 +3,14 @@
 Each form is a function that writes some of the files anew; what it writes says the same.
 """
 
-import csv
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from bias_pipeline.config import compose
-from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.datasets.coco import CocoDataset
-from bias_pipeline.errors import BiasPipelineError, NotApplicableError
-from bias_pipeline.metrics.base import Metric
-
-METRICS = ("gender_error", "cooccurrence", "ba_mals", "quality")
-LABELS, MINE, PEOPLE, OBJECTS = "attributes", "captioner", "captions", "instances"
-# Names of COCO's categories with what Pascal, darknet and others call them.
-OTHER_NAMES: Mapping[str, Sequence[str]] = {
-    "couch": ("sofa", "Sofas", "couches"),
-    "motorcycle": ("motorbike", "motor-bike"),
-    "airplane": ("aeroplane", "Aeroplanes"),
-    "dining table": ("diningtable", "Dining_Table"),
-    "potted plant": ("pottedplant", "Potted-Plants"),
-    "tv": ("tvmonitor", "TV/monitor", "television"),
-    "hot dog": ("hotdog", "HOT DOG"),
-    "knife": ("knives", " knife "),
-}
-_PLACES = ("market", "harbour", "kitchen", "garden", "café", "garage", "museum", "station", "park")
-_COLOURS = ("red", "green", "blue", "old", "tiny", "striped", "yellow", "wet", "dusty", "shiny")
-_VERBS = ("sits by", "looks at", "waits near", "holds", "carries", "repairs", "points at")
-_HOW = ("quietly", "happily", "slowly", "again", "alone", "today", "early", "calmly", "at noon")
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What a trial's files say."""
-
-    groups: Mapping[str, str]  # image id to the label
-    objects: Mapping[str, Sequence[str]]
-    mine: Mapping[str, str]  # image id to the captioner's caption
-    people: Mapping[str, Sequence[str]]  # image id to people's captions
-
-    @classmethod
-    def drawn(cls, generator: random.Random, each: int = 3) -> "Truth":
-        """A truth with wrong groups, and objects that lean towards one.
-
-        Args:
-            generator: decides.
-            each: people's captions of an image.
-        """
-        ids = [str(i) for i in generator.sample(range(1, 600_000), generator.randint(60, 80))]
-        groups = {i: ("Male", "Female")[k % 2] for k, i in enumerate(ids)}
-        names = list(OTHER_NAMES)
-        objects = {}
-        for i in ids:
-            leaning = names[:4] if groups[i] == "Male" else names[4:]
-            objects[i] = [generator.choice(leaning if generator.random() < 0.7 else names)]
-
-        def caption(image: str, errors: float) -> str:
-            wrong = generator.random() < errors
-            who = ("man", "woman")[(groups[image] == "Female") != wrong]
-            what = f"{generator.choice(_VERBS)} a {generator.choice(_COLOURS)} {objects[image][0]}"
-            where = f"in a {generator.choice(_COLOURS)} {generator.choice(_PLACES)}"
-            return f"a {who} {generator.choice(_HOW)} {what} {where} {generator.choice(_HOW)}"
-
-        return cls(
-            groups,
-            objects,
-            {i: caption(i, 0.2) for i in ids},
-            {i: [caption(i, 0.05) for _ in range(each)] for i in ids},
-        )
-
-
-@dataclass(frozen=True)
-class Files:
-    """A truth's files in a folder, by the setting that names each."""
-
-    folder: Path
-    truth: Truth
-    paths: dict[str, Path] = field(default_factory=dict)
-
-    def write(self, setting: str, name: str, content: str) -> None:
-        """Write the file of a setting."""
-        self.paths[setting] = self.folder / name
-        self.paths[setting].write_text(content, encoding="utf-8", newline="")
-
-    def table(self, setting: str, name: str, rows: Iterable[Sequence[object]]) -> None:
-        """Write a CSV file."""
-        self.paths[setting] = self.folder / name
-        with self.paths[setting].open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows(rows)
-
-    def people(self, captions: Mapping[str, Sequence[str]], **marks: Any) -> None:
-        """Write people's captions in COCO's form.
-
-        Args:
-            captions: by image id.
-            marks: key to which captions have it.
-        """
-        pairs = [(image, text) for image, texts in captions.items() for text in texts]
-        annotations = [
-            {
-                "id": number,
-                "image_id": int(image),
-                "caption": text,
-                **{key: text in marked for key, marked in marks.items()},
-            }
-            for number, (image, text) in enumerate(pairs)
-        ]
-        self.write(PEOPLE, "people.json", json.dumps({"annotations": annotations}))
-
-
-def plain(folder: Path, truth: Truth) -> Files:
-    """The truth in files that nothing is odd about."""
-    files = Files(folder, truth)
-    files.table(LABELS, "labels.csv", [("image_id", "gender"), *truth.groups.items()])
-    results = [{"image_id": int(i), "caption": text} for i, text in truth.mine.items()]
-    files.write(MINE, "mine.json", json.dumps(results))
-    files.people(truth.people)
-    pairs = [(i, name) for i, names in truth.objects.items() for name in names]
-    files.table(OBJECTS, "objects.csv", [("image_id", "category"), *pairs])
-    return files
-
-
-Numbers = Mapping[str, str]
-
-
-@cache
-def _cell(metric: str) -> compose.CellConfig:
-    return compose.cell([f"metric={metric}", "dataset=coco", "stats.resamples=2"])
-
-
-@cache
-def _metric(name: str) -> Metric:
-    built: Metric = _cell(name).build("metric")
-    return built
-
-
-def corpus(files: Files) -> Corpus:
-    """What is scored of a trial's files."""
-    cell = _cell(METRICS[0])
-    settings = {key: str(path) for key, path in files.paths.items()}
-    captioner = settings.pop(MINE)
-    return compose.corpus_of(
-        CocoDataset(str(files.folder), **settings),  # type: ignore[arg-type]
-        captioner,
-        cell.build("attribute"),
-        scored=cell.build("text").scored,
-    )
-
-
-def numbers(files: Files) -> Numbers:
-    """Every value of the metrics; the reason's kind where one does not apply."""
-    scored, values = corpus(files), dict[str, str]()
-    for name in METRICS:
-        metric = _metric(name)
-        try:
-            parts = metric.compute(scored, splits=()).parts
-        except NotApplicableError as error:
-            values[name] = type(error).__name__
-        else:
-            values |= {f"{name} {part}": f"{p.estimate.value:.9g}" for part, p in parts.items()}
-    return values
+from bias_pipeline.errors import BiasPipelineError
+from tests.fuzz.caption_forms import CAPTION_FORMS, Form
+from tests.fuzz.truth import OBJECTS, OTHER_NAMES, Files, Truth, numbers, plain
 
 
 class OtherNumberError(Exception):
@@ -244,13 +88,19 @@ def one_caption_five_times(files: Files, generator: random.Random) -> None:
     files.people({image: [*texts] * times for image, texts in files.truth.people.items()})
 
 
-Form = Callable[[Files, random.Random], None]
 FORMS: dict[str, Sequence[Form]] = {
     "objects": (objects_by_other_names, unknown_objects),
     "stock": (stock_sentences, rejected_captions, copies),
     "copies": (one_caption_five_times,),
+    **CAPTION_FORMS,
 }
 ONE_CAPTION = ("copies",)  # kinds whose truth has one caption by people an image
+
+
+def truth_of(kind: str, generator: random.Random) -> Truth:
+    """A truth that a kind of form can be written of."""
+    each, quoting = 1 if kind in ONE_CAPTION else 3, 0.1 if kind == "quotes" else 0.0
+    return Truth.drawn(generator, each, quoting)
 
 
 def compare(kind: str, folder: Path, generator: random.Random) -> str:
@@ -267,8 +117,7 @@ def compare(kind: str, folder: Path, generator: random.Random) -> str:
     Raises:
         OtherNumberError: if the numbers differ.
     """
-    truth = Truth.drawn(generator, each=1 if kind in ONE_CAPTION else 3)
-    files = plain(folder, truth)
+    files = plain(folder, truth_of(kind, generator))
     expected = numbers(files)
     form = generator.choice(FORMS[kind])
     form(files, generator)

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from tests.fuzz import odd_forms
-from tests.fuzz.odd_forms import FORMS, OtherNumberError, Truth, compare, numbers, plain
+from tests.fuzz.odd_forms import FORMS, OtherNumberError, compare, truth_of
+from tests.fuzz.truth import METRICS, Files, Truth, numbers, plain
 
 SEED = 20261128
-TRIALS = 3
+TRIALS = 2
 
 
 @pytest.mark.parametrize("kind", FORMS)
@@ -25,7 +25,7 @@ def test_odd_forms_give_the_same_numbers_or_are_refused(tmp_path, kind):
 )
 def test_each_form_changes_a_file(tmp_path, kind, form):
     generator = random.Random(SEED)
-    files = plain(tmp_path, Truth.drawn(generator, each=1 if kind in odd_forms.ONE_CAPTION else 3))
+    files = plain(tmp_path, truth_of(kind, generator))
     before = {setting: path.read_bytes() for setting, path in files.paths.items()}
     form(files, generator)
     assert {setting: path.read_bytes() for setting, path in files.paths.items()} != before
@@ -33,12 +33,12 @@ def test_each_form_changes_a_file(tmp_path, kind, form):
 
 def test_the_metrics_have_numbers(tmp_path):
     values = numbers(plain(tmp_path, Truth.drawn(random.Random(SEED))))
-    assert {name.split()[0] for name in values if " " in name} == {*odd_forms.METRICS}
+    assert {name.split()[0] for name in values if " " in name} == {*METRICS}
     assert 0.1 < float(values["gender_error score"]) < 0.35
 
 
 def test_another_number_in_silence_is_a_finding(tmp_path, monkeypatch):
-    def swap(files: odd_forms.Files, generator: random.Random) -> None:
+    def swap(files: Files, generator: random.Random) -> None:
         del generator
         files.table("attributes", "odd.csv", [("image_id", "gender"), *_swapped(files)])
 
@@ -47,7 +47,7 @@ def test_another_number_in_silence_is_a_finding(tmp_path, monkeypatch):
         compare("objects", tmp_path, random.Random(SEED))
 
 
-def _swapped(files: odd_forms.Files) -> list[tuple[str, str]]:
+def _swapped(files: Files) -> list[tuple[str, str]]:
     other = {"Male": "Female", "Female": "Male"}
     return [(image, other[label]) for image, label in files.truth.groups.items()]
 
