@@ -140,9 +140,10 @@ def test_a_comparison_of_captions_or_of_results_is_the_commands(scenes, tmp_path
     printed = door("compare", *pair, *scenes.overrides(tmp_path), "metric=gender_error")
     captions, data = map(scenes.captions, names), (scenes.labels, scenes.human, scenes.objects)
     fresh = bp.compare(*captions, *data, metric="gender_error", names=names, **QUICK)
-    decided = [line for line in str(fresh).splitlines() if line not in fresh.notes]
-    said = [note.partition(": ")[2] for note in fresh.notes]
-    assert [line for line in (*decided, *said) if line not in printed] == []
+    assert "\n".join(one.sentence() for one in fresh.decisions) in printed
+    assert fresh.notes
+    assert all(note.partition(": ")[2] in printed for note in fresh.notes)
+    assert str(fresh).endswith(fresh.notes[-1])
     assert fresh.frame().winner.tolist()[0] == "other"
     results = [
         bp.score("gender_error", scenes.captions(name), *data, captioner=name, **QUICK)

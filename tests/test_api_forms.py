@@ -13,6 +13,7 @@ from bias_pipeline.errors import (
     TooFewImagesError,
     UsageError,
 )
+from bias_pipeline.integrations import pytest_plugin
 
 IDS = [7, 8, 9, 10]
 CAPTIONS = ["a man rides", "a woman rides", "a man sits", "a man eats"]
@@ -306,3 +307,35 @@ def test_words_of_their_language_test_captions_in_german(language):
     result = bp.score("gender_error", GERMAN, MANY, attribute=german, words=None)
     assert next(row.value for row in result.rows if row.part == "score") == 0
     assert not any("cannot be tested" in note for note in result.notes)
+
+
+FEW = dict(list(enumerate(MANY))[:30])
+LABELS_OF_HALF = "30 of 60 captions are of images that are in neither the labels nor another file"
+CAPTIONS_OF_HALF = "30 of 60 labelled images have no caption"
+HALVES = {
+    LABELS_OF_HALF: (dict(enumerate(GERMAN)), dict(enumerate(CALM)), FEW),
+    CAPTIONS_OF_HALF: (
+        dict(list(enumerate(GERMAN))[:30]),
+        dict(list(enumerate(CALM))[:30]),
+        dict(enumerate(MANY)),
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", HALVES)
+def test_files_that_fit_in_part_are_refused_or_noted_alike_at_every_door(sentence):
+    one, two, labels = HALVES[sentence]
+    count = {"metric": "gender_error", "stats": {"resamples": 50}}
+    words = {"attribute": {"language": "de", "words": {"male": "mann", "female": "frau"}}}
+    settings = {**words, "words": None}
+    doors = (
+        lambda **more: bp.score(captions=one, labels=labels, **count, **more).notes,
+        lambda **more: bp.compare(one, two, labels, **count, **more),
+        lambda **more: pytest_plugin._gate(one, two, labels, **count, **more),
+    )
+    for door in doors:
+        with pytest.raises((DataError, pytest.fail.Exception), match=sentence):
+            door(**settings)
+        assert sentence in str(door(**settings, dataset={"strict": False}))
+    audit = str(bp.audit(one, labels, minutes=0.001, **words))  # which takes what fits
+    assert f"\n{sentence}" in audit

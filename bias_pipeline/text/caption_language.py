@@ -119,7 +119,7 @@ def _names_groups(
 ) -> bool:
     """Whether some of the chosen captions of each group's images name that group."""
     grouping = corpus.groupings[attribute.name]
-    names = attribute_mentions(captions, attribute, grouping.names).toarray()[chosen] > 0
+    names = attribute_mentions(captions, attribute, grouping.names)[chosen].toarray() > 0
     codes = grouping.codes[captions.image_rows[chosen]]
     shares = [names[codes == k, k].mean() for k in range(len(grouping.names)) if (codes == k).any()]
     return bool(shares) and min(shares) >= _NAMED
