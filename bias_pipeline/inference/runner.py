@@ -12,7 +12,6 @@ import time
 from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
@@ -27,6 +26,7 @@ from bias_pipeline.inference.blocks import (
     block_notes,
     block_values,
 )
+from bias_pipeline.inference.read_ahead import ahead
 from bias_pipeline.inference.shards import Shard, blocks_of, is_of_content
 from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 KEEP_S = 10.0  # between two times that open blocks are stored, since nobody can catch SIGKILL
 _SHOWN = 5  # unreadable images named in a message
-_WINDOW_OF_ANSWERS = 64  # times those asked at once
+_WINDOW_OF_ANSWERS = 16  # times those asked at once
 _POOL = 8  # batches from which sources of one form are put together
 
 
@@ -234,9 +234,14 @@ def describe_share(
             sys.modules["torch"].set_num_threads(options.threads)
         started = time.monotonic()
         open_blocks = deque(left.blocks)
+
+        def keep() -> None:
+            for block in open_blocks:
+                _put(block, left, work.values, store)
+
         try:
-            with contextlib.closing(work.described(left.images, options)) as described:
-                _store_as_described(described, open_blocks, left, work.values, store)
+            with contextlib.closing(work.described(left.images, options, keep)) as described:
+                _store_as_described(described, open_blocks, left, work.values, store, keep)
         finally:
             while open_blocks:
                 _put_first(open_blocks, left, work.values, store)
@@ -252,6 +257,7 @@ def _store_as_described(
     left: Remaining,
     values: dict[str, Any],
     store: BlockStore,
+    keep: Callable[[], None],
 ) -> None:
     """Store every block that is finished, and from time to time those that are open."""
     kept_at = time.monotonic()
@@ -260,8 +266,7 @@ def _store_as_described(
             _put_first(open_blocks, left, values, store)
             signals.stop_if_requested()
         elif time.monotonic() - kept_at > KEEP_S:
-            for block in open_blocks:
-                _put(block, left, values, store)
+            keep()
             kept_at = time.monotonic()
 
 
@@ -306,12 +311,20 @@ class _Work:
         self.values: dict[str, Any] = {}
         self.failure: BiasPipelineError | None = None
 
-    def described(self, images: Sequence[str], options: Namespace) -> Generator[str, None, None]:
-        """Each image after its value is there, in order, until the model fails."""
+    def described(
+        self, images: Sequence[str], options: Namespace, keep: Callable[[], None]
+    ) -> Generator[str, None, None]:
+        """Each image after its value is there, in order, until the model fails.
+
+        Args:
+            images: to describe.
+            options: ``batch`` and ``threads``.
+            keep: stores the values until now; called where one is waited for.
+        """
         wanted = takewhile(lambda _: self.failure is None, images)
         # Answers wait for a slow one before them; what a model reads waits in memory.
         window = (2 if isinstance(self._model, Model) else _WINDOW_OF_ANSWERS) * options.batch
-        reading = ahead(self._read, wanted, options.threads, window)
+        reading = ahead(self._read, wanted, options.threads, window, keep, KEEP_S)
         with bar("images"), contextlib.closing(reading):
             values: Iterator[Any] = track(reading, len(images))
             if isinstance(self._model, Model):
@@ -408,28 +421,6 @@ def _within_memory(model: Model, sources: Sequence[Any], batch: int) -> Iterable
             f"the device has no memory left for {counted(len(sources), 'images')} at once; use "
             f"--batch {max(1, batch // 2)}"
         ) from error
-
-
-def ahead(
-    function: Callable[[S], T], items: Iterable[S], threads: int, window: int
-) -> Generator[T, None, None]:
-    """Results in the order of the items, computed by threads a little ahead of their use.
-
-    Example:
-        >>> list(ahead(abs, [-2, 3, -4], threads=2, window=1))
-        [2, 3, 4]
-    """
-    pool = ThreadPoolExecutor(threads)
-    waiting: deque[Future[T]] = deque()
-    try:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > window:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def report_progress(

@@ -66,7 +66,7 @@ def run_in(folder: Path, *words: str, **variables: str) -> str:
         CELL,
         ("audit", "mine.json", "--attributes", "labels.csv"),
         ("-m", *CELL, "seeds=1,2", "hydra/launcher=submitit_local"),
-        ("metric=lic", *CELL[1:], "seeds=2", *ATTACKERS),
+        pytest.param(("metric=lic", *CELL[1:], "seeds=2", *ATTACKERS), marks=pytest.mark.slow),
     ],
     ids=["help", "a run", "audit", "workers", "an attacker"],
 )
