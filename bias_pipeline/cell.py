@@ -311,7 +311,7 @@ def _objects_read(corpus: Corpus, metric: Metric) -> ObjectsRead | None:
     """What objects' names mean; None if there are no objects, or the metric counts none."""
     if corpus.objects is None or metric.object_tasks is None:
         return None
-    return corpus.read(objects_read, tuple(metric.object_tasks.tasks))
+    return corpus.read(objects_read, tuple(metric.object_tasks.tasks), tuple(metric.exclude_tasks))
 
 
 def _all_alike(corpus: Corpus) -> str:

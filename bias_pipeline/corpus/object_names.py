@@ -240,23 +240,33 @@ def is_odd(name: str) -> bool:
 class ObjectsRead:
     """What the names of a data set's objects were taken for."""
 
-    images: Mapping[str, int]  # name to how many images have it, where it is a name of an object
+    # Name to how many images have it; without those that are not looked for
+    images: Mapping[str, int]
     meanings: Mapping[str, str]  # name to the known name that it means; unknown ones are absent
 
     @classmethod
-    def by(cls, names: ObjectNames, images: Mapping[str, int]) -> ObjectsRead:
+    def by(
+        cls, names: Iterable[str], images: Mapping[str, int], excluded: Iterable[str] = ()
+    ) -> ObjectsRead:
         """The names of a data set by some known names.
 
+        Args:
+            names: the known ones.
+            images: name to how many images have it.
+            excluded: those of the known ones that are not looked for.
+
         Example:
-            >>> images = {"Couch": 3, "sky": 1, "N/A": 9}
-            >>> ObjectsRead.by(ObjectNames(["couch"]), images).unknown_share
+            >>> images = {"Couch": 3, "sky": 1, "N/A": 9, "Woman": 9}
+            >>> ObjectsRead.by(["couch", "person"], images, ["person"]).unknown_share
             0.25
         """
-        some = {name: n for name, n in images.items() if _as_words(name)}
-        meanings = {
-            name: meaning for name in some if (meaning := names.meaning_of(name)) is not None
-        }
-        return cls(some, meanings)
+        known, ignored = ObjectNames(names), frozenset(excluded)
+        every = {name: known.meaning_of(name) for name in images if _as_words(name)}
+        meanings = {name: meaning for name, meaning in every.items() if meaning not in ignored}
+        return cls(
+            {name: images[name] for name in meanings},
+            {name: meaning for name, meaning in meanings.items() if meaning is not None},
+        )
 
     @property
     def _unknown(self) -> list[str]:

@@ -273,6 +273,7 @@ class Metric(Configurable, ABC):
     info: ClassVar[MetricInfo]
     attribute: Attribute
     task: TaskVocabulary  # of metrics that count objects
+    exclude_tasks: Sequence[str]  # of the same
     stats: Bootstrap  # of metrics with intervals over images
     split: SplitRule  # of metrics that train attackers
 

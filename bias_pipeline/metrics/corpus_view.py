@@ -16,7 +16,7 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.image_ids import few
-from bias_pipeline.corpus.object_names import MOST_UNKNOWN, ObjectNames, ObjectsRead
+from bias_pipeline.corpus.object_names import MOST_UNKNOWN, ObjectsRead
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.errors import DataError, NotApplicableError, counted
 from bias_pipeline.text.mentions import (
@@ -57,6 +57,7 @@ class CorpusView:
         self.words = words
         known = vocabulary.tasks if vocabulary else {}
         self.tasks = tuple(name for name in known if name not in exclude)
+        self._excluded = tuple(exclude)
         self.labelled, self.unsure = grouping.labelled, grouping.unsure
         self._read_tasks = self.tasks
         self._member: sparse.csr_array | None = None
@@ -226,14 +227,14 @@ class CorpusView:
             )
         assert self.vocabulary is not None
         every = tuple(self.vocabulary.tasks)
-        read = self.corpus.read(objects_read, every)
+        read = self.corpus.read(objects_read, every, self._excluded)
         if self.corpus.objects_file and read.unknown_share > MOST_UNKNOWN:
             raise DataError(
                 f"{self.corpus.objects_file}: {read.fault(self.vocabulary.name)}; name objects as "
                 f"tasks are named, such as {few(every)}, or count the others alone with "
                 "dataset.strict=false"
             )
-        objects = self.corpus.read(_objects, every, self._read_tasks)
+        objects = self.corpus.read(_objects, every, self._excluded)
         return objects if self._member is None else _any(objects @ self._member)
 
     @property
@@ -298,18 +299,18 @@ def _known(corpus: Corpus) -> BoolArray:
     return known
 
 
-def objects_read(corpus: Corpus, tasks: tuple[str, ...]) -> ObjectsRead:
-    """What tasks the names of objects mean."""
-    return ObjectsRead.by(ObjectNames(tasks), corpus.images_by_object)
+def objects_read(corpus: Corpus, tasks: tuple[str, ...], excluded: tuple[str, ...]) -> ObjectsRead:
+    """What tasks the names of objects mean, without excluded tasks."""
+    return ObjectsRead.by(tasks, corpus.images_by_object, excluded)
 
 
-def _objects(corpus: Corpus, every: tuple[str, ...], tasks: tuple[str, ...]) -> sparse.csr_array:
-    """(N, T) some of all tasks in each image."""
-    meanings = corpus.read(objects_read, every).meanings
+def _objects(corpus: Corpus, every: tuple[str, ...], excluded: tuple[str, ...]) -> sparse.csr_array:
+    """(N, T) the tasks in each image, without excluded ones."""
+    tasks = [task for task in every if task not in excluded]
     number = {task: place for place, task in enumerate(tasks)}
-    column = {
-        n: number.get(meanings[n], -1) if n in meanings else -1 for n in corpus.images_by_object
-    }
+    column = dict.fromkeys(corpus.images_by_object, -1)
+    meanings = corpus.read(objects_read, every, excluded).meanings
+    column |= {name: number[task] for name, task in meanings.items()}
     objects = [names or () for names in corpus.objects or ()]
     lengths = np.fromiter(map(len, objects), np.int64, len(corpus))
     names = map(column.__getitem__, chain.from_iterable(objects))

@@ -117,6 +117,13 @@ def test_a_few_unknown_names_are_a_line():
     assert {row.part: row.value for row in result.rows} == values(OBJECTS)["ba_mals"]
 
 
+def test_persons_in_every_image_do_not_thin_out_unknown_names():
+    """Metrics leave persons out, so a share of all objects would say little."""
+    names = {i: [*OBJECTS[i], "person", *(["canapé"] if i % 6 == 0 else [])] for i in IMAGES}
+    with pytest.raises(DataError, match=r"6 of 46 objects \(13\.0%\)"):
+        values(names)
+
+
 def test_the_fix_of_a_refusal_works(tmp_path, capsys):
     odd = as_table(renamed({"couch": "canapé"}), tmp_path / "objects")
     words = ["metric=ba_mals", "dataset=coco", "logger=csv", f"paths.outputs={tmp_path / 'out'}"]

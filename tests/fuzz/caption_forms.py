@@ -40,12 +40,12 @@ def own_numbers(files: Files, generator: random.Random) -> None:
     ]
     files.write(PEOPLE, "odd_people.json", json.dumps({"images": images, "annotations": captions}))
     names = sorted({name for listed in truth.objects.values() for name in listed})
-    found = [
+    regions = [
         {"image_id": int(shifted[image]), "category_id": names.index(name)}
         for image, name in _pairs(truth.objects)
     ]
     categories = [{"id": number, "name": name} for number, name in enumerate(names)]
-    content = {"images": images, "categories": categories, "annotations": found}
+    content = {"images": images, "categories": categories, "annotations": regions}
     files.write(OBJECTS, "odd_objects.json", json.dumps(content))
 
 
