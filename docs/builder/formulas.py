@@ -363,8 +363,8 @@ FORMULAS: dict[str, Formula] = {
         "CIDEr-D (Vedantam et al. 2015) of the captioner's caption and of one person's, both "
         "against the captions of all "
         "other people; the mean over who is left out.",
-        "The captioner writes what the only annotator wrote: CIDEr-D is 10. Without a second annotator "
-        "there is none to subtract.",
+        "The captioner writes what the only annotator wrote: CIDEr-D is 10. Without a second "
+        "annotator there is none to subtract.",
         """\
 >>> import bias_pipeline as bp
 >>> animals = ["cat", "dog", "cow", "pig"] * 5
