@@ -1,0 +1,170 @@
+"""Differences between two groups on comparable pictures: residual on residual.
+
+With G the group (0 or 1), Y what captions say and X what the picture shows, the difference is
+
+    theta = sum_i g_i r_i / sum_i g_i^2,    g = G - E[G | X],    r = Y - E[Y | X]
+
+(Robinson 1988). Pictures that one group alone has count little: each counts in proportion to
+``g_i^2`` (overlap weights). Both expectations are ridge regressions fitted on the other folds; the
+number is right if either of them is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg, sparse
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.io.hashing import UIntArray, random_words
+
+PENALTIES = (10.0, 30.0, 100.0, 300.0, 1000.0)
+FOLDS = 5
+BLOCK = 20  # images among which groups are permuted
+PERMUTATIONS = 200
+
+
+class CrossFittedRidge:
+    """Ridge regression on centred columns, fitted on the other folds; one factorisation a fold.
+
+    Args:
+        features: (N, P) what pictures show.
+        folds: (N,) each image's fold.
+        penalty: of the squared coefficients.
+    """
+
+    def __init__(self, features: sparse.csr_array, folds: IntArray, penalty: float) -> None:
+        self.features, self.folds = features, folds
+        products = (features.T @ features).toarray()  # (P, P)
+        totals = np.asarray(features.sum(axis=0)).ravel()
+        self._fitted = []
+        for fold in np.unique(folds):
+            tested = features[folds == fold]
+            n_training = features.shape[0] - tested.shape[0]
+            means = (totals - np.asarray(tested.sum(axis=0)).ravel()) / n_training
+            gram = products - (tested.T @ tested).toarray() - n_training * np.outer(means, means)
+            gram[np.diag_indices_from(gram)] += penalty
+            factor = linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+            self._fitted.append((fold, means, factor))
+
+    def expected(self, values: Float64Array) -> Float64Array:
+        """(N, R) what pictures lead to expect of (N, R) values, each image by the other folds."""
+        expected = np.empty(values.shape)
+        for fold, means, factor in self._fitted:
+            training = self.folds != fold
+            level = values[training].mean(axis=0)
+            covariances = self.features[training].T @ (values[training] - level)  # (P, R)
+            slopes = linalg.cho_solve(factor, covariances, check_finite=False)
+            expected[~training] = level + self.features[~training] @ slopes - means @ slopes
+        return expected
+
+
+def chosen_ridge(features: sparse.csr_array, folds: IntArray, groups: Float64Array) -> (
+    CrossFittedRidge
+):
+    """The ridge of the first penalty after which the groups are expected less well."""
+    best, least = None, np.inf
+    for penalty in PENALTIES:
+        ridge = CrossFittedRidge(features, folds, penalty)
+        error = float(np.mean((groups - ridge.expected(groups[:, None])[:, 0]) ** 2))
+        if error >= least:
+            break
+        best, least = ridge, error
+    assert best is not None
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """N images of two groups, and what their pictures show."""
+
+    groups: Float64Array  # (N,) 1 for the group whose excess is positive, 0 for the others
+    ridge: CrossFittedRidge
+    keys: UIntArray  # (N,) hashes of the images' ids, by which groups are permuted
+
+    @classmethod
+    def of(
+        cls,
+        groups: Float64Array,
+        features: sparse.csr_array,
+        folds: IntArray,
+        keys: UIntArray,
+    ) -> Comparison:
+        """The comparison of the images' groups on their pictures.
+
+        Args:
+            groups: (N,) 0 or 1.
+            features: (N, P) what the pictures show.
+            folds: (N,) each image's fold.
+            keys: (N,) hashes of the images' ids.
+        """
+        return cls(groups, chosen_ridge(features, folds, groups), keys)
+
+    @property
+    def folds(self) -> IntArray:
+        """(N,) each image's fold."""
+        return self.ridge.folds
+
+    @cached_property
+    def expected(self) -> Float64Array:
+        """(N,) the group that the picture leads to expect."""
+        return self.ridge.expected(self.groups[:, None])[:, 0]
+
+    @cached_property
+    def residual(self) -> Float64Array:
+        """(N,) the group minus the expected one."""
+        return self.groups - self.expected
+
+    @cached_property
+    def weights(self) -> Float64Array:
+        """(N,) how much each image counts; the sum is 1."""
+        squared = self.residual**2
+        return squared / squared.sum()
+
+    @cached_property
+    def influence(self) -> Float64Array:
+        """(N,) by which residuals are multiplied and summed to a difference."""
+        return self.residual / (self.residual**2).sum()
+
+    @property
+    def overlap(self) -> float:
+        """How alike the groups' pictures are, 1 if the picture says nothing of the group."""
+        share = float(self.groups.mean())
+        return float((self.residual**2).mean() / (share * (1 - share)))
+
+    @cached_property
+    def permuted_influence(self) -> Float64Array:
+        """(N, B) :attr:`influence` of groups permuted among images of equal expected group."""
+        drawn = random_words(
+            "permute", 0, self.keys[:, None], np.arange(PERMUTATIONS, dtype=np.uint64)
+        )
+        order = np.argsort(self.expected, kind="stable")
+        permuted = np.repeat(self.groups[:, None], PERMUTATIONS, axis=1)
+        for block in np.array_split(order, max(2, len(order) // BLOCK)):
+            permuted[block] = self.groups[block][drawn[block].argsort(axis=0)]
+        residuals = permuted - self.ridge.expected(permuted)
+        return residuals / (residuals**2).sum(axis=0)
+
+    def residuals(self, values: Float64Array) -> Float64Array:
+        """(N, R) values minus what pictures lead to expect."""
+        return values - self.ridge.expected(values)
+
+    def standard_errors(self, shares: Float64Array) -> Float64Array:
+        """(R,) of sums over images, from the images' (N, R) shares of them."""
+        centred = shares - np.outer(self.weights, shares.sum(axis=0))
+        return np.sqrt((centred**2).sum(axis=0))
+
+    def by_fold(self, shares: Float64Array) -> Float64Array:
+        """(F, R) sums of the images' (N, R) shares over each fold."""
+        return np.stack([shares[self.folds == fold].sum(axis=0) for fold in np.unique(self.folds)])
+
+    def permuted_by_fold(self, residuals: Float64Array) -> Float64Array:
+        """(B, F, R) differences of permuted groups, by fold."""
+        influence = self.permuted_influence
+        parts = [
+            influence[self.folds == fold].T @ residuals[self.folds == fold]
+            for fold in np.unique(self.folds)
+        ]
+        return np.stack(parts, axis=1)
