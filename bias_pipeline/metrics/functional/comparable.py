@@ -11,13 +11,14 @@ number is right if either of them is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy import linalg, sparse
 
-from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.io.hashing import UIntArray, random_words
 
 PENALTIES = (10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -26,48 +27,73 @@ BLOCK = 20  # images among which groups are permuted
 PERMUTATIONS = 200
 
 
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """One fold, and the products of features over the images of the others."""
+
+    tested: BoolArray  # (N,)
+    features: sparse.csr_array  # (N_t, P) of the fold
+    training: sparse.csr_array  # (N - N_t, P) of the others
+    means: Float64Array  # (P,) of the others
+    gram: Float64Array  # (P, P) of the others, centred
+
+
+def _folds(features: sparse.csr_array, folds: IntArray) -> list[_Fold]:
+    products = (features.T @ features).toarray()  # (P, P)
+    totals = np.asarray(features.sum(axis=0)).ravel()
+    parts = []
+    for fold in np.unique(folds):
+        flags = folds == fold
+        tested, training = features[flags], features[~flags]
+        means = (totals - np.asarray(tested.sum(axis=0)).ravel()) / training.shape[0]
+        gram = products - (tested.T @ tested).toarray()
+        gram -= training.shape[0] * np.outer(means, means)
+        parts.append(_Fold(flags, tested, training, means, gram))
+    return parts
+
+
 class CrossFittedRidge:
     """Ridge regression on centred columns, fitted on the other folds; one factorisation a fold.
 
     Args:
-        features: (N, P) what pictures show.
-        folds: (N,) each image's fold.
+        folds: what pictures show, by fold.
         penalty: of the squared coefficients.
     """
 
-    def __init__(self, features: sparse.csr_array, folds: IntArray, penalty: float) -> None:
-        self.features, self.folds = features, folds
-        products = (features.T @ features).toarray()  # (P, P)
-        totals = np.asarray(features.sum(axis=0)).ravel()
-        self._fitted = []
-        for fold in np.unique(folds):
-            tested = features[folds == fold]
-            n_training = features.shape[0] - tested.shape[0]
-            means = (totals - np.asarray(tested.sum(axis=0)).ravel()) / n_training
-            gram = products - (tested.T @ tested).toarray() - n_training * np.outer(means, means)
-            gram[np.diag_indices_from(gram)] += penalty
-            factor = linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
-            self._fitted.append((fold, means, factor))
+    def __init__(self, folds: Sequence[_Fold], penalty: float) -> None:
+        self._folds = folds
+        self._factors = [
+            linalg.cho_factor(
+                fold.gram + penalty * np.eye(len(fold.gram)),
+                lower=True,
+                overwrite_a=True,
+                check_finite=False,
+            )
+            for fold in folds
+        ]
 
     def expected(self, values: Float64Array) -> Float64Array:
         """(N, R) what pictures lead to expect of (N, R) values, each image by the other folds."""
         expected = np.empty(values.shape)
-        for fold, means, factor in self._fitted:
-            training = self.folds != fold
-            level = values[training].mean(axis=0)
-            covariances = self.features[training].T @ (values[training] - level)  # (P, R)
+        for fold, factor in zip(self._folds, self._factors, strict=True):
+            training = values[~fold.tested]
+            level = training.mean(axis=0)
+            covariances = fold.training.T @ training - np.outer(
+                fold.means * len(training), level
+            )  # (P, R)
             slopes = linalg.cho_solve(factor, covariances, check_finite=False)
-            expected[~training] = level + self.features[~training] @ slopes - means @ slopes
+            expected[fold.tested] = level + fold.features @ slopes - fold.means @ slopes
         return expected
 
 
-def chosen_ridge(features: sparse.csr_array, folds: IntArray, groups: Float64Array) -> (
-    CrossFittedRidge
-):
+def chosen_ridge(
+    features: sparse.csr_array, folds: IntArray, groups: Float64Array
+) -> CrossFittedRidge:
     """The ridge of the first penalty after which the groups are expected less well."""
+    parts = _folds(features, folds)
     best, least = None, np.inf
     for penalty in PENALTIES:
-        ridge = CrossFittedRidge(features, folds, penalty)
+        ridge = CrossFittedRidge(parts, penalty)
         error = float(np.mean((groups - ridge.expected(groups[:, None])[:, 0]) ** 2))
         if error >= least:
             break
@@ -82,6 +108,7 @@ class Comparison:
 
     groups: Float64Array  # (N,) 1 for the group whose excess is positive, 0 for the others
     ridge: CrossFittedRidge
+    folds: IntArray  # (N,) each image's fold
     keys: UIntArray  # (N,) hashes of the images' ids, by which groups are permuted
 
     @classmethod
@@ -100,12 +127,7 @@ class Comparison:
             folds: (N,) each image's fold.
             keys: (N,) hashes of the images' ids.
         """
-        return cls(groups, chosen_ridge(features, folds, groups), keys)
-
-    @property
-    def folds(self) -> IntArray:
-        """(N,) each image's fold."""
-        return self.ridge.folds
+        return cls(groups, chosen_ridge(features, folds, groups), folds, keys)
 
     @cached_property
     def expected(self) -> Float64Array:

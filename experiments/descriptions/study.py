@@ -1,0 +1,135 @@
+"""How often ``metric=descriptions`` accuses a fair captioner, and how often it notices a bias.
+
+Usage: python -m experiments.descriptions.study [DATA]
+
+With DATA every draw that is missing in rows.csv is computed and appended, so a stopped study goes
+on where it was. Without, the tables are made from rows.csv.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bias_pipeline.metrics.counting.large_set import GroupRatios, LargeSet
+from bias_pipeline.metrics.value_names import SCORE
+from experiments.descriptions.pictures import (
+    ANNOTATORS,
+    Habits,
+    Pictures,
+    corpus_of,
+    metric_and_attribute,
+)
+from experiments.descriptions.speakers import ALIKE, FAIR, PLANTED, STYLES, Speakers
+from experiments.descriptions.tables import ROWS, write_tables
+
+# Draws of each size of sample: of fair captioners and of speakers alike, of large planted
+# differences, and of those that are only measured.
+DRAWS: Mapping[int, tuple[int, int, int]] = {1500: (100, 50, 30), 500: (100, 30, 30), 5000: (16, 16, 16)}
+LARGE = ("focus", "hair")
+_WHOLE = 40_000  # captions of which a concept that is said 40 times is not rare
+_ROUND = 10  # draws of each kind before the next ten
+
+
+@dataclass(frozen=True)
+class Case:
+    """One draw of one speaker."""
+
+    speaker: str
+    style: str
+    n_images: int
+    seed: int
+
+
+def cases() -> Iterator[Case]:
+    """All draws, the first ten of each kind first."""
+    for first in range(0, 100, _ROUND):
+        for n_images, (fair, large, measured) in DRAWS.items():
+            numbers = {
+                **dict.fromkeys(FAIR, fair),
+                **dict.fromkeys(PLANTED, measured),
+                **dict.fromkeys(LARGE, large),
+                **(dict.fromkeys(ALIKE, fair) if n_images == 1500 else {"annotators' ratio": 16}),
+            }
+            for speaker, number in numbers.items():
+                for seed in range(first, min(first + _ROUND, number)):
+                    styles = STYLES if speaker not in ALIKE else STYLES[seed % 2 :][:1]
+                    for style in styles:
+                        yield Case(speaker, style, n_images, seed)
+
+
+class Study:
+    """Draws from the folder of data."""
+
+    def __init__(self, data: Path) -> None:
+        self.pictures = Pictures.read(data)
+        self.metric, self.attribute = metric_and_attribute()
+        self.habits = Habits(self.pictures, self.metric.concepts, self.attribute)
+        self.speakers = Speakers(data, self.pictures, self.habits)
+
+    def row(self, case: Case) -> dict[str, object]:
+        """What the metric says of a draw, with annotators' ratios from the other pictures."""
+        started = time.process_time()
+        drawn = self.speakers.draw(case.speaker, case.style, case.n_images, case.seed)
+        corpus = corpus_of(drawn.model, drawn.human, self.pictures, self.attribute)
+        others = [i for i in self.pictures.pool if i not in drawn.model]
+        metric = replace(self.metric, annotators=self.large_set(others))
+        score = metric.compute(corpus, splits=[])
+        answer = score.audit["descriptions"]
+        estimate = score.parts[SCORE].estimate
+        return {
+            **vars(case),
+            "answer": answer["answer"],
+            "p_value": f"{answer['p_value']:.4g}",
+            "named": "; ".join(answer["named"]),
+            "score": f"{estimate.value:.5f}",
+            "ci_low": f"{estimate.ci_low:.5f}",
+            "ci_high": f"{estimate.ci_high:.5f}",
+            "seconds": f"{time.process_time() - started:.1f}",
+        }
+
+    def large_set(self, pictures: list[int]) -> LargeSet:
+        """What annotators of some pictures say."""
+        ratios, mentions = self.habits.ratios(pictures)
+        captions = ANNOTATORS * len(pictures)
+        known = self.metric.annotators.attributes[self.attribute.name]
+        of_groups = {name: (r.log_ratio, r.error) for name, r in ratios.items()}
+        groups = GroupRatios(tuple(self.attribute.groups), of_groups, known.alone)
+        least = round(self.metric.annotators.least * captions / _WHOLE)
+        return LargeSet(captions, mentions, {self.attribute.name: groups}, least)
+
+
+def known_cases() -> set[Case]:
+    """The draws of rows.csv."""
+    if not ROWS.is_file():
+        return set()
+    with ROWS.open(newline="") as file:
+        return {
+            Case(row["speaker"], row["style"], int(row["n_images"]), int(row["seed"]))
+            for row in csv.DictReader(file)
+        }
+
+
+def main(data: Path) -> None:
+    """Append all missing rows."""
+    study, known = Study(data), known_cases()
+    for case in cases():
+        if case in known:
+            continue
+        row = study.row(case)
+        new = not ROWS.is_file()
+        with ROWS.open("a", newline="") as file:
+            writer = csv.DictWriter(file, list(row), lineterminator="\n")
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        main(Path(sys.argv[1]))
+    write_tables()
