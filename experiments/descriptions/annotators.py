@@ -19,9 +19,10 @@ from experiments.descriptions.pictures import (
 LEAST = 40  # mentions of a concept whose ratio is written
 _FEWEST = 8  # mentions of a concept that is listed
 ALONE = ("facial hair", "bald", "bare-chested", "makeup", "pregnant")
-HEAD = """# How often annotators of COCO val2014 say the concepts of conf/concepts/people.yaml, and of whom; made by
-# python -m experiments.descriptions.annotators DATA. Ratios are natural logarithms of hazards of five
-# annotators joined, women over men, on one mix of pictures (by their objects), with standard errors.
+HEAD = """# How often annotators of COCO val2014 say the concepts of concepts/people.yaml, and of whom; made
+# by python -m experiments.descriptions.annotators DATA. Ratios are natural logarithms of hazards of
+# five annotators joined, women over men, on one mix of pictures (by their objects), with standard
+# errors.
 """
 
 
@@ -49,10 +50,12 @@ def main(data: Path) -> None:
         f"    alone: {', '.join(ALONE)}",
         f"least: {LEAST}",
         "source: >-",
-        "  Captions and objects: Lin et al., Microsoft COCO (ECCV 2014), val2014. Labels of gender: Zhao, Wang,",
-        "  Russakovsky, Understanding and Evaluating Racial Biases in Image Captioning (ICCV 2021).",
+        "  Captions and objects: Lin et al., Microsoft COCO (ECCV 2014), val2014. Labels of gender:",
+        "  Zhao, Wang, Russakovsky, Understanding and Evaluating Racial Biases in Image",
+        "  Captioning (ICCV 2021).",
     ]
-    (conf_dir() / "annotators" / "coco.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    file = conf_dir() / "annotators" / "coco.yaml"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -64,11 +64,11 @@ class Speakers:
 
     def draw(self, name: str, style: str, n_images: int, seed: int) -> Drawn:
         """The captions of one draw of pictures."""
-        generator = random.Random(f"descriptions {seed} {n_images}")
+        generator = _random(f"descriptions {seed} {n_images}")
         chosen = sorted(generator.sample(self.pictures.pool, n_images))
         if name.endswith(("annotator", "annotators")):
             return self._annotators(name, chosen, seed)
-        chosen_two = {i: random.Random(f"{seed} {i}").sample(range(ANNOTATORS), 2) for i in chosen}
+        chosen_two = {i: _random(f"{seed} {i}").sample(range(ANNOTATORS), 2) for i in chosen}
         version = name if name in (*FAIR, *PLANTED) else "fair"
         model = {i: self._paragraph(i, version, style, chosen_two[i], seed) for i in chosen}
         changed = self._changed(name, model, seed) if name in ALIKE else model
@@ -84,7 +84,7 @@ class Speakers:
         model, human = {}, {}
         for i in chosen:
             captions = list(self.pictures.captions[i])
-            random.Random(f"{seed} {i}").shuffle(captions)
+            _random(f"{seed} {i}").shuffle(captions)
             model[i] = " ".join(f"{caption.rstrip('. ')}." for caption in captions[:number])
             human[i] = captions[number:] or captions
         return Drawn(model, human)
@@ -100,7 +100,9 @@ class Speakers:
         make = self.paragraphs.make
         return str(make(picture, version, style, one, two, group, set(objects), rates, seed))
 
-    def _as_neighbours(self, picture: int, style: str) -> dict[tuple[str, str], tuple[float, float]]:
+    def _as_neighbours(
+        self, picture: int, style: str
+    ) -> dict[tuple[str, str], tuple[float, float]]:
         """The rates of as many annotators of the most similar pictures of the same group."""
         rates = dict(self.rates[style])
         scene = self.paragraphs.scene(set(self.pictures.objects[picture]))
@@ -146,7 +148,7 @@ class Speakers:
             "annotators' ratio": self._good_looking(model),
             "bystanders": self._bystanders,
         }[name]
-        return {i: change(i, text, random.Random(f"{name} {seed} {i}")) for i, text in model.items()}
+        return {i: change(i, text, _random(f"{name} {seed} {i}")) for i, text in model.items()}
 
     def _young(self, _: int, text: str, generator: random.Random) -> str:
         """Every fourth is called young, whoever it is, and nobody else."""
@@ -175,6 +177,10 @@ class Speakers:
             for what, rate in said.items():
                 text += f" Another person nearby {what}." if generator.random() < rate else ""
         return text
+
+
+def _random(seed: str) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - nothing is secret
 
 
 def _shared(rate: float, log_ratio: float, women: float) -> dict[str, float]:
@@ -209,7 +215,8 @@ def _unit(table: sparse.spmatrix) -> sparse.csr_array:
 def _module(path: Path) -> ModuleType:
     """A script as a module."""
     specification = importlib.util.spec_from_file_location(path.stem, path)
-    assert specification and specification.loader
+    assert specification is not None
+    assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module

@@ -29,7 +29,9 @@ from experiments.descriptions.tables import ROWS, write_tables
 
 # Draws of each size of sample: of fair captioners and of speakers alike, of large planted
 # differences, and of those that are only measured.
-DRAWS: Mapping[int, tuple[int, int, int]] = {1500: (100, 50, 30), 500: (100, 30, 30), 5000: (16, 16, 16)}
+DRAWS: Mapping[int, tuple[int, int, int]] = {
+    1500: (100, 50, 20), 500: (100, 20, 20), 5000: (16, 16, 16),
+}  # fmt: skip
 LARGE = ("focus", "hair")
 _WHOLE = 40_000  # captions of which a concept that is said 40 times is not rare
 _ROUND = 10  # draws of each kind before the next ten
@@ -46,20 +48,24 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """All draws, the first ten of each kind first."""
-    for first in range(0, 100, _ROUND):
-        for n_images, (fair, large, measured) in DRAWS.items():
-            numbers = {
-                **dict.fromkeys(FAIR, fair),
-                **dict.fromkeys(PLANTED, measured),
-                **dict.fromkeys(LARGE, large),
-                **(dict.fromkeys(ALIKE, fair) if n_images == 1500 else {"annotators' ratio": 16}),
-            }
-            for speaker, number in numbers.items():
-                for seed in range(first, min(first + _ROUND, number)):
-                    styles = STYLES if speaker not in ALIKE else STYLES[seed % 2 :][:1]
-                    for style in styles:
-                        yield Case(speaker, style, n_images, seed)
+    """All draws, those that take longest last."""
+    for sizes in ((1500, 500), (5000,)):
+        for first in range(0, 100, _ROUND):
+            for n_images in sizes:
+                yield from _round(n_images, first)
+
+
+def _round(n_images: int, first: int) -> Iterator[Case]:
+    """Up to ten draws of each speaker."""
+    fair, large, measured = DRAWS[n_images]
+    numbers = dict.fromkeys(FAIR, fair) | dict.fromkeys(PLANTED, measured)
+    numbers |= dict.fromkeys(LARGE, large)
+    numbers |= dict.fromkeys(ALIKE, fair) if n_images == 1500 else {}
+    numbers |= {"annotators' ratio": fair} if n_images == 5000 else {}
+    for speaker, number in numbers.items():
+        for seed in range(first, min(first + _ROUND, number)):
+            for style in STYLES if speaker not in ALIKE else (STYLES[seed % 2],):
+                yield Case(speaker, style, n_images, seed)
 
 
 class Study:

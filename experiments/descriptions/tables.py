@@ -33,7 +33,8 @@ def _table(rows: pd.DataFrame, speakers: tuple[str, ...]) -> str:
         for (style, n_images), one in _cells(chosen[chosen["speaker"] == speaker], speaker):
             said = (one["answer"] == "yes").sum()
             score = one["score"].astype(float) * 100
-            named = pd.Series("; ".join(one["named"]).split("; ")).value_counts()
+            names = "; ".join(one["named"]).split("; ")
+            named = pd.Series([name for name in names if name], dtype=str).value_counts()[:3]
             lines.append(
                 {
                     "speaker": speaker,
@@ -43,7 +44,7 @@ def _table(rows: pd.DataFrame, speakers: tuple[str, ...]) -> str:
                     "Yes": int(said),
                     "mean score": f"{score.mean():.1f}",
                     "sd": f"{score.std():.1f}",
-                    "named most": ", ".join(f"{k} {v}" for k, v in named[named.index != ""][:3].items()),
+                    "named most": ", ".join(f"{name} {n}" for name, n in named.items()),
                 }
             )
     return markdown(pd.DataFrame(lines).set_index("speaker"))

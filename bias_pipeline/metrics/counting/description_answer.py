@@ -67,16 +67,17 @@ def answer_of(contrasts: Sequence[Contrast], n_images: int, annotated: bool) -> 
     sentences = [sentence for one in contrasts for sentence in _beside(one)]
     reason = _reason(n_images, annotated)
     if reason:
-        return Answer("cannot_tell", reason, float("nan"), (), [f"cannot tell: {reason}", *sentences])
+        told = [f"cannot tell: {reason}", *(_smallest(contrasts) if annotated else ())]
+        return Answer("cannot_tell", reason, math.nan, (), [*told, *sentences])
     tests = [_Test(one, len(contrasts)) for one in contrasts]
-    p_value = min((min(1.0, 2 * test.p_value) for test in tests), default=float("nan"))
+    p_value = min((min(1.0, 2 * test.p_value) for test in tests), default=math.nan)
     named = [name for test in tests for name in test.named]
     if named:
         return Answer(
             "yes", "", p_value, named, [*(s for t in tests for s in t.sentences), *sentences]
         )
     smallest = _smallest(contrasts)
-    highest = max((one.differences.score_interval[1] for one in contrasts), default=float("nan"))
+    highest = max((one.differences.score_interval[1] for one in contrasts), default=math.nan)
     if highest <= NEGLIGIBLE:
         return Answer("no", "", p_value, (), [*smallest, *sentences])
     return Answer("not_shown", "", p_value, (), [*smallest, *sentences])
@@ -90,8 +91,7 @@ def _reason(n_images: int, annotated: bool) -> str:
         )
     if n_images < FEWEST_ANSWERED:
         return (
-            f"{counted(n_images, 'images')} show differences of 25 points or more only; caption "
-            f"{FEWEST_ANSWERED} or better 1,500"
+            f"{counted(n_images, 'images are')} too few; caption {FEWEST_ANSWERED}, or better 1,500"
         )
     return ""
 
@@ -106,8 +106,9 @@ class _Test:
         self.concepts = [int(q) for q in tested[by_concept < ALPHA]]
         self.classes = [int(k) for k in classes[by_class < ALPHA]]
         self.p_value = float(np.min(np.concatenate([by_concept, by_class, [1.0]])))
-        if n_contrasts == 1 and differences.spread():
-            self.p_value = min(self.p_value, ALPHA / 2)
+        score = differences.spread_p() * n_contrasts
+        if score < ALPHA:
+            self.p_value = min(self.p_value, score)
             self.concepts += [
                 int(q) for q in differences.named_beside_score() if q not in self.concepts
             ]

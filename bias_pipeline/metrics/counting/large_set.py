@@ -36,11 +36,12 @@ class LargeSet(Configurable):
     def ratios(self, attribute: Attribute, groups: Sequence[str]) -> dict[str, HazardRatio]:
         """Concept to the ratio of the second group over the first; none if they are others."""
         known = self.attributes.get(attribute.name)
-        if known is None or tuple(known.groups) != tuple(groups):
+        if known is None or sorted(known.groups) != sorted(groups):
             return {}
+        sign = 1 if tuple(known.groups) == tuple(groups) else -1
         return {
-            concept: HazardRatio(*map(float, ratio))
-            for concept, ratio in known.ratios.items()
+            concept: HazardRatio(sign * float(log_ratio), float(error))
+            for concept, (log_ratio, error) in known.ratios.items()
             if not self.rare(concept)
         }
 

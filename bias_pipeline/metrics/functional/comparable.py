@@ -162,9 +162,10 @@ class Comparison:
         drawn = random_words(
             "permute", 0, self.keys[:, None], np.arange(PERMUTATIONS, dtype=np.uint64)
         )
-        order = np.argsort(self.expected, kind="stable")
+        sign = 1 - 2 * self.groups[0]  # the same order, whichever group comes first
+        order = np.lexsort((self.keys, np.round(sign * self.expected, 9)))
         permuted = np.repeat(self.groups[:, None], PERMUTATIONS, axis=1)
-        for block in np.array_split(order, max(2, len(order) // BLOCK)):
+        for block in map(np.sort, np.array_split(order, max(2, len(order) // BLOCK))):
             permuted[block] = self.groups[block][drawn[block].argsort(axis=0)]
         residuals = permuted - self.ridge.expected(permuted)
         return residuals / (residuals**2).sum(axis=0)

@@ -58,7 +58,6 @@ class Differences:
         excess: those beyond annotators.
         class_shown: the captioner's differences of L classes.
         class_excess: those beyond annotators.
-        class_mentions: (L,).
         membership: (Q, L) 1 where a concept counts in a class.
         score: half the sum of absolute amounts.
         score_error: its standard error.
@@ -73,7 +72,6 @@ class Differences:
     excess: Amounts
     class_shown: Amounts
     class_excess: Amounts
-    class_mentions: Float64Array
     membership: Float64Array
     score: float
     score_error: float
@@ -117,11 +115,16 @@ class Differences:
         ]
         return corrected[0], corrected[1]
 
-    def spread(self) -> bool:
-        """Whether the score is above 0 beyond chance, and a concept or class can be named."""
-        if self.score < LEAST or self.score_interval[0] <= 0:
-            return False
-        return bool(len(self.named_beside_score()) or len(self.classes_beside_score()))
+    def spread_p(self) -> float:
+        """P of a bias spread over many concepts: of the score, two-sided.
+
+        It is 1 below a point, and where no concept or class can be named.
+        """
+        if self.score < LEAST or not (
+            len(self.named_beside_score()) or len(self.classes_beside_score())
+        ):
+            return 1.0
+        return float(2 * stats.norm.sf(self.score / (SCORE_ERRORS * self.score_error)))
 
     def named_beside_score(self) -> IntArray:
         """The concepts to be named with a score above 0 (Benjamini and Hochberg)."""
@@ -131,7 +134,7 @@ class Differences:
 
     def classes_beside_score(self) -> IntArray:
         """The classes to be named with a score above 0 (Bonferroni)."""
-        tested = np.flatnonzero(self.class_mentions >= FEWEST_MENTIONS)
+        tested = self.tested_classes
         p = 2 * stats.norm.sf(abs(self.class_excess.z[tested])) * len(tested)
         agree = _agreeing(self.class_shown, self.class_excess, tested, least=0.0) > _Z
         return tested[(p < ALPHA) & agree]
@@ -215,7 +218,6 @@ def described_differences(
         excess=parts.excess,
         class_shown=parts.class_shown,
         class_excess=parts.class_excess,
-        class_mentions=mentions @ parts.membership,
         membership=parts.membership,
         score=score.value,
         score_error=score.error,
@@ -276,9 +278,7 @@ class _Score:
         error = max(self._image_error(), float(null.std()))
         self.error = float(np.sqrt(error**2 + of_ratios))
 
-    def _others(
-        self, excess: Float64Array, shown: Float64Array
-    ) -> tuple[Float64Array, BoolArray]:
+    def _others(self, excess: Float64Array, shown: Float64Array) -> tuple[Float64Array, BoolArray]:
         """What the other folds say of each fold, (B, F, Q).
 
         Returns:

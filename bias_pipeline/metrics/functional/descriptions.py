@@ -194,7 +194,7 @@ def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> 
         rates: (Q,) the captioner's.
         levels: (K, Q) those of one, two, ... annotators joined.
     """
-    n_joined, n_concepts = levels.shape
+    n_concepts = levels.shape[1]
     weights, speakers = np.zeros(levels.shape), np.zeros(n_concepts)
     references: list[Reference] = []
     one = annotators.counts.sum(axis=0) / annotators.numbers.sum()  # (Q,) share of captions
@@ -246,9 +246,7 @@ def _extended(level: float, difference: float, times: float) -> tuple[float, flo
     return slope, more(at) - slope * at
 
 
-def _shrinkage(
-    comparison: Comparison, annotators: Annotators, level: Float64Array
-) -> Float64Array:
+def _shrinkage(comparison: Comparison, annotators: Annotators, level: Float64Array) -> Float64Array:
     """(Q,) what is left of annotators' differences, by how many mentions they rest on."""
     effective = 1 / (comparison.weights**2).sum()  # images
     mentions = level * annotators.numbers.mean() * effective
