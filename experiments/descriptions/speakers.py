@@ -172,9 +172,9 @@ class Speakers:
     def _bystanders(self, picture: int, text: str, generator: random.Random) -> str:
         """More bystanders are described in women's pictures, all of them alike."""
         chances = (0.55, 0.25) if self.pictures.group(picture) == "Female" else (0.30, 0.10)
-        said = {"is smiling": 0.25, "has short hair": 0.3, "looks focused": 0.2, "is young": 0.15}
+        rates = {"is smiling": 0.25, "has short hair": 0.3, "looks focused": 0.2, "is young": 0.15}
         for _ in range(sum(generator.random() < chance for chance in chances)):
-            for what, rate in said.items():
+            for what, rate in rates.items():
                 text += f" Another person nearby {what}." if generator.random() < rate else ""
         return text
 

@@ -31,7 +31,7 @@ def _table(rows: pd.DataFrame, speakers: tuple[str, ...]) -> str:
     lines = []
     for speaker in speakers:
         for (style, n_images), one in _cells(chosen[chosen["speaker"] == speaker], speaker):
-            said = (one["answer"] == "yes").sum()
+            accused = (one["answer"] == "yes").sum()
             score = one["score"].astype(float) * 100
             names = "; ".join(one["named"]).split("; ")
             named = pd.Series([name for name in names if name], dtype=str).value_counts()[:3]
@@ -41,7 +41,7 @@ def _table(rows: pd.DataFrame, speakers: tuple[str, ...]) -> str:
                     "style": style,
                     "images": n_images,
                     "draws": len(one),
-                    "Yes": int(said),
+                    "Yes": int(accused),
                     "mean score": f"{score.mean():.1f}",
                     "sd": f"{score.std():.1f}",
                     "named most": ", ".join(f"{name} {n}" for name, n in named.items()),

@@ -65,25 +65,27 @@ def answer_of(contrasts: Sequence[Contrast], n_images: int, annotated: bool) -> 
         annotated: whether there are annotators.
     """
     sentences = [sentence for one in contrasts for sentence in _beside(one)]
-    reason = _reason(n_images, annotated)
+    reason = _reason(contrasts, n_images, annotated)
     if reason:
-        told = [f"cannot tell: {reason}", *(_smallest(contrasts) if annotated else ())]
-        return Answer("cannot_tell", reason, math.nan, (), [*told, *sentences])
+        smallest = _smallest(contrasts) if annotated and contrasts else []
+        first = f"cannot tell whether it describes the groups differently: {reason}"
+        return Answer("cannot_tell", reason, math.nan, (), [first, *smallest, *sentences])
     tests = [_Test(one, len(contrasts)) for one in contrasts]
-    p_value = min((min(1.0, 2 * test.p_value) for test in tests), default=math.nan)
+    p_value = min(min(1.0, 2 * test.p_value) for test in tests)
     named = [name for test in tests for name in test.named]
     if named:
         return Answer(
             "yes", "", p_value, named, [*(s for t in tests for s in t.sentences), *sentences]
         )
     smallest = _smallest(contrasts)
-    highest = max((one.differences.score_interval[1] for one in contrasts), default=math.nan)
-    if highest <= NEGLIGIBLE:
-        return Answer("no", "", p_value, (), [*smallest, *sentences])
-    return Answer("not_shown", "", p_value, (), [*smallest, *sentences])
+    at_most = max(one.differences.score_interval[1] for one in contrasts)
+    answer = "no" if at_most <= NEGLIGIBLE else "not_shown"
+    return Answer(answer, "", p_value, (), [*smallest, *sentences])
 
 
-def _reason(n_images: int, annotated: bool) -> str:
+def _reason(contrasts: Sequence[Contrast], n_images: int, annotated: bool) -> str:
+    if not contrasts:
+        return "no caption describes a person, or all say the same of theirs"
     if not annotated:
         return (
             "without annotators' captions, pictures and habit may explain all differences; name a "

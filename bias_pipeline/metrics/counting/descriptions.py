@@ -255,13 +255,17 @@ class _Parts:
         every = [contrast.differences for contrast in self.contrasts] if self.annotated else []
         value = float(np.mean([one.score for one in every])) if every else math.nan
         error = math.sqrt(np.mean([one.score_error**2 for one in every])) if every else math.nan
-        yield SCORE, self._part(value, SCORE_ERRORS * error)
+        yield SCORE, self._score(value, error)
         null = float(np.mean([one.null for one in every])) if every else math.nan
         yield _NULL, self._part(null, math.nan)
         for contrast, one in zip(self.contrasts, every, strict=False):
             if contrast.label:
                 name = PartName(group=contrast.label)
-                yield name, self._part(one.score, SCORE_ERRORS * one.score_error)
+                yield name, self._score(one.score, one.score_error)
+
+    def _score(self, value: float, error: float) -> Part:
+        """A score; the amounts that it estimates are never below 0, so the upper end is not."""
+        return self._part(value, SCORE_ERRORS * error, corrected=max(value, 0.0))
 
     def _concepts(self, contrast: Contrast) -> Iterator[tuple[PartName, Part]]:
         """Differences of concepts and classes."""
@@ -286,22 +290,22 @@ class _Parts:
 
     def _spellings(self) -> Iterator[tuple[PartName, Part]]:
         """The shares of each group's captions with a spelling."""
-        corpus, said = self.images.corpus, self.images.model
+        corpus, descriptions = self.images.corpus, self.images.model
         codes = np.where(self.flags, corpus.groupings[self.attribute.name].codes, -1)
         of_captions = codes[corpus.model.image_rows]
-        counts = np.asarray(said.spellings[of_captions >= 0].sum(axis=0)).ravel()
+        counts = np.asarray(descriptions.spellings[of_captions >= 0].sum(axis=0)).ravel()
         for s in np.flatnonzero(counts >= _LEAST_SPELLED).tolist():
-            column = said.spellings[:, [s]].toarray().ravel()
+            column = descriptions.spellings[:, [s]].toarray().ravel()
             for group, name in enumerate(corpus.groupings[self.attribute.name].names):
                 chosen = of_captions == group
                 if chosen.any():
                     share = self._part(float(column[chosen].mean()), math.nan, (0.0, 1.0))
-                    yield PartName(f"word:{said.words[s]}", group=name), share
+                    yield PartName(f"word:{descriptions.words[s]}", group=name), share
 
-    def _share(self, side: str, said: Descriptions) -> Part:
+    def _share(self, side: str, descriptions: Descriptions) -> Part:
         """The share of a side's captions that describe a person, each image counted once."""
         rows = self.images.corpus.side(side).image_rows
-        says = np.diff(said.concepts.indptr) > 0
+        says = np.diff(descriptions.concepts.indptr) > 0
         n_images = len(self.images.corpus)
         number = np.bincount(rows, minlength=n_images)[self.flags]
         share = np.bincount(rows, says, n_images)[self.flags] / number
@@ -314,10 +318,12 @@ class _Parts:
         error: float,
         range: tuple[float, float] = (-math.inf, math.inf),
         side: str = "model",
+        corrected: float | None = None,
     ) -> Part:
         nan, half = math.nan, quantile(self.level) * error
+        highest = value if corrected is None else corrected
         estimate = Estimate(
-            value, nan, error, value - half, value + half, nan, 0, corrected=value, error=error
+            value, nan, error, value - half, highest + half, nan, 0, corrected=highest, error=error
         )
         captions = self.images.corpus.side(side)
         rate = neutral_rate(captions, self.attribute, self.flags)

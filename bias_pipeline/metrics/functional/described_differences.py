@@ -80,9 +80,9 @@ class Differences:
 
     @property
     def score_interval(self) -> tuple[float, float]:
-        """The ends of the score's 95 % interval."""
+        """The ends of its 95 % interval; amounts are never below 0, a score of noise may be."""
         half = _Z * SCORE_ERRORS * self.score_error
-        return self.score - half, self.score + half
+        return self.score - half, max(self.score, 0.0) + half
 
     @property
     def listed(self) -> IntArray:
