@@ -245,7 +245,7 @@ def _sentences(captions: Captions) -> Captions:
     mark = np.array([word == _END for word in tokens.types], bool)
     ends = np.flatnonzero(mark[tokens.tokens]) + 1 if len(mark) else np.empty(0, np.int64)
     starts = np.unique(np.concatenate([tokens.starts[:-1], ends[ends < len(tokens.tokens)]]))
-    rows = np.searchsorted(tokens.starts, starts, side="right") - 1
+    rows = np.searchsorted(tokens.starts[:-1], starts, side="right") - 1
     return Captions(tokens.types, tokens.tokens, np.append(starts, len(tokens.tokens)), rows)
 
 
@@ -354,7 +354,7 @@ def _carried(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArr
     places, concepts = _places(sentences, number)
     near = Neighbours(sentences, places)
     row = np.searchsorted(sentences.starts, places, side="right") - 1
-    unlike = near.among(word_set(table.things), places + 1)
+    unlike = near.among(word_set([table.things, table.no_owners]), places + 1)
     unlike |= near.within(word_set(table.negations), _NEAR)
     unlike |= (concepts == number.get("hair", -1)) & near.within(word_set(table.grooming), _NEAR)
     unlike |= _of_camera(near, table)
@@ -376,6 +376,8 @@ def _owned(sentences: Captions, places: IntArray, table: ConceptTable) -> BoolAr
     """Whether the nearest owner, before each place or else behind it, is a person."""
     persons = table.persons | {f"{word}'s" for word in table.persons}
     no_person = word_set(table.no_owners)
+    if not len(places):
+        return np.empty(0, bool)
     following = np.append(sentences.tokens[1:], -1)
     shows = _flags(sentences, word_set(table.showing) | {","})
     pictures = _flags(sentences, word_set(table.pictures))[sentences.tokens]

@@ -137,11 +137,11 @@ class _Test:
 
 def concept_sentence(contrast: Contrast, concept: int) -> str:
     """How often a concept is said of each group, and how much of that is beyond annotators."""
-    group, others = contrast.rates[:, concept]
+    group, others = (_per_100(float(rate)) for rate in contrast.rates[:, concept])
     references = contrast.differences.references
     text = (
-        f"{contrast.concepts[concept]}: in {_per_100(group)} of 100 captions of "
-        f"{contrast.group}, {_per_100(others)} of {contrast.others}, "
+        f"{contrast.concepts[concept]} ({contrast.group} {group} %, {contrast.others} {others} % of "
+        "captions): "
     )
     amount, error = (
         float(values[concept])
@@ -157,7 +157,7 @@ def _class_sentence(contrast: Contrast, kind: int) -> str:
     excess = contrast.differences.class_excess
     size = _points(float(excess.values[kind]), CONCEPT_ERRORS * float(excess.errors[kind]))
     of = contrast.group if excess.values[kind] > 0 else contrast.others
-    return f"words of {contrast.classes[kind]} go with {of}: {size}"
+    return f"words of {contrast.classes[kind]} go with {of}: {size} beyond annotators"
 
 
 def _points(amount: float, error: float) -> str:
@@ -209,8 +209,8 @@ def _both_rates(contrast: Contrast, concept: int) -> str:
         (100 * rates[:, concept]).tolist() for rates in (contrast.rates, contrast.human_rates)
     )
     return (
-        f"{contrast.concepts[concept]} ({contrast.group} {one:.1f} %, {contrast.others} "
-        f"{two:.1f} %; annotators {people_one:.1f} and {people_two:.1f} %)"
+        f"{contrast.concepts[concept]} ({contrast.group} {one:.1f} %, {contrast.others} {two:.1f} %; "
+        f"annotators {people_one:.1f} and {people_two:.1f} %)"
     )
 
 
