@@ -158,7 +158,11 @@ class Comparison:
 
     @cached_property
     def permuted_influence(self) -> Float64Array:
-        """(N, B) :attr:`influence` of groups permuted among images of equal expected group."""
+        """(N, B) :attr:`influence` of groups permuted among images of equal expected group.
+
+        No image has its own group, or the mean of the permuted would hold a twentieth of the
+        difference.
+        """
         drawn = random_words(
             "permute", 0, self.keys[:, None], np.arange(PERMUTATIONS, dtype=np.uint64)
         )
@@ -166,7 +170,9 @@ class Comparison:
         order = np.lexsort((self.keys, np.round(sign * self.expected, 9)))
         permuted = np.repeat(self.groups[:, None], PERMUTATIONS, axis=1)
         for block in map(np.sort, np.array_split(order, max(2, len(order) // BLOCK))):
-            permuted[block] = self.groups[block][drawn[block].argsort(axis=0)]
+            cycle = drawn[block].argsort(axis=0)  # each image has the group of the next in it
+            passed = np.roll(self.groups[block][cycle], -1, axis=0)
+            permuted[block[cycle], np.arange(PERMUTATIONS)] = passed
         residuals = permuted - self.ridge.expected(permuted)
         return residuals / (residuals**2).sum(axis=0)
 
