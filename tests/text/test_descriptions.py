@@ -123,7 +123,9 @@ def test_the_table_has_34_concepts_and_nine_classes_of_words():
 
 
 def test_a_word_has_one_concept_and_one_class():
-    adjectives = [w for of in TABLE.adjectives.values() for words in of.values() for w in words_of(words)]
+    adjectives = [
+        w for of in TABLE.adjectives.values() for words in of.values() for w in words_of(words)
+    ]
     adjectives += [w for words in TABLE.alone.values() for w in words_of(words)]
     assert len(adjectives) == len(set(adjectives))
     assert all(w == w.lower() for w in adjectives)

@@ -140,8 +140,8 @@ def concept_sentence(contrast: Contrast, concept: int) -> str:
     group, others = (_per_100(float(rate)) for rate in contrast.rates[:, concept])
     references = contrast.differences.references
     text = (
-        f"{contrast.concepts[concept]} ({contrast.group} {group} %, {contrast.others} {others} % of "
-        "captions): "
+        f"{contrast.concepts[concept]} ({contrast.group} {group} %, {contrast.others} {others} % "
+        "of captions): "
     )
     amount, error = (
         float(values[concept])
@@ -209,8 +209,8 @@ def _both_rates(contrast: Contrast, concept: int) -> str:
         (100 * rates[:, concept]).tolist() for rates in (contrast.rates, contrast.human_rates)
     )
     return (
-        f"{contrast.concepts[concept]} ({contrast.group} {one:.1f} %, {contrast.others} {two:.1f} %; "
-        f"annotators {people_one:.1f} and {people_two:.1f} %)"
+        f"{contrast.concepts[concept]} ({contrast.group} {one:.1f} %, {contrast.others} {two:.1f} "
+        f"%; annotators {people_one:.1f} and {people_two:.1f} %)"
     )
 
 

@@ -208,11 +208,18 @@ def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> 
         elif _is_rare(annotators, q) and one[q] <= HARDLY:
             references.append(Reference.HARDLY)
         else:
-            times = math.log1p(-min(rate, 0.98)) / math.log1p(-min(float(level[-1]), 0.98))
-            known = level[-1] > 0 and times <= FURTHEST
+            times = _times_as_many(rate, float(level[-1]))
+            known = times <= FURTHEST
             references.append(Reference.ANNOTATORS if known else Reference.UNKNOWN)
             speakers[q] = times if known else 0
     return _Plan(weights, speakers, tuple(references))
+
+
+def _times_as_many(rate: float, level: float) -> float:
+    """How many times as many annotators would reach a rate, if all of them reach a level."""
+    if level <= 0:
+        return math.inf
+    return math.log1p(-min(rate, 0.98)) / math.log1p(-min(level, 0.98))
 
 
 def _is_rare(annotators: Annotators, concept: int) -> bool:

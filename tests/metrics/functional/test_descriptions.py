@@ -71,7 +71,8 @@ def test_without_annotators_nothing_is_subtracted():
 def test_the_chance_that_some_annotators_say_it_is_that_of_all_choices(speakers):
     annotations = [[1, 0, 0, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 1]]
     annotators = Annotators(
-        np.array([[float(sum(one))] for one in annotations]), np.array([len(one) for one in annotations])
+        np.array([[float(sum(one))] for one in annotations]),
+        np.array([len(one) for one in annotations]),
     )
     expected = [
         np.mean([any(c) for c in combinations(one, min(speakers, len(one)))]) for one in annotations
