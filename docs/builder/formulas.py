@@ -312,6 +312,25 @@ FORMULAS: dict[str, Formula] = {
 0.2""",
         "counting",
     ),
+    "descriptions": Formula(
+        (
+            row("θ = {} / {}", row("{} g_i r_i", total("i")), row("{} g_i²", total("i"))),
+            row("excess = θ − h"),
+            row("score = {} {} s ( excess )", frac("1", "2"), total("concepts")),
+        ),
+        "g is the group minus what the picture leads to expect, r the same of what the caption "
+        "says, h the difference that annotators would show if they described as often as the "
+        "captioner, and s the sign that other images give.",
+        "In pictures without any objects, 3 of 10 women and 1 of 10 men are called calm: θ = 0.2. "
+        "If annotators who say so as often differ by 0.05, the excess is 0.15.",
+        """\
+>>> import numpy as np
+>>> from bias_pipeline.metrics.functional.descriptions import HazardRatio
+>>> difference, _ = HazardRatio(0.5, 0.1).difference(np.array([0.2]), np.array([0.5]))
+>>> difference.round(3).item()
+0.087""",
+        "descriptions",
+    ),
     "gender_distance": Formula(
         (
             row("{} − {}", sub("B", "M"), sub("B", "H")),
