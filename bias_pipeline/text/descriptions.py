@@ -221,10 +221,11 @@ def content_words(
         group_words: of the attribute.
         framed: whether the words that descriptions stand in stay, too.
     """
-    dropped = table.listed if framed else table.listed | table.frame
+    persons = group_words | frozenset(table.noun_concepts)
+    dropped = (table.listed if framed else table.listed | table.frame) - persons
 
     def content(word: str) -> tuple[str, ...]:
-        words = ("person" if w in group_words else w for w in _tokens(word) if w[0].isalpha())
+        words = ("person" if w in persons else w for w in _tokens(word) if w[0].isalpha())
         return tuple(w for w in words if w not in dropped and not w.endswith("-haired"))
 
     return captions.rewrite(content)

@@ -109,7 +109,7 @@ class Habits:
         self.groups = (codes == 1).astype(np.float64)
         self.objects = DescribedImages(
             corpus.rewrite({"human": Captions.from_texts([])}), attribute, table, self.images.rows
-        ).features()
+        ).features
 
     def ratios(self, pictures: Sequence[int]) -> tuple[dict[str, HazardRatio], dict[str, int]]:
         """Concept to the log hazard ratio and to the mentions in some of the pictures."""

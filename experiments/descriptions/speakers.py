@@ -116,7 +116,7 @@ class Speakers:
     def _neighbour_shares(self) -> dict[str, np.ndarray]:
         """(N,) share of annotators of the most similar pictures that say each description."""
         images = self.habits.images
-        words, objects = images.features(), self.habits.objects
+        words, objects = images.features, self.habits.objects
         weight = np.log(words.shape[0] / np.maximum((words > 0).sum(axis=0), 1))
         table = sparse.hstack([_unit(words.multiply(weight)), 0.7 * _unit(objects)]).tocsr()
         shares = images.counts / ANNOTATORS

@@ -13,9 +13,15 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
+from bias_pipeline.array_types import BoolArray
+from bias_pipeline.metrics.counting.described_images import DescribedImages
+from bias_pipeline.metrics.counting.descriptions import GroupDescriptions
 from bias_pipeline.metrics.counting.large_set import GroupRatios, LargeSet
+from bias_pipeline.metrics.functional.comparable import Comparison
 from bias_pipeline.metrics.value_names import SCORE
 from experiments.descriptions.pictures import (
     ANNOTATORS,
@@ -35,6 +41,7 @@ DRAWS: Mapping[int, tuple[int, int, int]] = {
 LARGE = ("focus", "hair")
 _WHOLE = 40_000  # captions of which a concept that is said 40 times is not rare
 _ROUND = 10  # draws of each kind before the next ten
+_SHARED = 12  # draws of pictures that are remembered
 
 
 @dataclass(frozen=True)
@@ -68,12 +75,28 @@ def _round(n_images: int, first: int) -> Iterator[Case]:
                 yield Case(speaker, style, n_images, seed)
 
 
+class CachedComparison(GroupDescriptions):
+    """The metric; draws of the same pictures and annotators share what no captioner decides."""
+
+    _known: ClassVar[dict[str, Comparison]] = {}
+
+    def comparison(self, images: DescribedImages, members: BoolArray) -> Comparison:
+        """See the metric."""
+        key = images.corpus.human.digest
+        if key not in self._known:
+            while len(self._known) >= _SHARED:
+                del self._known[next(iter(self._known))]
+            self._known[key] = super().comparison(images, members)
+        return self._known[key]
+
+
 class Study:
     """Draws from the folder of data."""
 
     def __init__(self, data: Path) -> None:
         self.pictures = Pictures.read(data)
-        self.metric, self.attribute = metric_and_attribute()
+        metric, self.attribute = metric_and_attribute()
+        self.metric = CachedComparison(**vars(metric))
         self.habits = Habits(self.pictures, self.metric.concepts, self.attribute)
         self.speakers = Speakers(data, self.pictures, self.habits)
 
@@ -82,8 +105,7 @@ class Study:
         started = time.process_time()
         drawn = self.speakers.draw(case.speaker, case.style, case.n_images, case.seed)
         corpus = corpus_of(drawn.model, drawn.human, self.pictures, self.attribute)
-        others = [i for i in self.pictures.pool if i not in drawn.model]
-        metric = replace(self.metric, annotators=self.large_set(others))
+        metric = replace(self.metric, annotators=self.large_set(frozenset(drawn.model)))
         score = metric.compute(corpus, splits=[])
         answer = score.audit["descriptions"]
         estimate = score.parts[SCORE].estimate
@@ -98,8 +120,10 @@ class Study:
             "seconds": f"{time.process_time() - started:.1f}",
         }
 
-    def large_set(self, pictures: list[int]) -> LargeSet:
-        """What annotators of some pictures say."""
+    @lru_cache(maxsize=2 * _SHARED)  # noqa: B019 - there is one study
+    def large_set(self, drawn: frozenset[int]) -> LargeSet:
+        """What annotators of all other pictures say."""
+        pictures = [i for i in self.pictures.pool if i not in drawn]
         ratios, mentions = self.habits.ratios(pictures)
         captions = ANNOTATORS * len(pictures)
         known = self.metric.annotators.attributes[self.attribute.name]

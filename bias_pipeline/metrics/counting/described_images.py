@@ -81,6 +81,7 @@ class DescribedImages:
         columns = sparse.csr_array(self.human.concepts[:, self.concepts])
         return self._by_image(self.corpus.human, columns).toarray()[self.rows]
 
+    @cached_property
     def features(self) -> sparse.csr_array:
         """(M, P) what the images show: objects, and the share of annotators who write a word.
 

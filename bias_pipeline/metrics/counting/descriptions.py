@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
@@ -120,24 +119,28 @@ class GroupDescriptions(Metric):
         chosen = _compared(images.corpus, grouping.names, codes)
         if not len(images.concepts):
             return []
-        features = images.features()
         present = [grouping.names[k] for k in np.unique(codes)]
-        return [
-            self._contrast(images, features, codes == k, grouping.names[k], present) for k in chosen
-        ]
+        return [self._contrast(images, codes == k, grouping.names[k], present) for k in chosen]
+
+    def comparison(self, images: DescribedImages, members: BoolArray) -> Comparison:
+        """The images of a group and all others by what they show, whatever a model says of them.
+
+        Args:
+            images: those that count.
+            members: (M,) flags of the group's.
+        """
+        keys = images.corpus.keys[images.rows]
+        return Comparison.of(members.astype(np.float64), images.features, images.folds, keys)
 
     def _contrast(
         self,
         images: DescribedImages,
-        features: sparse.csr_array,
         members: BoolArray,
         group: str,
         present: Sequence[str],
     ) -> Contrast:
         others = [name for name in present if name != group]
         table, names = self.concepts, images.names
-        keys = images.corpus.keys[images.rows]
-        comparison = Comparison.of(members.astype(np.float64), features, images.folds, keys)
         people = None
         human_rates = np.full((2, len(names)), np.nan)
         if len(images.corpus.human):
@@ -152,7 +155,7 @@ class GroupDescriptions(Metric):
         classes = [table.classes.index(table.class_of[name]) for name in names]
         alone = self.annotators.alone(self.attribute)
         differences = described_differences(
-            comparison,
+            self.comparison(images, members),
             images.says,
             people,
             np.array(classes, np.int64),
