@@ -81,7 +81,7 @@ def test_published_captioners_call_women_young_less_than_annotators(captioner):
     score = scored(captions_in(DATA / "captioners" / f"{captioner}.json"))
     assert "closer together than annotators: young" in score.notes
     assert -0.065 < score.parts["concept:young"].estimate.value < -0.02
-    assert abs(score.parts["own:young"].estimate.value) < 0.02
+    assert abs(score.parts["own:young"].estimate.value) < 0.03
 
 
 @pytest.mark.parametrize("model", TODAY)
