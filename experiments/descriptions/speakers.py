@@ -13,7 +13,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import ModuleType
 
@@ -34,6 +34,7 @@ ALIKE = (
 # What of an annotator's rate the paragraphs are set by, and the concept.
 _BY_SCENE = {"smile": "smiling", "hair": "hair", "beard": "facial hair", "skilled": "skilled"}
 _NEIGHBOURS = 40  # pictures of the same group
+_MOST = 1500  # images of draws of which the smaller ones are a part
 _OVERALL = {  # share of captions to which the descriptions of `nn` are set
     "gpt4o": {"smile": 0.13, "hair": 0.34, "beard": 0.02, "skilled": 0.02},
     "llava": {"smile": 0.10, "hair": 0.02, "beard": 0.004, "skilled": 0.08},
@@ -64,13 +65,13 @@ class Speakers:
 
     def draw(self, name: str, style: str, n_images: int, seed: int) -> Drawn:
         """The captions of one draw of pictures."""
-        generator = _random(f"descriptions {seed} {n_images}")
-        chosen = sorted(generator.sample(self.pictures.pool, n_images))
+        generator = _random(f"descriptions {seed}")
+        chosen = sorted(generator.sample(self.pictures.pool, max(n_images, _MOST))[:n_images])
         if name.endswith(("annotator", "annotators")):
             return self._annotators(name, chosen, seed)
-        chosen_two = {i: _random(f"{seed} {i}").sample(range(ANNOTATORS), 2) for i in chosen}
+        chosen_two = {i: _two(seed, i) for i in chosen}
         version = name if name in (*FAIR, *PLANTED) else "fair"
-        model = {i: self._paragraph(i, version, style, chosen_two[i], seed) for i in chosen}
+        model = {i: self._paragraph(i, version, style, seed) for i in chosen}
         changed = self._changed(name, model, seed) if name in ALIKE else model
         human = {
             i: [c for k, c in enumerate(self.pictures.captions[i]) if k not in chosen_two[i]]
@@ -89,13 +90,12 @@ class Speakers:
             human[i] = captions[number:] or captions
         return Drawn(model, human)
 
-    def _paragraph(
-        self, picture: int, version: str, style: str, chosen: Sequence[int], seed: int
-    ) -> str:
+    @lru_cache(maxsize=2 * _MOST)  # noqa: B019 - the smaller draws are parts of the larger ones
+    def _paragraph(self, picture: int, version: str, style: str, seed: int) -> str:
         rates, objects = self.rates[style], self.pictures.objects[picture]
         if version == "nn":
             version, rates = "fair", self._as_neighbours(picture, style)
-        one, two = (self.pictures.captions[picture][k] for k in chosen)
+        one, two = (self.pictures.captions[picture][k] for k in _two(seed, picture))
         group = self.pictures.group(picture)
         make = self.paragraphs.make
         return str(make(picture, version, style, one, two, group, set(objects), rates, seed))
@@ -177,6 +177,11 @@ class Speakers:
             for what, rate in rates.items():
                 text += f" Another person nearby {what}." if generator.random() < rate else ""
         return text
+
+
+def _two(seed: int, picture: int) -> list[int]:
+    """The two annotators whose captions a paragraph is made from."""
+    return _random(f"{seed} {picture}").sample(range(ANNOTATORS), 2)
 
 
 def _random(seed: str) -> random.Random:

@@ -40,8 +40,8 @@ DRAWS: Mapping[int, tuple[int, int, int]] = {
 }  # fmt: skip
 LARGE = ("focus", "hair")
 _WHOLE = 40_000  # captions of which a concept that is said 40 times is not rare
-_ROUND = 10  # draws of each kind before the next ten
-_SHARED = 12  # draws of pictures that are remembered
+_ROUND = 4  # draws of each kind before the next four
+_SHARED = 2 * _ROUND  # draws of pictures that are remembered
 
 
 @dataclass(frozen=True)
@@ -58,21 +58,21 @@ def cases() -> Iterator[Case]:
     """All draws, those that take longest last."""
     for sizes in ((1500, 500), (5000,)):
         for first in range(0, 100, _ROUND):
-            for n_images in sizes:
-                yield from _round(n_images, first)
+            for speaker in (*FAIR, *ALIKE, *LARGE, *PLANTED[len(LARGE) :]):
+                for seed in range(first, first + _ROUND):
+                    for style in STYLES if speaker not in ALIKE else (STYLES[seed % 2],):
+                        for n_images in sizes:
+                            if seed < _draws(speaker, n_images):
+                                yield Case(speaker, style, n_images, seed)
 
 
-def _round(n_images: int, first: int) -> Iterator[Case]:
-    """Up to ten draws of each speaker."""
+def _draws(speaker: str, n_images: int) -> int:
+    """How many draws there are."""
     fair, large, measured = DRAWS[n_images]
-    numbers = dict.fromkeys(FAIR, fair) | dict.fromkeys(PLANTED, measured)
-    numbers |= dict.fromkeys(LARGE, large)
-    numbers |= dict.fromkeys(ALIKE, fair) if n_images == 1500 else {}
-    numbers |= {"annotators' ratio": fair} if n_images == 5000 else {}
-    for speaker, number in numbers.items():
-        for seed in range(first, min(first + _ROUND, number)):
-            for style in STYLES if speaker not in ALIKE else (STYLES[seed % 2],):
-                yield Case(speaker, style, n_images, seed)
+    if speaker in ALIKE:
+        rated = speaker == "annotators' ratio"
+        return fair if n_images == 1500 or (n_images == 5000 and rated) else 0
+    return fair if speaker in FAIR else large if speaker in LARGE else measured
 
 
 class CachedComparison(GroupDescriptions):
