@@ -17,12 +17,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+
 from bias_pipeline.array_types import BoolArray
 from bias_pipeline.metrics.counting.described_images import DescribedImages
+from bias_pipeline.metrics.counting.description_answer import answer_of
 from bias_pipeline.metrics.counting.descriptions import GroupDescriptions
 from bias_pipeline.metrics.counting.large_set import GroupRatios, LargeSet
 from bias_pipeline.metrics.functional.comparable import Comparison
-from bias_pipeline.metrics.value_names import SCORE
 from experiments.descriptions.pictures import (
     ANNOTATORS,
     Habits,
@@ -106,17 +108,23 @@ class Study:
         drawn = self.speakers.draw(case.speaker, case.style, case.n_images, case.seed)
         corpus = corpus_of(drawn.model, drawn.human, self.pictures, self.attribute)
         metric = replace(self.metric, annotators=self.large_set(frozenset(drawn.model)))
-        score = metric.compute(corpus, splits=[])
-        answer = score.audit["descriptions"]
-        estimate = score.parts[SCORE].estimate
+        rows = np.arange(len(corpus))
+        images = DescribedImages(corpus, self.attribute, metric.concepts, rows)
+        contrasts = metric.contrasts(images)
+        answer = answer_of(contrasts, len(rows), annotated=True)
+        differences = contrasts[0].differences
+        amounts = np.concatenate(differences.agreeing())
+        low, high = differences.score_interval
         return {
             **vars(case),
-            "answer": answer["answer"],
-            "p_value": f"{answer['p_value']:.4g}",
-            "named": "; ".join(answer["named"]),
-            "score": f"{estimate.value:.5f}",
-            "ci_low": f"{estimate.ci_low:.5f}",
-            "ci_high": f"{estimate.ci_high:.5f}",
+            "answer": answer.answer,
+            "named": "; ".join(answer.named),
+            "errors": f"{amounts.max(initial=0.0):.3f}",
+            "tests": len(amounts),
+            "spread_p": f"{differences.spread_p():.4g}",
+            "score": f"{differences.score:.5f}",
+            "ci_low": f"{low:.5f}",
+            "ci_high": f"{high:.5f}",
             "seconds": f"{time.process_time() - started:.1f}",
         }
 

@@ -26,7 +26,7 @@ from bias_pipeline.metrics.functional.descriptions import (
 
 LEAST = 0.01  # a difference that counts: one of a hundred captions
 FEWEST_MENTIONS = 10  # of a concept that is tested
-CONCEPT_ERRORS, SCORE_ERRORS = 1.1, 1.2  # by which errors are multiplied, from simulations
+CONCEPT_ERRORS, SCORE_ERRORS = 1.15, 1.2  # by which errors are multiplied, from simulations
 ALPHA = 0.05
 _Z = 1.96
 _SIGN = 0.7  # errors above which a sign of the other folds counts
@@ -106,14 +106,20 @@ class Differences:
         The smaller of the captioner's difference and that beyond annotators decides, in errors;
         both must have one sign and be at least a point.
         """
-        concepts = _agreeing(self.shown, self.excess, self.tested)
-        classes = _agreeing(self.class_shown, self.class_excess, self.tested_classes)
+        concepts, classes = self.agreeing()
         number = len(concepts) + len(classes)
         corrected = [
             np.minimum(1, 2 * stats.norm.sf(z / CONCEPT_ERRORS) * number)
             for z in (concepts, classes)
         ]
         return corrected[0], corrected[1]
+
+    def agreeing(self) -> tuple[Float64Array, Float64Array]:
+        """The amount of each tested concept and of each tested class that decides, in errors."""
+        return (
+            _agreeing(self.shown, self.excess, self.tested),
+            _agreeing(self.class_shown, self.class_excess, self.tested_classes),
+        )
 
     def spread_p(self) -> float:
         """P of a bias spread over many concepts: of the score, two-sided.
