@@ -321,14 +321,14 @@ FORMULAS: dict[str, Formula] = {
         "g is the group minus what the picture leads to expect, r the same of what the caption "
         "says, h the difference that annotators would show if they described as often as the "
         "captioner, and s the sign that other images give.",
-        "In pictures without any objects, 3 of 10 women and 1 of 10 men are called calm: θ = 0.2. "
-        "If annotators who say so as often differ by 0.05, the excess is 0.15.",
+        "Of 100 captions of as many women as men 20 say calm, and annotators are exp(0.5) times as "
+        "likely to say so of a woman: h = 0.088. If the captioner's θ is 0.2, its excess is 0.112.",
         """\
 >>> import numpy as np
 >>> from bias_pipeline.metrics.functional.descriptions import HazardRatio
 >>> difference, _ = HazardRatio(0.5, 0.1).difference(np.array([0.2]), np.array([0.5]))
 >>> difference.round(3).item()
-0.087""",
+0.088""",
         "descriptions",
     ),
     "gender_distance": Formula(
