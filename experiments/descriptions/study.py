@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -57,15 +57,23 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """All draws, those that take longest last."""
-    for sizes in ((1500, 500), (5000,)):
-        for first in range(0, 100, _ROUND):
-            for speaker in (*FAIR, *ALIKE, *LARGE, *PLANTED[len(LARGE) :]):
-                for seed in range(first, first + _ROUND):
-                    for style in STYLES if speaker not in ALIKE else (STYLES[seed % 2],):
-                        for n_images in sizes:
-                            if seed < _draws(speaker, n_images):
-                                yield Case(speaker, style, n_images, seed)
+    """All draws, a few of each kind at a time; planted differences in many images come last."""
+    for number, first in enumerate(range(0, 100, _ROUND)):
+        if number % _ROUND == 0:  # fewer of them, and they take longer
+            yield from _round((*FAIR, *ALIKE), number, (5000,))
+        yield from _round((*FAIR, *ALIKE, *PLANTED), first, (1500, 500))
+    for first in range(0, 100, _ROUND):
+        yield from _round(PLANTED, first, (5000,))
+
+
+def _round(speakers: Sequence[str], first: int, sizes: Sequence[int]) -> Iterator[Case]:
+    """The next draws of each speaker."""
+    for speaker in speakers:
+        for seed in range(first, first + _ROUND):
+            for style in STYLES if speaker not in ALIKE else (STYLES[seed % 2],):
+                for n_images in sizes:
+                    if seed < _draws(speaker, n_images):
+                        yield Case(speaker, style, n_images, seed)
 
 
 def _draws(speaker: str, n_images: int) -> int:
