@@ -21,7 +21,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray
 from bias_pipeline.metrics.counting.described_images import DescribedImages
-from bias_pipeline.metrics.counting.description_answer import answer_of
+from bias_pipeline.metrics.counting.description_answer import NOT_SHOWN, answer_of
 from bias_pipeline.metrics.counting.descriptions import GroupDescriptions
 from bias_pipeline.metrics.counting.large_set import GroupRatios, LargeSet
 from bias_pipeline.metrics.functional.comparable import Comparison
@@ -125,7 +125,7 @@ class Study:
         low, high = differences.score_interval
         return {
             **vars(case),
-            "answer": answer.answer,
+            "answer": "not_shown" if answer.reason == NOT_SHOWN else answer.answer,
             "named": "; ".join(answer.named),
             "errors": f"{amounts.max(initial=0.0):.3f}",
             "tests": len(amounts),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from bias_pipeline.metrics.functional.described_differences import (
 )
 from bias_pipeline.metrics.functional.descriptions import Reference
 
+NOT_SHOWN = "not beyond chance"
 FEWEST_ANSWERED = 500  # images with which the question is answered
 NEGLIGIBLE = 0.02  # the share up to which the score is none
 _OFTEN = 0.05  # the share of captions of a concept whose smallest difference is printed
@@ -35,6 +36,8 @@ class Contrast:
     classes: Sequence[str]  # (L,)
     rates: Float64Array  # (2, Q) shares of captions, of the group and of the others
     human_rates: Float64Array  # (2, Q) likewise of annotators' captions; NaN without any
+    # How alike the groups' pictures are: overlap and accuracy of a Comparison
+    pictures: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,8 @@ class Answer:
     """What may be concluded.
 
     Attributes:
-        answer: ``yes``, ``no``, ``not_shown`` or ``cannot_tell``.
-        reason: why nothing can be told; empty else.
+        answer: ``yes``, ``no`` or ``cannot_tell``.
+        reason: why nothing can be told, :data:`NOT_SHOWN` if chance may explain all; empty else.
         p_value: of the smaller of both tests, doubled.
         named: the concepts and classes of a Yes.
         sentences: for the reader.
@@ -79,8 +82,9 @@ def answer_of(contrasts: Sequence[Contrast], n_images: int, annotated: bool) -> 
         )
     smallest = _smallest(contrasts)
     at_most = max(one.differences.score_interval[1] for one in contrasts)
-    answer = "no" if at_most <= NEGLIGIBLE else "not_shown"
-    return Answer(answer, "", p_value, (), [*smallest, *sentences])
+    if at_most <= NEGLIGIBLE:
+        return Answer("no", "", p_value, (), [*smallest, *sentences])
+    return Answer("cannot_tell", NOT_SHOWN, p_value, (), [*smallest, *sentences])
 
 
 def _reason(contrasts: Sequence[Contrast], n_images: int, annotated: bool) -> str:
@@ -214,10 +218,11 @@ def _both_rates(contrast: Contrast, concept: int) -> str:
     )
 
 
-def facts(answer: Answer) -> dict[str, object]:
-    """The answer as plain data, for the manifest."""
+def facts(answer: Answer, contrasts: Sequence[Contrast]) -> dict[str, object]:
+    """The answer as plain data, and how alike the groups' pictures are, for the manifest."""
     p_value = None if math.isnan(answer.p_value) else answer.p_value
-    return {**asdict(answer), "p_value": p_value}
+    pictures = {one.group: dict(one.pictures) for one in contrasts}
+    return {**asdict(answer), "p_value": p_value, "pictures": pictures}
 
 
 def lines(contrasts: Sequence[Contrast]) -> list[dict[str, object]]:

@@ -100,7 +100,7 @@ class GroupDescriptions(Metric):
         answer = answer_of(contrasts, len(rows), bool(len(corpus.human)))
         return Score(
             dict(_Parts(self, images, contrasts)),
-            audit={"descriptions": facts(answer)},
+            audit={"descriptions": facts(answer, contrasts)},
             notes=[*corpus.notes, *self._left_out(corpus, rows), *answer.sentences],
             tables={"descriptions": lines(contrasts)} if contrasts else {},
         )
@@ -154,8 +154,9 @@ class GroupDescriptions(Metric):
             human_rates = _by_group(images.counts / images.numbers[:, None], members)
         classes = [table.classes.index(table.class_of[name]) for name in names]
         alone = self.annotators.alone(self.attribute)
+        comparison = self.comparison(images, members)
         differences = described_differences(
-            self.comparison(images, members),
+            comparison,
             images.says,
             people,
             np.array(classes, np.int64),
@@ -170,6 +171,7 @@ class GroupDescriptions(Metric):
             table.classes,
             _by_group(images.says, members),
             human_rates,
+            {"overlap": comparison.overlap, "accuracy": comparison.accuracy},
         )
 
     def _rows(self, corpus: Corpus) -> IntArray:

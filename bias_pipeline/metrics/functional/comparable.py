@@ -156,6 +156,11 @@ class Comparison:
         share = float(self.groups.mean())
         return float((self.residual**2).mean() / (share * (1 - share)))
 
+    @property
+    def accuracy(self) -> float:
+        """The share of images whose group the picture leads to expect, in [0, 1]."""
+        return float(((self.expected > 0.5) == (self.groups > 0.5)).mean())
+
     @cached_property
     def permuted_influence(self) -> Float64Array:
         """(N, B) :attr:`influence` of groups permuted among images of equal expected group.

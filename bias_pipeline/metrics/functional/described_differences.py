@@ -62,7 +62,6 @@ class Differences:
         score: half the sum of absolute amounts.
         score_error: its standard error.
         null: what noise would add to the score, already subtracted.
-        p_value: one-sided, of the score among permuted groups.
     """
 
     rates: Float64Array
@@ -76,7 +75,6 @@ class Differences:
     score: float
     score_error: float
     null: float
-    p_value: float
 
     @property
     def score_interval(self) -> tuple[float, float]:
@@ -228,7 +226,6 @@ def described_differences(
         score=score.value,
         score_error=score.error,
         null=score.null,
-        p_value=score.p_value,
     )
 
 
@@ -279,7 +276,6 @@ class _Score:
         null = self._sums(parts.null_excess, parts.null_shown)  # (B,)
         self.null = float(null.mean())
         self.value = value - self.null
-        self.p_value = float((1 + (null >= value).sum()) / (len(null) + 1))
         of_ratios = 0.25 * float(parts.variance @ counted)
         error = max(self._image_error(), float(null.std()))
         self.error = float(np.sqrt(error**2 + of_ratios))

@@ -65,6 +65,13 @@ def answer(score: Score) -> dict[str, object]:
     return score.audit["descriptions"]
 
 
+def not_shown(score: Score) -> bool:
+    return (answer(score)["answer"], answer(score)["reason"]) == (
+        "cannot_tell",
+        "not beyond chance",
+    )
+
+
 def value(score: Score, part: str) -> float:
     return score.parts[part].estimate.value
 
@@ -104,7 +111,7 @@ def test_the_parts_are_those_of_the_contract(planted):
 @pytest.mark.parametrize("seed", range(4))
 def test_a_fair_captioner_is_not_accused(seed):
     score = scored(FAIR, 600, seed=seed)
-    assert answer(score)["answer"] == "not_shown"
+    assert not_shown(score)
     assert any("would be noticed" in note for note in score.notes)
 
 
@@ -112,7 +119,7 @@ def test_annotators_as_captioners_differ_by_nothing():
     made = records(2000, lambda *_: "", annotators=6)
     people = [replace(r, model=r.human[0], human=r.human[1:]) for r in made]
     score = METRIC.compute(make_corpus(people), splits=[])
-    assert answer(score)["answer"] in ("no", "not_shown")
+    assert answer(score)["answer"] == "no" or not_shown(score)
     estimate = score.parts["score"].estimate
     assert estimate.ci_low < 0 < estimate.ci_high
     assert abs(value(score, "concept:young")) < 0.03
@@ -170,7 +177,7 @@ def test_a_ratio_of_a_large_set_explains_a_difference():
     explained, accused = (
         replace(METRIC, annotators=large).compute(corpus, splits=[]) for large in (known, none)
     )
-    assert answer(explained)["answer"] == "not_shown"
+    assert not_shown(explained)
     assert answer(accused)["named"] == ["smiling"]
 
 
@@ -290,7 +297,7 @@ def test_each_of_several_groups_is_compared_with_the_others():
     fair = metric.compute(
         placed(lambda _, g: "The person looks calm." if g.random() < 0.2 else ""), splits=[]
     )
-    assert answer(fair)["answer"] == "not_shown"
+    assert not_shown(fair)
 
 
 def test_crossed_groups_and_the_attribute_itself_are_compared():

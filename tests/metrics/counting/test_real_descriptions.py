@@ -64,7 +64,8 @@ def captions_in(path: Path) -> dict[int, str]:
 
 
 def answer(score: Score) -> str:
-    return score.audit["descriptions"]["answer"]
+    facts = score.audit["descriptions"]
+    return "not shown" if facts["reason"] == "not beyond chance" else facts["answer"]
 
 
 @pytest.mark.parametrize("captioner", PUBLISHED)
@@ -87,7 +88,7 @@ def test_published_captioners_call_women_young_less_than_annotators(captioner):
 @pytest.mark.parametrize("model", TODAY)
 def test_no_file_of_today_has_enough_images_for_a_yes(model):
     score = scored(captions_in(DATA / "vlm" / f"{model}.json"))
-    assert answer(score) == ("not_shown" if model.endswith("xl") else "cannot_tell")
+    assert answer(score) == ("not shown" if model.endswith("xl") else "cannot_tell")
     low, high = TODAY[model]
     assert low <= 100 * score.parts["score"].estimate.value <= high
 
@@ -117,7 +118,7 @@ def test_paragraphs_are_judged_by_what_was_planted(paragraphs, version):
     lines = json.loads((paragraphs / f"{version}.json").read_text())
     model = {int(re.search(r"(\d+)\.jpg", x["image"])[1]): x["response"] for x in lines}
     score = scored(model, people)
-    assert answer(score) == ("yes" if version == "traits" else "not_shown")
+    assert answer(score) == ("yes" if version == "traits" else "not shown")
     low, high = PARAGRAPHS[version]
     assert low <= 100 * score.parts["score"].estimate.value <= high
     if version == "traits":
