@@ -54,4 +54,4 @@ def _cells(rows: pd.DataFrame, speaker: str):
     """The draws of one speaker by style and size; both styles together where they alternate."""
     if speaker in ALIKE:
         rows = rows.assign(style="both")
-    return rows.groupby(["style", "n_images"], sort=False)
+    return rows.groupby(["style", "n_images"])
