@@ -197,10 +197,16 @@ def _adjusted(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
-    """A finding that is shown and never judged: the captioner's value and that of the labels."""
-    row = rows.get("model", rows[headline])
-    people = rows["human"].value if "human" in rows else math.nan
+    """A finding that is shown and never judged: the captioner's value and that of the labels.
+
+    Of descriptions it is the score: how often a side describes anybody is no answer.
+    """
     nan = math.nan
+    if question == "describing":
+        row, people = rows[headline], nan
+    else:
+        row = rows.get("model", rows[headline])
+        people = rows["human"].value if "human" in rows else nan
     return Finding(question, row, headline, people, row, nan, nan, conclusion_checks.NOT_JUDGED)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bias_pipeline.metrics.counting.ba_directional import DirectionalBiasAmplification
     from bias_pipeline.metrics.counting.ba_mals import BiasAmplificationMALS
     from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
+    from bias_pipeline.metrics.counting.descriptions import GroupDescriptions
     from bias_pipeline.metrics.counting.differential_fairness import DifferentialFairness
     from bias_pipeline.metrics.counting.gender_error import GenderError, GroupAccuracy
     from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
@@ -44,6 +45,7 @@ _MODULES = {
     "GenderRatio": "counting.gender_ratio",
     "GenderScore": "language.gender_score",
     "GroupAccuracy": "counting.gender_error",
+    "GroupDescriptions": "counting.descriptions",
     "ImageCaptioner2": "attack.imagecaptioner2",
     "LIC": "attack.lic",
     "Leakage": "attack.lic",
@@ -65,6 +67,7 @@ __all__ = [
     "GenderRatio",
     "GenderScore",
     "GroupAccuracy",
+    "GroupDescriptions",
     "ImageCaptioner2",
     "Leakage",
     "MultiDirectional",

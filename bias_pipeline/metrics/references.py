@@ -118,6 +118,15 @@ NAIR_2025 = Reference(
     "Preprint",
     "misc",
 )
+NICOLAS_2021 = Reference(
+    "nicolas2021dictionaries",
+    ("Nicolas, Gandalf", "Bai, Xuechunzi", "Fiske, Susan T."),
+    "Comprehensive Stereotype Content Dictionaries Using a Semi-Automated Method",
+    2021,
+    "European Journal of Social Psychology",
+    "article",
+    "10.1002/ejsp.2724",
+)
 PAPINENI_2002 = Reference(
     "papineni2002bleu",
     ("Papineni, Kishore", "Roukos, Salim", "Ward, Todd", "Zhu, Wei-Jing"),
@@ -134,6 +143,15 @@ RELIC_2023 = Reference(
     "ReScience C",
     "article",
     doi="10.5281/zenodo.8173741",
+)
+ROBINSON_1988 = Reference(
+    "robinson1988root",
+    ("Robinson, Peter M.",),
+    "Root-N-Consistent Semiparametric Regression",
+    1988,
+    "Econometrica",
+    "article",
+    "10.2307/1912705",
 )
 SABIR_2023 = Reference(
     "sabir2023lipstick",

@@ -23,6 +23,7 @@ PANELS: Mapping[str, str] = {
     "leakage": "Does it give {attribute} away?",
     "directions": "Does it link objects and activities to {attribute}?",
     "counting": "What do counts of its words show?",
+    "describing": "Does it describe the groups differently?",
     "declining": "Does it decline to describe one group more often?",
     "quality": "How well does it describe?",
     "retrieval": "Do queries that name no {attribute} find all groups alike?",

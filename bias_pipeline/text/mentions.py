@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, product
@@ -63,35 +63,15 @@ def describing_a_person(captions: Captions, places: IntArray, context: Context) 
     return beside.itself() | beside.before() | beside.after()
 
 
-class _Beside:
+class Neighbours:
     """The neighbours of the words at P places, within their captions."""
 
-    def __init__(self, captions: Captions, places: IntArray, context: Context) -> None:
+    def __init__(self, captions: Captions, places: IntArray) -> None:
         self.captions, self.places = captions, places
-        lists = (context.words, context.between, context.other_heads)
-        self.words, self.between, self.other_heads = map(_set, lists)
-        self.linking, self.closing = _set(context.linking), _set(context.closing)
-        caption = np.searchsorted(captions.starts, places, side="right") - 1
-        self.first, self.end = captions.starts[caption], captions.starts[caption + 1]
+        row = np.searchsorted(captions.starts, places, side="right") - 1
+        self.first, self.end = captions.starts[row], captions.starts[row + 1]
 
-    def itself(self) -> BoolArray:
-        """Whether the word is a noun for a person."""
-        return self._among(self.words, self.places)
-
-    def before(self) -> BoolArray:
-        """Whether it precedes a noun for a person; "police officer" counts as one."""
-        noun = self._past(self.between - self.words, self.places + 1, 1)
-        behind = self._past(self.words, noun, 1)
-        return (behind > noun) & ~self._among(self.other_heads, behind)
-
-    def after(self) -> BoolArray:
-        """Whether a verb links it to a noun for a person, and no noun follows that it describes."""
-        noun = self._past(self.linking, self.places - 1, -1)
-        following = self.places + 1
-        last = (following == self.end) | self._among(self.closing, following)
-        return (noun < self.places - 1) & self._among(self.words, noun) & last
-
-    def _among(self, words: frozenset[str], places: IntArray) -> BoolArray:
+    def among(self, words: frozenset[str], places: IntArray) -> BoolArray:
         """Whether the words at (P,) places are some of these."""
         known = np.array([word in words for word in self.captions.types], bool)
         inside = (self.first <= places) & (places < self.end)
@@ -99,14 +79,47 @@ class _Beside:
         matches[inside] = known[self.captions.tokens[places[inside]]]
         return matches
 
-    def _past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
+    def past(self, words: frozenset[str], places: IntArray, step: int) -> IntArray:
         """(P,) the nearest places, from the given ones on, with none of these words."""
-        while (on := self._among(words, places)).any():
+        while (on := self.among(words, places)).any():
             places = places + step * on
         return places
 
+    def within(self, words: frozenset[str], steps: Iterable[int]) -> BoolArray:
+        """Whether one of these words stands so many words behind, or before if below 0."""
+        matches = [self.among(words, self.places + step) for step in steps]
+        return np.any(matches, axis=0)
 
-def _set(words: Words) -> frozenset[str]:
+
+class _Beside(Neighbours):
+    """The rules of a context at P places."""
+
+    def __init__(self, captions: Captions, places: IntArray, context: Context) -> None:
+        super().__init__(captions, places)
+        lists = (context.words, context.between, context.other_heads)
+        self.words, self.between, self.other_heads = map(word_set, lists)
+        self.linking, self.closing = word_set(context.linking), word_set(context.closing)
+
+    def itself(self) -> BoolArray:
+        """Whether the word is a noun for a person."""
+        return self.among(self.words, self.places)
+
+    def before(self) -> BoolArray:
+        """Whether it precedes a noun for a person; "police officer" counts as one."""
+        noun = self.past(self.between - self.words, self.places + 1, 1)
+        behind = self.past(self.words, noun, 1)
+        return (behind > noun) & ~self.among(self.other_heads, behind)
+
+    def after(self) -> BoolArray:
+        """Whether a verb links it to a noun for a person, and no noun follows that it describes."""
+        noun = self.past(self.linking, self.places - 1, -1)
+        following = self.places + 1
+        last = (following == self.end) | self.among(self.closing, following)
+        return (noun < self.places - 1) & self.among(self.words, noun) & last
+
+
+def word_set(words: Words) -> frozenset[str]:
+    """The words and phrases of a list, to look them up."""
     return frozenset(words_of(words))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,9 +10,7 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.text.scored_text import preamble_of
-from bias_pipeline.text.sentences import sentences_of
-
-_ENDS = re.compile(r".*[.!?][\"'”’)\]]*", re.DOTALL)
+from bias_pipeline.text.sentences import ends_sentence, sentences_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +72,7 @@ def _split(captions: Captions) -> Captions:
 
 def _may_have_several(captions: Captions) -> BoolArray:
     """(N,) captions with a word that may end a sentence before their last word."""
-    ends = np.array([_ENDS.fullmatch(word) is not None for word in captions.types], bool)
+    ends = np.array([ends_sentence(word) for word in captions.types], bool)
     flags = ends[captions.tokens] if len(ends) else np.zeros(0, bool)
     flags[captions.starts[1:][captions.lengths > 0] - 1] = False
     return np.diff(np.concatenate([[0], np.cumsum(flags)])[captions.starts]) > 0

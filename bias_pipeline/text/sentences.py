@@ -6,11 +6,22 @@ import re
 
 # Where a sentence ends: behind its last sign and any quotes and brackets, before a blank.
 _END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+")
+_LAST = re.compile(r"[.!?][\"'”’)\]]*$")
 _WORD = re.compile(r"[^\W_]+")
 _SHORTENED = re.compile(
     r"(?:^|[\s(])(?:[a-z]|mr|mrs|ms|dr|st|no|vs|approx|etc|e\.g|i\.e|u\.s|a\.m|p\.m)\.$",
     re.IGNORECASE,
 )
+
+
+def ends_sentence(word: str) -> bool:
+    """Whether a word of a caption, with its signs, is the last of its sentence.
+
+    Example:
+        >>> [word for word in ("rides.", "he!”", "Mr.", "3.5", "a") if ends_sentence(word)]
+        ['rides.', 'he!”']
+    """
+    return bool(_LAST.search(word)) and not _SHORTENED.search(word)
 
 
 def sentences_of(text: str) -> list[str]:

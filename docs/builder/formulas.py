@@ -312,6 +312,25 @@ FORMULAS: dict[str, Formula] = {
 0.2""",
         "counting",
     ),
+    "descriptions": Formula(
+        (
+            row("θ = {} / {}", row("{} g_i r_i", total("i")), row("{} g_i²", total("i"))),
+            row("excess = θ − h"),
+            row("score = {} {} s ( excess )", frac("1", "2"), total("concepts")),
+        ),
+        "g is the group minus what the picture leads to expect, r the same of what the caption "
+        "says, h the difference that annotators would show if they described as often as the "
+        "captioner, and s the sign that other images give.",
+        "Of 100 captions of as many women as men 20 say calm, and annotators are exp(0.5) times as "
+        "likely to say so of a woman: h = 0.088. If the captioner's θ is 0.2, its excess is 0.112.",
+        """\
+>>> import numpy as np
+>>> from bias_pipeline.metrics.functional.descriptions import HazardRatio
+>>> difference, _ = HazardRatio(0.5, 0.1).difference(np.array([0.2]), np.array([0.5]))
+>>> difference.round(3).item()
+0.088""",
+        "descriptions",
+    ),
     "gender_distance": Formula(
         (
             row("{} − {}", sub("B", "M"), sub("B", "H")),

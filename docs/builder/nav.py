@@ -39,6 +39,7 @@ UNDERSTAND = tuple(
         "footguns",
         "equal_speech",
         "counting",
+        "descriptions",
         "dbac",
         "dpa",
         "pictures",

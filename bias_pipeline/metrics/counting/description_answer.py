@@ -1,0 +1,253 @@
+"""The answer to "Does it describe the groups differently?", and the sentences around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.errors import counted
+from bias_pipeline.metrics.functional.described_differences import (
+    ALPHA,
+    CONCEPT_ERRORS,
+    Differences,
+)
+from bias_pipeline.metrics.functional.descriptions import Reference
+
+NOT_SHOWN = "not beyond chance"
+FEWEST_ANSWERED = 500  # images with which the question is answered
+NEGLIGIBLE = 0.02  # the share up to which the score is none
+_OFTEN = 0.05  # the share of captions of a concept whose smallest difference is printed
+_MOST = 6  # concepts named
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """One group against the others, with the names of what was compared."""
+
+    label: str  # of its parts: the group, empty where there is one contrast
+    group: str  # whose differences are above 0
+    others: str  # those it is compared with, in words
+    differences: Differences
+    concepts: Sequence[str]  # (Q,)
+    classes: Sequence[str]  # (L,)
+    rates: Float64Array  # (2, Q) shares of captions, of the group and of the others
+    human_rates: Float64Array  # (2, Q) likewise of annotators' captions; NaN without any
+    # How alike the groups' pictures are: overlap and accuracy of a Comparison
+    pictures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What may be concluded.
+
+    Attributes:
+        answer: ``yes``, ``no`` or ``cannot_tell``.
+        reason: why nothing can be told, :data:`NOT_SHOWN` if chance may explain all; empty else.
+        p_value: of the smaller of both tests, doubled.
+        named: the concepts and classes of a Yes.
+        sentences: for the reader.
+    """
+
+    answer: str
+    reason: str
+    p_value: float
+    named: Sequence[str]
+    sentences: Sequence[str]
+
+
+def answer_of(contrasts: Sequence[Contrast], n_images: int, annotated: bool) -> Answer:
+    """The answer from the groups' differences.
+
+    Args:
+        contrasts: each group against the others; the one against the other of two groups.
+        n_images: how many images were compared.
+        annotated: whether there are annotators.
+    """
+    sentences = [sentence for one in contrasts for sentence in _beside(one)]
+    reason = _reason(contrasts, n_images, annotated)
+    if reason:
+        smallest = _smallest(contrasts) if annotated and contrasts else []
+        first = f"cannot tell whether it describes the groups differently: {reason}"
+        return Answer("cannot_tell", reason, math.nan, (), [first, *smallest, *sentences])
+    tests = [_Test(one, len(contrasts)) for one in contrasts]
+    p_value = min(min(1.0, 2 * test.p_value) for test in tests)
+    named = [name for test in tests for name in test.named]
+    if named:
+        return Answer(
+            "yes", "", p_value, named, [*(s for t in tests for s in t.sentences), *sentences]
+        )
+    smallest = _smallest(contrasts)
+    at_most = max(one.differences.score_interval[1] for one in contrasts)
+    if at_most <= NEGLIGIBLE:
+        return Answer("no", "", p_value, (), [*smallest, *sentences])
+    return Answer("cannot_tell", NOT_SHOWN, p_value, (), [*smallest, *sentences])
+
+
+def _reason(contrasts: Sequence[Contrast], n_images: int, annotated: bool) -> str:
+    if not contrasts:
+        return "no caption describes a person, or all say the same of theirs"
+    if not annotated:
+        return (
+            "without annotators' captions, pictures and habit may explain all differences; name a "
+            "file of people's captions (dataset.captions=FILE, audit --captions FILE)"
+        )
+    if n_images < FEWEST_ANSWERED:
+        return (
+            f"{counted(n_images, 'images are')} too few; caption {FEWEST_ANSWERED}, or better 1,500"
+        )
+    return ""
+
+
+class _Test:
+    """Both tests of one contrast: single concepts and classes, and the score of all."""
+
+    def __init__(self, contrast: Contrast, n_contrasts: int) -> None:
+        self.contrast, differences = contrast, contrast.differences
+        by_concept, by_class = (p * n_contrasts for p in differences.p_values())
+        tested, classes = differences.tested, differences.tested_classes
+        self.concepts = [int(q) for q in tested[by_concept < ALPHA]]
+        self.classes = [int(k) for k in classes[by_class < ALPHA]]
+        self.p_value = float(np.min(np.concatenate([by_concept, by_class, [1.0]])))
+        score = differences.spread_p() * n_contrasts
+        if score < ALPHA:
+            self.p_value = min(self.p_value, score)
+            self.concepts += [
+                int(q) for q in differences.named_beside_score() if q not in self.concepts
+            ]
+            self.classes += [
+                int(k) for k in differences.classes_beside_score() if k not in self.classes
+            ]
+
+    @property
+    def named(self) -> list[str]:
+        """Concepts and classes of a Yes."""
+        return [
+            *(self.contrast.concepts[q] for q in self.concepts),
+            *(self.contrast.classes[k] for k in self.classes),
+        ]
+
+    @property
+    def sentences(self) -> list[str]:
+        """A sentence for each of them."""
+        return [
+            *(concept_sentence(self.contrast, q) for q in self.concepts[:_MOST]),
+            *(_class_sentence(self.contrast, k) for k in self.classes[:_MOST]),
+        ]
+
+
+def concept_sentence(contrast: Contrast, concept: int) -> str:
+    """How often a concept is said of each group, and how much of that is beyond annotators."""
+    group, others = (_per_100(float(rate)) for rate in contrast.rates[:, concept])
+    references = contrast.differences.references
+    text = (
+        f"{contrast.concepts[concept]} ({contrast.group} {group} %, {contrast.others} {others} % "
+        "of captions): "
+    )
+    amount, error = (
+        float(values[concept])
+        for values in (contrast.differences.excess.values, contrast.differences.excess.errors)
+    )
+    size = _points(amount, CONCEPT_ERRORS * error)
+    if references[concept] is Reference.HARDLY:
+        return f"{text}{size} on comparable pictures; annotators hardly ever say it"
+    return f"{text}{size} beyond what annotators would show"
+
+
+def _class_sentence(contrast: Contrast, kind: int) -> str:
+    excess = contrast.differences.class_excess
+    size = _points(float(excess.values[kind]), CONCEPT_ERRORS * float(excess.errors[kind]))
+    of = contrast.group if excess.values[kind] > 0 else contrast.others
+    return f"words of {contrast.classes[kind]} go with {of}: {size} beyond annotators"
+
+
+def _points(amount: float, error: float) -> str:
+    """A difference in points with its interval, without a sign."""
+    low, high = sorted(abs(amount) + k * 1.96 * error for k in (-1, 1))
+    return f"{100 * abs(amount):.1f} [{100 * low:.1f}, {100 * high:.1f}] points"
+
+
+def _per_100(share: float) -> str:
+    return f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.1f}"
+
+
+def _smallest(contrasts: Sequence[Contrast]) -> list[str]:
+    """The smallest difference that could be noticed, of concepts that are said often."""
+    noticed = []
+    for one in contrasts:
+        tested, smallest = one.differences.tested, one.differences.smallest()
+        often = one.differences.rates[tested] >= _OFTEN
+        noticed += list(zip(smallest[often], (one.concepts[q] for q in tested[often]), strict=True))
+    if not noticed:
+        return ["no concept is said in 5 of 100 captions, so hardly any difference can be noticed"]
+    low, high = min(noticed), max(noticed)
+    between = f" to {100 * high[0]:.0f} ({high[1]})" if len(noticed) > 1 else ""
+    return [f"differences from {100 * low[0]:.0f} points ({low[1]}){between} would be noticed"]
+
+
+def _beside(contrast: Contrast) -> list[str]:
+    """Sentences on concepts that are no part of the answer."""
+    differences, names = contrast.differences, contrast.concepts
+    closer = [names[q] for q in differences.closer_together()]
+    sentences = [f"closer together than annotators: {', '.join(closer)}"] if closer else []
+    by_reference: dict[Reference, list[int]] = {}
+    for concept, reference in enumerate(differences.references):
+        if differences.mentions[concept] >= 10:
+            by_reference.setdefault(reference, []).append(concept)
+    alone = by_reference.get(Reference.ALONE, [])
+    if alone:
+        listed = "; ".join(_both_rates(contrast, q) for q in alone)
+        sentences.append(f"follows the group in annotators' captions too: {listed}")
+    return sentences + [
+        f"cannot tell of {names[q]}: in {_per_100(float(differences.rates[q]))} of 100 captions, "
+        f"annotators' {_per_100(float(np.nanmean(contrast.human_rates[:, q])))}"
+        for q in by_reference.get(Reference.UNKNOWN, [])
+    ]
+
+
+def _both_rates(contrast: Contrast, concept: int) -> str:
+    (one, two), (people_one, people_two) = (
+        (100 * rates[:, concept]).tolist() for rates in (contrast.rates, contrast.human_rates)
+    )
+    return (
+        f"{contrast.concepts[concept]} ({contrast.group} {one:.1f} %, {contrast.others} {two:.1f} "
+        f"%; annotators {people_one:.1f} and {people_two:.1f} %)"
+    )
+
+
+def facts(answer: Answer, contrasts: Sequence[Contrast]) -> dict[str, object]:
+    """The answer as plain data, and how alike the groups' pictures are, for the manifest."""
+    p_value = None if math.isnan(answer.p_value) else answer.p_value
+    pictures = {one.group: dict(one.pictures) for one in contrasts}
+    return {**asdict(answer), "p_value": p_value, "pictures": pictures}
+
+
+def lines(contrasts: Sequence[Contrast]) -> list[dict[str, object]]:
+    """A line for each concept that is said often enough, the clearest difference first."""
+    return [line for contrast in contrasts for line in _lines(contrast)]
+
+
+def _lines(contrast: Contrast) -> list[dict[str, object]]:
+    differences = contrast.differences
+    z = np.minimum(abs(differences.shown.z), abs(differences.excess.z))
+    listed = sorted(differences.listed.tolist(), key=lambda q: -z[q])
+    return [
+        {
+            "concept": contrast.concepts[q],
+            "group": contrast.group,
+            "rate": contrast.rates[0, q],
+            "others": contrast.others,
+            "rate of others": contrast.rates[1, q],
+            "annotators": contrast.human_rates[0, q],
+            "annotators of others": contrast.human_rates[1, q],
+            "difference": differences.shown.values[q],
+            "difference error": CONCEPT_ERRORS * differences.shown.errors[q],
+            "beyond annotators": differences.excess.values[q],
+            "beyond annotators error": CONCEPT_ERRORS * differences.excess.errors[q],
+            "annotators at this rate by": differences.references[q].value,
+        }
+        for q in listed
+    ]

@@ -1,0 +1,51 @@
+"""What is known of annotators' descriptions from a large set of captions, by attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bias_pipeline.corpus.attribute import Attribute, Words, words_of
+from bias_pipeline.declared import Configurable
+from bias_pipeline.metrics.functional.descriptions import HazardRatio
+
+
+@dataclass(frozen=True)
+class GroupRatios(Configurable):
+    """Annotators' log hazard ratios between two groups; see ``conf/annotators``."""
+
+    groups: Sequence[str]  # ratios are of the second over the first
+    ratios: Mapping[str, Sequence[float]]  # concept to log ratio and standard error
+    alone: Words = ()  # concepts that annotators say of one group alone
+
+
+@dataclass(frozen=True)
+class LargeSet(Configurable):
+    """How often annotators of many images say each concept, and of whom."""
+
+    captions: int  # how many captions were read
+    mentions: Mapping[str, int]  # concept to captions that say it; none: left out
+    attributes: Mapping[str, GroupRatios] = field(default_factory=dict)
+    least: int = 40  # mentions below which annotators hardly ever say a concept
+    source: str = ""
+
+    def rare(self, concept: str) -> bool:
+        """Whether annotators hardly ever say a concept."""
+        return self.mentions.get(concept, 0) < self.least
+
+    def ratios(self, attribute: Attribute, groups: Sequence[str]) -> dict[str, HazardRatio]:
+        """Concept to the ratio of the second group over the first; none if they are others."""
+        known = self.attributes.get(attribute.name)
+        if known is None or sorted(known.groups) != sorted(groups):
+            return {}
+        sign = 1 if tuple(known.groups) == tuple(groups) else -1
+        return {
+            concept: HazardRatio(sign * float(log_ratio), float(error))
+            for concept, (log_ratio, error) in known.ratios.items()
+            if not self.rare(concept)
+        }
+
+    def alone(self, attribute: Attribute) -> frozenset[str]:
+        """The concepts that annotators say of one group of the attribute alone."""
+        known = (self.attributes.get(single.name) for single in attribute.singles)
+        return frozenset(concept for one in known if one for concept in words_of(one.alone))

@@ -1,0 +1,204 @@
+"""Differences between two groups on comparable pictures: residual on residual.
+
+With G the group (0 or 1), Y what captions say and X what the picture shows, the difference is
+
+    theta = sum_i g_i r_i / sum_i g_i^2,    g = G - E[G | X],    r = Y - E[Y | X]
+
+(Robinson 1988). Pictures that one group alone has count little: each counts in proportion to
+``g_i^2`` (overlap weights). Both expectations are ridge regressions fitted on the other folds; the
+number is right if either of them is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg, sparse
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.io.hashing import UIntArray, random_words
+
+PENALTIES = (10.0, 30.0, 100.0, 300.0, 1000.0)
+FOLDS = 5
+BLOCK = 20  # images among which groups are permuted
+PERMUTATIONS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """One fold, and the products of features over the images of the others."""
+
+    tested: BoolArray  # (N,)
+    features: sparse.csr_array  # (N_t, P) of the fold
+    training: sparse.csr_array  # (N - N_t, P) of the others
+    means: Float64Array  # (P,) of the others
+    gram: Float64Array  # (P, P) of the others, centred
+
+
+def _folds(features: sparse.csr_array, folds: IntArray) -> list[_Fold]:
+    products = (features.T @ features).toarray()  # (P, P)
+    totals = np.asarray(features.sum(axis=0)).ravel()
+    parts = []
+    for fold in np.unique(folds):
+        flags = folds == fold
+        tested, training = features[flags], features[~flags]
+        means = (totals - np.asarray(tested.sum(axis=0)).ravel()) / training.shape[0]
+        gram = products - (tested.T @ tested).toarray()
+        gram -= training.shape[0] * np.outer(means, means)
+        parts.append(_Fold(flags, tested, training, means, gram))
+    return parts
+
+
+class CrossFittedRidge:
+    """Ridge regression on centred columns, fitted on the other folds; one factorisation a fold.
+
+    Args:
+        folds: what pictures show, by fold.
+        penalty: of the squared coefficients.
+    """
+
+    def __init__(self, folds: Sequence[_Fold], penalty: float) -> None:
+        self._folds = folds
+        self._factors = [
+            linalg.cho_factor(
+                fold.gram + penalty * np.eye(len(fold.gram)),
+                lower=True,
+                overwrite_a=True,
+                check_finite=False,
+            )
+            for fold in folds
+        ]
+
+    def expected(self, values: Float64Array) -> Float64Array:
+        """(N, R) what pictures lead to expect of (N, R) values, each image by the other folds."""
+        expected = np.empty(values.shape)
+        for fold, factor in zip(self._folds, self._factors, strict=True):
+            training = values[~fold.tested]
+            level = training.mean(axis=0)
+            covariances = fold.training.T @ training - np.outer(
+                fold.means * len(training), level
+            )  # (P, R)
+            slopes = linalg.cho_solve(factor, covariances, check_finite=False)
+            expected[fold.tested] = level + fold.features @ slopes - fold.means @ slopes
+        return expected
+
+
+def chosen_ridge(
+    features: sparse.csr_array, folds: IntArray, groups: Float64Array
+) -> CrossFittedRidge:
+    """The ridge of the first penalty after which the groups are expected less well."""
+    parts = _folds(features, folds)
+    best, least = None, np.inf
+    for penalty in PENALTIES:
+        ridge = CrossFittedRidge(parts, penalty)
+        error = float(np.mean((groups - ridge.expected(groups[:, None])[:, 0]) ** 2))
+        if error >= least:
+            break
+        best, least = ridge, error
+    assert best is not None
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """N images of two groups, and what their pictures show."""
+
+    groups: Float64Array  # (N,) 1 for the group whose excess is positive, 0 for the others
+    ridge: CrossFittedRidge
+    folds: IntArray  # (N,) each image's fold
+    keys: UIntArray  # (N,) hashes of the images' ids, by which groups are permuted
+
+    @classmethod
+    def of(
+        cls,
+        groups: Float64Array,
+        features: sparse.csr_array,
+        folds: IntArray,
+        keys: UIntArray,
+    ) -> Comparison:
+        """The comparison of the images' groups on their pictures.
+
+        Args:
+            groups: (N,) 0 or 1.
+            features: (N, P) what the pictures show.
+            folds: (N,) each image's fold.
+            keys: (N,) hashes of the images' ids.
+        """
+        return cls(groups, chosen_ridge(features, folds, groups), folds, keys)
+
+    @cached_property
+    def expected(self) -> Float64Array:
+        """(N,) the group that the picture leads to expect."""
+        return self.ridge.expected(self.groups[:, None])[:, 0]
+
+    @cached_property
+    def residual(self) -> Float64Array:
+        """(N,) the group minus the expected one."""
+        return self.groups - self.expected
+
+    @cached_property
+    def weights(self) -> Float64Array:
+        """(N,) how much each image counts; the sum is 1."""
+        squared = self.residual**2
+        return squared / squared.sum()
+
+    @cached_property
+    def influence(self) -> Float64Array:
+        """(N,) by which residuals are multiplied and summed to a difference."""
+        return self.residual / (self.residual**2).sum()
+
+    @property
+    def overlap(self) -> float:
+        """How alike the groups' pictures are, 1 if the picture says nothing of the group."""
+        share = float(self.groups.mean())
+        return float((self.residual**2).mean() / (share * (1 - share)))
+
+    @property
+    def accuracy(self) -> float:
+        """The share of images whose group the picture leads to expect, in [0, 1]."""
+        return float(((self.expected > 0.5) == (self.groups > 0.5)).mean())
+
+    @cached_property
+    def permuted_influence(self) -> Float64Array:
+        """(N, B) :attr:`influence` of groups permuted among images of equal expected group.
+
+        No image has its own group, or the mean of the permuted would hold a twentieth of the
+        difference.
+        """
+        drawn = random_words(
+            "permute", 0, self.keys[:, None], np.arange(PERMUTATIONS, dtype=np.uint64)
+        )
+        sign = 1 - 2 * self.groups[0]  # the same order, whichever group comes first
+        order = np.lexsort((self.keys, np.round(sign * self.expected, 9)))
+        permuted = np.repeat(self.groups[:, None], PERMUTATIONS, axis=1)
+        for block in map(np.sort, np.array_split(order, max(2, len(order) // BLOCK))):
+            cycle = drawn[block].argsort(axis=0)  # each image has the group of the next in it
+            passed = np.roll(self.groups[block][cycle], -1, axis=0)
+            permuted[block[cycle], np.arange(PERMUTATIONS)] = passed
+        residuals = permuted - self.ridge.expected(permuted)
+        return residuals / (residuals**2).sum(axis=0)
+
+    def residuals(self, values: Float64Array) -> Float64Array:
+        """(N, R) values minus what pictures lead to expect."""
+        return values - self.ridge.expected(values)
+
+    def standard_errors(self, shares: Float64Array) -> Float64Array:
+        """(R,) of sums over images, from the images' (N, R) shares of them."""
+        centred = shares - np.outer(self.weights, shares.sum(axis=0))
+        return np.sqrt((centred**2).sum(axis=0))
+
+    def by_fold(self, shares: Float64Array) -> Float64Array:
+        """(F, R) sums of the images' (N, R) shares over each fold."""
+        return np.stack([shares[self.folds == fold].sum(axis=0) for fold in np.unique(self.folds)])
+
+    def permuted_by_fold(self, residuals: Float64Array) -> Float64Array:
+        """(B, F, R) differences of permuted groups, by fold."""
+        influence = self.permuted_influence
+        parts = [
+            influence[self.folds == fold].T @ residuals[self.folds == fold]
+            for fold in np.unique(self.folds)
+        ]
+        return np.stack(parts, axis=1)

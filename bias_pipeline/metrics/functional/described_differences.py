@@ -1,0 +1,318 @@
+"""From what captions say to differences beyond annotators, their errors, the score and the verdict.
+
+Concepts are summed to classes. The score is half the sum of the absolute amounts of all concepts,
+with signs taken from the other folds, so that noise adds nothing on average; what noise adds all
+the same is measured on permuted groups and subtracted. A concept counts only where the captioner
+itself shows a difference of the same sign: to describe groups more alike than annotators do is no
+bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.metrics.functional.comparable import Comparison
+from bias_pipeline.metrics.functional.descriptions import (
+    Annotators,
+    AtRate,
+    Reference,
+    annotators_at_rate,
+)
+
+LEAST = 0.01  # a difference that counts: one of a hundred captions
+FEWEST_MENTIONS = 10  # of a concept that is tested
+CONCEPT_ERRORS, SCORE_ERRORS = 1.15, 1.2  # by which errors are multiplied, from simulations
+ALPHA = 0.05
+_Z = 1.96
+_SIGN = 0.7  # errors above which a sign of the other folds counts
+_POWER = 0.84  # errors beyond the critical value at which four of five differences are noticed
+
+
+@dataclass(frozen=True, eq=False)
+class Amounts:
+    """Differences of M concepts or classes, with standard errors."""
+
+    values: Float64Array  # (M,)
+    errors: Float64Array  # (M,)
+
+    @property
+    def z(self) -> Float64Array:
+        """(M,) in errors."""
+        return self.values / np.maximum(self.errors, 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """How differently captions describe two groups.
+
+    Attributes:
+        rates: (Q,) the captioner's rates on comparable pictures.
+        mentions: (Q,) captions that say each concept.
+        references: (Q,) what annotators' part rests on.
+        shown: the captioner's differences, second group minus first, of Q concepts.
+        excess: those beyond annotators.
+        class_shown: the captioner's differences of L classes.
+        class_excess: those beyond annotators.
+        membership: (Q, L) 1 where a concept counts in a class.
+        score: half the sum of absolute amounts.
+        score_error: its standard error.
+        null: what noise would add to the score, already subtracted.
+    """
+
+    rates: Float64Array
+    mentions: Float64Array
+    references: tuple[Reference, ...]
+    shown: Amounts
+    excess: Amounts
+    class_shown: Amounts
+    class_excess: Amounts
+    membership: Float64Array
+    score: float
+    score_error: float
+    null: float
+
+    @property
+    def score_interval(self) -> tuple[float, float]:
+        """The ends of its 95 % interval; amounts are never below 0, a score of noise may be."""
+        half = _Z * SCORE_ERRORS * self.score_error
+        return self.score - half, max(self.score, 0.0) + half
+
+    @property
+    def listed(self) -> IntArray:
+        """Concepts that are said often enough to be listed."""
+        return np.flatnonzero(self.mentions >= FEWEST_MENTIONS)
+
+    @property
+    def tested(self) -> IntArray:
+        """Concepts that may be a Yes."""
+        counted = np.array([_counts(reference) for reference in self.references], bool)
+        return np.flatnonzero((self.mentions >= FEWEST_MENTIONS) & counted)
+
+    @property
+    def tested_classes(self) -> IntArray:
+        """Classes that may be a Yes: those with two such concepts."""
+        return np.flatnonzero((self.membership[self.tested] > 0).sum(axis=0) > 1)
+
+    def p_values(self) -> tuple[Float64Array, Float64Array]:
+        """P of each tested concept and of each tested class, corrected for their number.
+
+        The smaller of the captioner's difference and that beyond annotators decides, in errors;
+        both must have one sign and be at least a point.
+        """
+        concepts, classes = self.agreeing()
+        number = len(concepts) + len(classes)
+        corrected = [
+            np.minimum(1, 2 * stats.norm.sf(z / CONCEPT_ERRORS) * number)
+            for z in (concepts, classes)
+        ]
+        return corrected[0], corrected[1]
+
+    def agreeing(self) -> tuple[Float64Array, Float64Array]:
+        """The amount of each tested concept and of each tested class that decides, in errors."""
+        return (
+            _agreeing(self.shown, self.excess, self.tested),
+            _agreeing(self.class_shown, self.class_excess, self.tested_classes),
+        )
+
+    def spread_p(self) -> float:
+        """P of a bias spread over many concepts: of the score, two-sided.
+
+        It is 1 below a point, and where no concept or class can be named.
+        """
+        if self.score < LEAST or not (
+            len(self.named_beside_score()) or len(self.classes_beside_score())
+        ):
+            return 1.0
+        return float(2 * stats.norm.sf(self.score / (SCORE_ERRORS * self.score_error)))
+
+    def named_beside_score(self) -> IntArray:
+        """The concepts to be named with a score above 0 (Benjamini and Hochberg)."""
+        tested = self.tested
+        beyond = _rejected(2 * stats.norm.sf(abs(self.excess.z[tested])))
+        return tested[beyond & (_agreeing(self.shown, self.excess, tested, least=0.0) > _Z)]
+
+    def classes_beside_score(self) -> IntArray:
+        """The classes to be named with a score above 0 (Bonferroni)."""
+        tested = self.tested_classes
+        p = 2 * stats.norm.sf(abs(self.class_excess.z[tested])) * len(tested)
+        agree = _agreeing(self.class_shown, self.class_excess, tested, least=0.0) > _Z
+        return tested[(p < ALPHA) & agree]
+
+    def closer_together(self) -> IntArray:
+        """Concepts in which the captioner's groups differ less than annotators'."""
+        tested = self.tested
+        beyond = abs(self.excess.z[tested]) > 3
+        small = abs(self.shown.z[tested]) < _Z
+        other = self.shown.values[tested] * self.excess.values[tested] < 0
+        return tested[beyond & (small | other)]
+
+    def smallest(self) -> Float64Array:
+        """(M,) the difference of each tested concept that is noticed in four of five samples."""
+        tested, number = self.tested, len(self.tested) + len(self.tested_classes)
+        errors = np.maximum(self.shown.errors, self.excess.errors)[tested]
+        critical = stats.norm.isf(ALPHA / 2 / max(number, 1)) * CONCEPT_ERRORS
+        return (critical + _POWER) * errors
+
+
+def _counts(reference: Reference) -> bool:
+    """Whether a concept with this reference enters classes, score and verdict."""
+    return reference not in (Reference.UNKNOWN, Reference.ALONE)
+
+
+def _agreeing(
+    shown: Amounts, excess: Amounts, which: IntArray, least: float = LEAST
+) -> Float64Array:
+    """(M,) the smaller of two amounts in errors; 0 if signs differ or one is too small."""
+    one, two = shown.values[which], excess.values[which]
+    alike = (one * two > 0) & (np.minimum(abs(one), abs(two)) >= least)
+    return np.where(alike, np.minimum(abs(shown.z[which]), abs(excess.z[which])), 0.0)
+
+
+def _rejected(p_values: Float64Array) -> BoolArray:
+    """(M,) the hypotheses that Benjamini and Hochberg's rule rejects.
+
+    Example:
+        >>> _rejected(np.array([0.04, 0.001, 0.9])).tolist()
+        [False, True, False]
+    """
+    order = np.argsort(p_values)
+    below = p_values[order] <= ALPHA * np.arange(1, len(order) + 1) / max(len(order), 1)
+    rejected = np.zeros(len(order), bool)
+    rejected[order[: np.max(np.flatnonzero(below), initial=-1) + 1]] = True
+    return rejected
+
+
+def described_differences(
+    comparison: Comparison,
+    says: Float64Array,
+    annotators: Annotators | None,
+    classes: IntArray,
+    alone: Sequence[int] = (),
+) -> Differences:
+    """How differently the captions of two groups describe them.
+
+    Args:
+        comparison: of N images.
+        says: (N, Q) 1 where an image's caption says a concept, or the share of its captions.
+        annotators: of the same images, if there are any.
+        classes: (Q,) the class of each concept.
+        alone: the concepts that annotators say of one group alone.
+    """
+    residuals = comparison.residuals(says)
+    rates = comparison.weights @ says
+    at_rate = annotators_at_rate(comparison, annotators, rates, says - residuals)
+    references = list(at_rate.references)
+    for concept in alone:
+        references[concept] = Reference.ALONE
+    counted = np.array([_counts(reference) for reference in references], bool)
+    membership = (classes[:, None] == np.arange(classes.max(initial=0) + 1)) * counted[:, None]
+    parts = _Parts(comparison, residuals, at_rate, membership.astype(np.float64))
+    score = _Score(parts, counted)
+    mentions = says.sum(axis=0)
+    return Differences(
+        rates=rates,
+        mentions=mentions,
+        references=tuple(references),
+        shown=parts.shown,
+        excess=parts.excess,
+        class_shown=parts.class_shown,
+        class_excess=parts.class_excess,
+        membership=parts.membership,
+        score=score.value,
+        score_error=score.error,
+        null=score.null,
+    )
+
+
+class _Parts:
+    """Sums over images, by fold and under permuted groups, of one comparison."""
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        residuals: Float64Array,
+        at_rate: AtRate,
+        membership: Float64Array,
+    ) -> None:
+        self.comparison, self.membership = comparison, membership
+        self.variance = at_rate.variance
+        beyond = residuals - at_rate.residuals
+        influence = comparison.influence[:, None]
+        self.of_shown = influence * residuals  # (N, Q) each image's share of the difference
+        self.of_excess = influence * beyond - at_rate.fixed
+        self.folds_shown = comparison.by_fold(self.of_shown)[None]  # (1, F, Q)
+        self.folds_excess = comparison.by_fold(self.of_excess)[None]
+        self.null_shown = comparison.permuted_by_fold(residuals)  # (B, F, Q)
+        self.null_excess = comparison.permuted_by_fold(beyond)
+        null = self.null_excess.sum(axis=1)  # (B, Q)
+        self.null_mean = null.mean(axis=0)
+        self.shown = self._plain(self.of_shown)
+        self.excess = self._beyond(self.of_excess, null, self.variance)
+        self.class_shown = self._plain(self.of_shown @ membership)
+        self.class_excess = self._beyond(
+            self.of_excess @ membership, null @ membership, self.variance @ membership
+        )
+
+    def _plain(self, shares: Float64Array) -> Amounts:
+        return Amounts(shares.sum(axis=0), self.comparison.standard_errors(shares))
+
+    def _beyond(self, shares: Float64Array, null: Float64Array, variance: Float64Array) -> Amounts:
+        """Sums minus the null's mean, with the larger of two errors and that of the ratios."""
+        error = np.maximum(self.comparison.standard_errors(shares), null.std(axis=0))
+        return Amounts(shares.sum(axis=0) - null.mean(axis=0), np.sqrt(error**2 + variance))
+
+
+class _Score:
+    """Half the sum of absolute amounts, signs from the other folds."""
+
+    def __init__(self, parts: _Parts, counted: BoolArray) -> None:
+        self.parts, self.counted = parts, counted
+        value = float(self._sums(parts.folds_excess, parts.folds_shown)[0])
+        null = self._sums(parts.null_excess, parts.null_shown)  # (B,)
+        self.null = float(null.mean())
+        self.value = value - self.null
+        of_ratios = 0.25 * float(parts.variance @ counted)
+        error = max(self._image_error(), float(null.std()))
+        self.error = float(np.sqrt(error**2 + of_ratios))
+
+    def _others(self, excess: Float64Array, shown: Float64Array) -> tuple[Float64Array, BoolArray]:
+        """What the other folds say of each fold, (B, F, Q).
+
+        Returns:
+            The sign with which a concept counts, 0 for none; whether its own difference is the
+            smaller amount.
+        """
+        parts, folds = self.parts, excess.shape[1]
+        left = (folds - 1) / folds
+        beyond = excess.sum(axis=1, keepdims=True) - excess - left * parts.null_mean
+        difference = shown.sum(axis=1, keepdims=True) - shown
+        by_concept = beyond / np.maximum(parts.excess.errors * np.sqrt(left), 1e-12)
+        class_errors = np.maximum(parts.class_excess.errors, 1e-12)
+        by_class = (beyond @ parts.membership / class_errors) @ parts.membership.T
+        sign = by_concept + by_class
+        errors = np.maximum(parts.shown.errors, 1e-9) * np.sqrt(left)
+        gate = (sign * difference > 0) & (abs(difference) / errors > _SIGN)
+        counts = gate & (abs(sign) > _SIGN) & self.counted
+        return np.sign(sign) * counts, abs(difference) < abs(beyond)
+
+    def _sums(self, excess: Float64Array, shown: Float64Array) -> Float64Array:
+        """(B,) scores from sums by fold, (B, F, Q)."""
+        signs, smaller = self._others(excess, shown)
+        beyond = excess - self.parts.null_mean / excess.shape[1]
+        return 0.5 * (np.where(smaller, shown, beyond) * signs).sum(axis=(1, 2))
+
+    def _image_error(self) -> float:
+        """The standard error by image, with the signs as they are."""
+        parts, comparison = self.parts, self.parts.comparison
+        signs, smaller = self._others(parts.folds_excess, parts.folds_shown)
+        share = np.zeros(len(comparison.groups))
+        for k, fold in enumerate(np.unique(comparison.folds)):
+            rows = comparison.folds == fold
+            amounts = np.where(smaller[0, k], parts.of_shown[rows], parts.of_excess[rows])
+            share[rows] = 0.5 * amounts @ signs[0, k]
+        return float(comparison.standard_errors(share[:, None])[0])

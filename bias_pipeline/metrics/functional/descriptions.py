@@ -1,0 +1,291 @@
+"""How differently captions describe two groups, beyond what annotators would show.
+
+A captioner's difference theta of a concept is taken on comparable pictures
+(:mod:`~bias_pipeline.metrics.functional.comparable`). Annotators differ too, and the more they say:
+their difference ``h`` **at the captioner's rate** is subtracted. With p the captioner's rate, and
+q_s the rate of s of an image's K annotators joined, drawn at random,
+
+* p <= q_1: h = t_1 p / q_1, where t_s is the difference that s annotators show;
+* q_s <= p <= q_{s+1}: h lies between t_s and t_{s+1} as p does between the rates;
+* p > q_K: by the log ratio b of the groups' hazards in a large set of annotators' captions, image
+  by image: l solves e (1 - exp(-l e^b)) + (1 - e) (1 - exp(-l)) = m, with m the expected rate and e
+  the expected group, and h = exp(-l) - exp(-l e^b). A concept that annotators hardly ever say has
+  h = 0. Without a ratio, h follows their joint hazards up to 2 K annotators; beyond it is unknown.
+
+All differences are shares of captions, second group minus first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.metrics.functional.comparable import Comparison
+
+HARDLY = 0.01  # share of annotators' captions up to which they hardly ever say a concept
+FURTHEST = 2  # times as many annotators as there are, to which their own hazards are extended
+_PRIOR = 2  # mentions without a difference that are added to annotators'
+_RATES = (0.0005, 0.97)  # of an image that are solved for
+_GROUPS = (0.02, 0.98)  # expected groups of an image, likewise
+
+
+class Reference(Enum):
+    """What annotators' difference at the captioner's rate rests on."""
+
+    ANNOTATORS = "as many of these annotators"
+    RATIO = "annotators of a large set"
+    HARDLY = "annotators hardly ever say it"
+    UNKNOWN = "unknown: no annotators say it as often"
+    ALONE = "annotators say it of one group alone"
+    NONE = "no annotators"
+
+
+@dataclass(frozen=True)
+class HazardRatio:
+    """How much more often annotators say a concept of the second group, as log hazard ratio."""
+
+    log_ratio: float
+    error: float
+
+    def difference(
+        self, rates: Float64Array, expected: Float64Array
+    ) -> tuple[Float64Array, Float64Array]:
+        """(N,) the groups' differences at (N,) rates, and their changes with one error.
+
+        Args:
+            rates: of both groups together, by image.
+            expected: the expected group of each image.
+
+        Example:
+            >>> ratio = HazardRatio(0.0, 0.1)
+            >>> difference, change = ratio.difference(np.array([0.2]), np.array([0.5]))
+            >>> difference.round(3).tolist(), bool(change[0] > 0)
+            ([0.0], True)
+        """
+        share = np.clip(expected, *_GROUPS)
+        at = [_difference(rates, share, self.log_ratio + k * self.error) for k in (0, 1, -1)]
+        return at[0], (at[1] - at[2]) / 2
+
+
+def _difference(rates: Float64Array, share: Float64Array, log_ratio: float) -> Float64Array:
+    """(N,) differences of the groups that have these rates together."""
+    low, high = np.full(len(rates), 1e-7), np.full(len(rates), 50.0)
+    ratio = math.exp(log_ratio)
+    for _ in range(40):
+        hazard = np.sqrt(low * high)
+        rate = -share * np.expm1(-hazard * ratio) - (1 - share) * np.expm1(-hazard)
+        below = rate < rates
+        low, high = np.where(below, hazard, low), np.where(below, high, hazard)
+    return np.exp(-hazard) - np.exp(-hazard * ratio)
+
+
+@dataclass(frozen=True, eq=False)
+class Annotators:
+    """What annotators say of N images in the Q concepts, and what is known of many more.
+
+    Attributes:
+        counts: (N, Q) how many of an image's annotators say each concept.
+        numbers: (N,) how many annotators each image has.
+        ratios: number of a concept to the ratio in the large set.
+        rare: (Q,) whether the large set hardly ever says it.
+    """
+
+    counts: Float64Array
+    numbers: IntArray
+    ratios: Mapping[int, HazardRatio] = field(default_factory=dict)
+    rare: BoolArray | None = None
+
+    @property
+    def joined(self) -> int:
+        """K, the least number of annotators that nine of ten images have."""
+        return int(np.sort(self.numbers)[len(self.numbers) // 10])
+
+    def share_of(self, speakers: int) -> Float64Array:
+        """(N, Q) chance that one of so many annotators of the image says it.
+
+        They are drawn without replacement; an image with fewer has all of its own.
+
+        Example:
+            >>> one = Annotators(np.array([[1.0], [2.0]]), np.array([2, 4]))
+            >>> one.share_of(1).ravel().tolist(), one.share_of(2).ravel().round(3).tolist()
+            ([0.5, 0.5], [1.0, 0.833])
+        """
+        total, silent = self.numbers[:, None].astype(np.float64), np.ones(self.counts.shape)
+        for drawn in range(speakers):
+            left = np.maximum(total - drawn, 1)
+            still = np.clip(total - self.counts - drawn, 0, None) / left
+            silent = np.where(drawn < total, silent * still, silent)
+        return 1 - silent
+
+
+@dataclass(frozen=True, eq=False)
+class AtRate:
+    """Annotators at the captioner's rate, as a sum over images of residuals and of fixed parts."""
+
+    residuals: Float64Array  # (N, Q) that are subtracted from the captioner's
+    fixed: Float64Array  # (N, Q) further shares that are subtracted
+    variance: Float64Array  # (Q,) of the ratios of the large set
+    references: tuple[Reference, ...]  # (Q,)
+
+
+def annotators_at_rate(
+    comparison: Comparison,
+    annotators: Annotators | None,
+    rates: Float64Array,
+    expected: Float64Array,
+) -> AtRate:
+    """What annotators would show if they described as often as the captioner.
+
+    Args:
+        comparison: of the images.
+        annotators: of the same images, if there are any.
+        rates: (Q,) the captioner's rates.
+        expected: (N, Q) rates that the pictures lead to expect of the captioner.
+    """
+    n_images, n_concepts = expected.shape
+    zeros = np.zeros((n_images, n_concepts))
+    if annotators is None:
+        return AtRate(zeros, zeros, np.zeros(n_concepts), (Reference.NONE,) * n_concepts)
+    joined = [annotators.share_of(s) for s in range(1, annotators.joined + 1)]
+    levels = np.stack([comparison.weights @ share for share in joined])  # (K, Q)
+    plan = _plan(annotators, rates, levels)
+    spoken = sum(
+        (plan.weights[s] * share for s, share in enumerate(joined)), np.zeros(expected.shape)
+    )
+    fixed, variance = zeros.copy(), np.zeros(n_concepts)
+    extended = [q for q in range(n_concepts) if plan.speakers[q] > 0]
+    if extended:  # the differences that all annotators together show
+        shown = comparison.influence @ comparison.residuals(joined[-1][:, extended])
+        for q, difference in zip(extended, shown.tolist(), strict=True):
+            slope, offset = _extended(float(levels[-1, q]), difference, float(plan.speakers[q]))
+            spoken[:, q] = slope * joined[-1][:, q]
+            fixed[:, q] = comparison.weights * offset
+    shrink = _shrinkage(comparison, annotators, levels[0])
+    fixed *= shrink
+    for q, ratio in annotators.ratios.items():
+        if plan.references[q] is Reference.RATIO:
+            of_images, change = ratio.difference(
+                _scaled(expected[:, q], rates[q], comparison.weights), comparison.expected
+            )
+            fixed[:, q] = comparison.weights * of_images
+            variance[q] = float(comparison.weights @ change) ** 2
+    return AtRate(comparison.residuals(spoken * shrink), fixed, variance, plan.references)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """How many annotators speak for each concept."""
+
+    weights: Float64Array  # (K, Q) of one, two, ... annotators joined
+    speakers: Float64Array  # (Q,) times as many annotators as there are, where they are extended
+    references: tuple[Reference, ...]
+
+
+def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> _Plan:
+    """Whose difference stands for annotators' at each rate.
+
+    Args:
+        annotators: of the images.
+        rates: (Q,) the captioner's.
+        levels: (K, Q) those of one, two, ... annotators joined.
+    """
+    n_concepts = levels.shape[1]
+    weights, speakers = np.zeros(levels.shape), np.zeros(n_concepts)
+    references: list[Reference] = []
+    one = annotators.counts.sum(axis=0) / annotators.numbers.sum()  # (Q,) share of captions
+    for q in range(n_concepts):
+        rate, level = float(rates[q]), levels[:, q]
+        if rate <= level[-1]:
+            references.append(Reference.ANNOTATORS)
+            _interpolate(weights[:, q], rate, level)
+        elif q in annotators.ratios:
+            references.append(Reference.RATIO)
+        elif _is_rare(annotators, q) and one[q] <= HARDLY:
+            references.append(Reference.HARDLY)
+        else:
+            times = _times_as_many(rate, float(level[-1]))
+            known = times <= FURTHEST
+            references.append(Reference.ANNOTATORS if known else Reference.UNKNOWN)
+            speakers[q] = times if known else 0
+    return _Plan(weights, speakers, tuple(references))
+
+
+def _times_as_many(rate: float, level: float) -> float:
+    """How many times as many annotators would reach a rate, if all of them reach a level."""
+    if level <= 0:
+        return math.inf
+    return math.log1p(-min(rate, 0.98)) / math.log1p(-min(level, 0.98))
+
+
+def _is_rare(annotators: Annotators, concept: int) -> bool:
+    return annotators.rare is not None and bool(annotators.rare[concept])
+
+
+def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> None:
+    """Set the (K,) weights with which levels make a rate that is not above the last."""
+    if rate <= 0:
+        return
+    if rate <= levels[0]:
+        weights[0] = rate / levels[0]
+        return
+    above = int(np.searchsorted(levels, rate))
+    step = levels[above] - levels[above - 1]
+    weights[above] = (rate - levels[above - 1]) / step
+    weights[above - 1] = 1 - weights[above]
+
+
+def _extended(level: float, difference: float, times: float) -> tuple[float, float]:
+    """Slope and offset, at annotators' difference, of that of so many times as many annotators."""
+    level = min(level, 0.98)
+    at = float(np.clip(difference, -1.9 * level, 1.9 * level))
+
+    def more(shown: float) -> float:
+        low, high = (np.clip(level + k * shown / 2, 0, 0.98) for k in (-1, 1))
+        return float((1 - low) ** times - (1 - high) ** times)
+
+    step = 0.05 * level
+    slope = (more(at + step) - more(at - step)) / (2 * step)
+    return slope, more(at) - slope * at
+
+
+def _shrinkage(comparison: Comparison, annotators: Annotators, level: Float64Array) -> Float64Array:
+    """(Q,) what is left of annotators' differences, by how many mentions they rest on."""
+    effective = 1 / (comparison.weights**2).sum()  # images
+    mentions = level * annotators.numbers.mean() * effective
+    return mentions / (mentions + _PRIOR)
+
+
+def _scaled(expected: Float64Array, rate: float, weights: Float64Array) -> Float64Array:
+    """(N,) expected rates whose weighted mean is the captioner's rate."""
+    inside = np.clip(expected, 0.001, _RATES[1])
+    return np.clip(inside * rate / max(float(weights @ inside), 1e-9), *_RATES)
+
+
+def hazard_ratios(comparison: Comparison, annotators: Annotators) -> tuple[HazardRatio, ...]:
+    """(Q,) how much more often annotators say each concept of the second group.
+
+    The rates are those of all annotators of an image joined. Both groups are weighted to one mix of
+    pictures: the second by 1 - e, the first by e, with e the expected group.
+
+    Args:
+        comparison: of the images.
+        annotators: of the same images.
+    """
+    expected = np.clip(comparison.expected, *_GROUPS)
+    second = comparison.groups * (1 - expected)
+    first = (1 - comparison.groups) * expected
+    joined = annotators.share_of(annotators.joined)
+    hazards, variances = [], []
+    for weights in (second / second.sum(), first / first.sum()):
+        rate = np.clip(weights @ joined, 1e-6, 0.98)
+        hazard = -np.log1p(-rate)
+        variances.append((weights**2 @ (joined - rate) ** 2) / ((1 - rate) * hazard) ** 2)
+        hazards.append(hazard)
+    logs = np.clip(np.log(hazards[0] / hazards[1]), -5, 5)
+    errors = np.minimum(np.sqrt(variances[0] + variances[1]), 2)
+    return tuple(map(HazardRatio, logs.tolist(), errors.tolist()))

@@ -1,0 +1,1 @@
+"""A study of descriptions: see README.md."""
