@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args
 from bias_pipeline.commands.arguments import PROGRAM, number
 from bias_pipeline.corpus.corpus import BLANK_LIMIT
 from bias_pipeline.declared import Range, Share
-from bias_pipeline.text.scored_text import Declined, Preambles, Unit
+from bias_pipeline.text.scored_text import Declined, Preambles, Stock, Unit
 
 # Option to its key of the configuration and how it is read
 _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -33,6 +33,14 @@ _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "choices": get_args(Declined),
             "help": "captions that decline to describe count as absent, or as captions (absent)",
+        },
+    ),
+    "--stock": (
+        "text.stock",
+        {
+            "choices": get_args(Stock),
+            "help": "drop people's captions that describe nothing: stock sentences and copies, or "
+            "keep them (drop)",
         },
     ),
     "--blank-limit": (

@@ -93,6 +93,21 @@ def test_all_unknown_labels_are_advised_at_once(ends, ok, written):
     assert "gender (male 60, female 60)" in ok(*words, *typed)
 
 
+def test_stock_sentences_are_kept_as_the_note_advises(ok, written, tmp_path):
+    people = [
+        {"image_id": k, "caption": text}
+        for k, one in zip(IDS, TEXTS, strict=True)
+        for text in (f"{one} by day {k}", "Quality is too poor." if k % 3 else f"{one} {k}")
+    ]
+    (tmp_path / "people.json").write_text(json.dumps({"annotations": people}))
+    words = [*written(), "--captions", str(tmp_path / "people.json")]
+    text = ok(*words)
+    advised = re.search(r"describe nothing .*\((--stock keep) keeps them\)", text)
+    assert advised
+    assert "text.stock" not in text
+    assert "describe nothing" not in ok(*words, *advised[1].split())
+
+
 def test_a_preamble_is_cut_as_the_note_advises(ok, written):
     words = written(texts=[f"The image depicts {text}." for text in TEXTS])
     text = ok(*words)
