@@ -30,6 +30,7 @@ import numpy.typing as npt
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import signals
 from bias_pipeline.io.machine import disable_tf32
+from bias_pipeline.io.paths import find_included_packages
 from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
@@ -191,7 +192,11 @@ def kill_workers() -> None:
 
 
 def prepare_worker() -> None:
-    """Make a worker ignore what the whole terminal receives, and end with its parent."""
+    """Make a worker ignore what the whole terminal receives, and end with its parent.
+
+    It finds included packages before it reads what it is given, which may be of their classes.
+    """
+    find_included_packages()
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the parent decides
     # Lightning replaces the default handler by one that continues training, but not this one.
