@@ -257,7 +257,7 @@ def test_ids_that_fit_by_accident_permit_no_conclusion(scenes, tmp_path):
     words = ("--attributes", scenes.labels, "--captions", scenes.people)
     text = audit(tmp_path / "out", str(tmp_path / "accident.json"), *words).text
     assert "There is no answer on gender" in text, text
-    assert "of its images; 50% are needed" in text
+    assert "of their images; 50% are needed" in text
     assert "§ covers less than 50% of its images: no verdict" in text
 
 
