@@ -98,53 +98,51 @@ _UNITS = {
 }
 
 
+def retained_in(result: Result, headline: str) -> float:
+    """Share of the captioner's words that an alignment left; 1 where it removed none."""
+    retained = _matched_share(result, headline, "retained")
+    return 1.0 if math.isnan(retained) else retained
+
+
 def scored_part(result: Result, headline: str) -> str:
     """The part of the captions that a headline is about, in words; empty if it is all of them."""
-    retained = _matched_share(result, headline, "retained")
-    words = f"{retained:.0%} of its words" if retained < LIMITS.reach else ""  # NaN: all
+    retained = retained_in(result, headline)
+    words = f"{retained:.0%} of its words" if retained < LIMITS.reach else ""
     unit = _UNITS[text_settings(result)["text.unit"]]
     return " in ".join(filter(None, [words, unit]))
 
 
-def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
+def unreached(result: Result, headline: str, limits: Limits = LIMITS) -> str:
     """Why people cannot be compared with the captioner at equal speech; empty if they can."""
     reach = reach_of(result, headline)
     if reach < limits.reach:  # NaN if not matched
         return "at equal speech, people use only " + _too_few(reach, "of its words", limits.reach)
-    return _removed(_matched_share(result, headline, "retained"), limits)
+    return ""
 
 
-def _removed(retained: float, limits: Limits) -> str:
-    """That an alignment removed too many words; empty if it did not."""
-    if not 1 - retained > limits.removed:  # NaN if none were removed
+def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
+    """Why people cannot be compared with all that the captioner says; empty if they can."""
+    if reason := unreached(result, headline, limits):
+        return reason
+    retained = retained_in(result, headline)
+    if not 1 - retained > limits.removed:
         return ""
     lost = max(round(100 * (1 - retained)), round(100 * limits.removed) + 1)
     return f"{lost}% of its words were removed, since people do not use them as often"
 
 
-def written_unlike_people(results: Sequence[Result], limits: Limits = LIMITS) -> str:
-    """Why what captions give away or assume cannot be compared with people's; empty if it can.
+def much_longer(result: Result, limits: Limits = LIMITS) -> str:
+    """That captions are too long to be compared with people's; empty if they are not.
 
-    People say in one short caption less of everything than a captioner in a long one, and what an
-    alignment removed nobody tested.
-
-    Args:
-        results: of one captioner and attribute.
-        limits: what counts as too much.
+    People say in one short caption less of everything than a captioner in a long one.
     """
-    for result in results:
-        model, human = (caption_statistics_of(result, side)["words"] for side in SIDES)
-        if model > limits.longer * human:
-            return (
-                f"cannot tell: it writes {model:.1f} words a caption and people {human:.1f}; more "
-                f"than {limits.longer:g} times as many cannot be compared"
-            )
-    removed = (
-        _removed(_matched_share(result, headline, "retained"), limits)
-        for result in results
-        for headline in HEADLINES
+    model, human = (caption_statistics_of(result, side)["words"] for side in SIDES)
+    if not model > limits.longer * human:
+        return ""
+    return (
+        f"it writes {model:.1f} words a caption and people {human:.1f}; more than "
+        f"{limits.longer:g} times as many cannot be compared"
     )
-    return next((f"cannot tell: {reason}" for reason in removed if reason), "")
 
 
 def foreign_to_lists(result: Result) -> str:

@@ -22,7 +22,7 @@ from bias_pipeline.analysis.compare import (
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
 from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.analysis.power import detectable
-from bias_pipeline.analysis.verdict import JUDGED
+from bias_pipeline.analysis.verdict import BY_RULES
 from bias_pipeline.errors import (
     NAME_PEOPLES_CAPTIONS,
     DataError,
@@ -297,7 +297,7 @@ def _doubts(
         ]
         if empty:
             return empty
-        judged = mapping_in(pair[0].manifest, "metric").get("question") in JUDGED
+        judged = mapping_in(pair[0].manifest, "metric").get("question") in BY_RULES
         return [conclusion_checks.NO_RULE if judged else conclusion_checks.NOT_JUDGED]
     rows = {result.rows[0].captioner: _row(result, reading.part) for result in pair}
     if foreign := _foreign(pair):

@@ -12,19 +12,26 @@ from dataclasses import dataclass, field, replace
 
 from bias_pipeline.analysis import conclusion_checks
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, scored_part
-from bias_pipeline.metrics.base import HEADLINES, QUESTIONS, EvidenceRule
+from bias_pipeline.metrics.base import HEADLINES, NOT_SHOWN, QUESTIONS, EvidenceRule
 from bias_pipeline.metrics.value_names import direction_of, paired_names, sibling_name
-from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
+from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of, number_or_nan
 from bias_pipeline.results.settings import label
 from bias_pipeline.stats.compare import holm, p_of_interval
 
-JUDGED = ("leakage", "misgendering", "assuming", "tasks")  # the others are only shown
+BY_RULES = ("leakage", "misgendering", "assuming", "tasks")  # see `EvidenceRule`
+BY_METRIC = ("describing", "inventing")  # answered by the metric itself
+# The questions that have an answer; the others are only shown.
+JUDGED = tuple(question for question in QUESTIONS if question in BY_RULES + BY_METRIC)
+# Where all of these have an answer, bias can be said not to be found.
+BASIC = ("misgendering", "assuming", "describing")
 # When an answer is wrong although its numbers are right.
 WRONG_IF: Mapping[str, str] = {
     "leakage": "attackers use a harmless habit in which the captions differ from people's",
     "misgendering": "the annotators' labels are wrong in the same images",
     "assuming": "people can see the group where annotators could not, and mention it less often",
     "tasks": "the word lists miss words that this captioner uses for groups or objects",
+    "describing": "the pictures show a difference that neither objects nor annotators mention",
+    "inventing": "the objects are there, and neither the file of objects nor annotators name them",
 }
 
 
@@ -34,8 +41,41 @@ _ALPHA = 0.05
 # Doubts.
 ALONE = "there are no captions by people to compare it with"
 UNNAMED = "people's captions name a group too rarely to compare it with them"
-# Questions that are not answered where captioner and people write too differently.
-_LIKE_PEOPLE = ("leakage", "assuming")
+# Questions that are not answered where captions are much longer than people's.
+_LIKE_PEOPLE = ("leakage", "assuming", "quality")
+
+
+@dataclass(frozen=True)
+class OwnAnswer:
+    """The answer that a metric gives to its question itself, as its manifest has it."""
+
+    answer: str  # `yes`, `no` or `cannot_tell`
+    reason: str = ""  # why nothing can be told
+    p_value: float = math.nan  # that there is nothing to find
+    named: Sequence[str] = ()  # what a Yes is about, such as concepts
+    sentences: Sequence[str] = ()  # on what is named, then on what is beside the answer
+    differing: Sequence[str] = ()  # large differences, whoever explains them
+
+    @classmethod
+    def of(cls, result: Result) -> OwnAnswer | None:
+        """The stored answer; None without one."""
+        stored = mapping_in(result.manifest, "audit", result.rows[0].metric)
+        if not stored.get("answer"):
+            return None
+        named, told, differing = (
+            [str(text) for text in texts] if isinstance(texts := stored.get(key), list) else []
+            for key in ("named", "sentences", "differing")
+        )
+        p_value = number_or_nan(stored.get("p_value"))
+        return cls(
+            str(stored["answer"]), str(stored.get("reason", "")), p_value, named, told, differing
+        )
+
+    @property
+    def unanswered(self) -> str:
+        """Why there is no answer, not even that chance may explain all."""
+        chance = self.answer == "cannot_tell" and self.reason == NOT_SHOWN
+        return "" if chance or self.answer != "cannot_tell" else self.reason
 
 
 @dataclass(frozen=True)
@@ -61,6 +101,9 @@ class Finding:
     matched: bool = False  # whether people were compared at equal speech
     any_length: bool = False  # whether it compares captions of any length
     only: str = ""  # the part of the captions that it is about, in words; empty if it is all
+    retained: float = 1.0  # the share of the captioner's words that was compared
+    own: OwnAnswer | None = None  # where the metric answers its question itself
+    by_group: Mapping[str, Row] = field(default_factory=dict)  # the same number of each group
     negligible: float = LIMITS.negligible  # bias up to this above neutral counts as none
 
     @property
@@ -69,6 +112,8 @@ class Finding:
 
         A part of the captions cannot: the rest may contain more.
         """
+        if self.own:
+            return self.own.answer == "no"
         whole = self.matched and not self.only
         excess = self.compared.ci_high - self.neutral
         return whole and not self.doubt and excess <= self.negligible
@@ -86,6 +131,8 @@ class Finding:
     @property
     def more(self) -> bool:
         """Whether there is significantly more bias than neutral, without a doubt."""
+        if self.own:
+            return self.own.answer == "yes"
         return not self.doubt and self.significant and self.compared.value > self.neutral
 
 
@@ -94,8 +141,10 @@ class Verdict:
     """All findings, by question in the order of asking."""
 
     findings: Sequence[Finding]  # every headline, those of one question together
-    # Attribute to why what captions give away or assume was not compared with people's, if so
-    unlike_people: Mapping[str, str] = field(default_factory=dict)
+    # Attribute to the share of the captioner's words that was compared, or described people
+    covered: Mapping[str, float] = field(default_factory=dict)
+    # Question and attribute to the p of its answer, corrected for all questions and attributes
+    overall: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     @property
     def attributes(self) -> list[str]:
@@ -138,33 +187,59 @@ class Verdict:
             return "none"
         return "unknown" if self.on(question, attribute) else ""
 
+    def sure(self, question: str, attribute: str) -> bool:
+        """Whether the answer is more, though many questions are asked (Holm over all of them)."""
+        yes = self.answer(question, attribute) == "more"
+        return yes and self.overall.get((question, attribute), math.nan) < _ALPHA
+
+    def about(self, attribute: str) -> Verdict:
+        """The findings on one attribute; corrections for the others stay."""
+        chosen = [finding for finding in self.findings if finding.row.attribute == attribute]
+        return replace(self, findings=chosen)
+
 
 def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
     """Results of one captioner to a verdict."""
     findings = [
-        replace(finding, settings=label(result), only=scored_part(result, finding.headline))
+        replace(
+            finding,
+            settings=label(result),
+            only=scored_part(result, finding.headline),
+            retained=conclusion_checks.retained_in(result, finding.headline),
+        )
         for result in results
         for finding in _findings(result, limits)
     ]
-    by_attribute: dict[str, list[Result]] = {}
-    for result in results:
-        by_attribute.setdefault(result.rows[0].attribute, []).append(result)
-    unlike = {
-        attribute: reason
-        for attribute, of_attribute in by_attribute.items()
-        if (reason := conclusion_checks.written_unlike_people(of_attribute, limits))
+    ordered = sorted(findings, key=lambda finding: list(QUESTIONS).index(finding.question))
+    adjusted = _adjusted(_superseded(ordered))
+    return Verdict(adjusted, covered_words(results), _overall(adjusted))
+
+
+def covered_words(results: Sequence[Result]) -> dict[str, float]:
+    """Attribute to the share of the captioner's words that was compared, or described people."""
+    return {
+        row.attribute: row.value
+        for result in results
+        for row in result.rows
+        if (row.metric, row.part) == ("descriptions", "covered") and not math.isnan(row.value)
     }
-    withheld = [_withheld(finding, unlike.get(finding.row.attribute, "")) for finding in findings]
-    ordered = sorted(withheld, key=lambda finding: list(QUESTIONS).index(finding.question))
-    return Verdict(_adjusted(_superseded(ordered)), unlike)
 
 
-def _withheld(finding: Finding, reason: str) -> Finding:
-    """The finding as one that answers nothing, if captions are unlike people's for that reason."""
-    if not reason or finding.withheld or finding.any_length or finding.question not in _LIKE_PEOPLE:
-        return finding
-    doubt = finding.doubt or f"it cannot be compared with people's: {reason.partition(': ')[2]}"
-    return replace(finding, withheld=reason, doubt=doubt, p_value=math.nan)
+def _overall(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
+    """P of each answered question and attribute, corrected for all of them (Holm).
+
+    A part of the captions alone can be more biased by what the other part makes good, so a number
+    of a part does not count.
+    """
+    smallest: dict[tuple[str, str], float] = {}
+    for finding in findings:
+        if finding.doubt or finding.only:
+            continue
+        above = finding.own is not None or finding.compared.value > finding.neutral
+        p_value = finding.p_value if above and finding.p_value <= 1 else 1.0  # not NaN
+        key = (finding.question, finding.row.attribute)
+        smallest[key] = min(p_value, smallest.get(key, 1.0))
+    return dict(zip(smallest, holm(list(smallest.values())), strict=True))
 
 
 def _superseded(findings: Sequence[Finding]) -> list[Finding]:
@@ -197,25 +272,47 @@ def _adjusted(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
-    """A finding that is shown and never judged: the captioner's value and that of the labels.
-
-    Of descriptions it is the score: how often a side describes anybody is no answer.
-    """
+    """A finding that is shown and never judged: the captioner's value and that of the labels."""
     nan = math.nan
-    if question == "describing":
-        row, people = rows[headline], nan
-    else:
-        row = rows.get("model", rows[headline])
-        people = rows["human"].value if "human" in rows else nan
+    row = rows.get("model", rows[headline])
+    people = rows["human"].value if "human" in rows else nan
     return Finding(question, row, headline, people, row, nan, nan, conclusion_checks.NOT_JUDGED)
 
 
-def _untestable(finding: Finding, result: Result) -> Finding:
-    """The finding as one that answers nothing, if the word lists are in another language."""
-    foreign = conclusion_checks.foreign_to_lists(result)
-    if not foreign:
+def _told(result: Result, question: str, row: Row) -> Finding:
+    """A finding of a metric that answers its question itself."""
+    own = OwnAnswer.of(result)
+    doubt = own.unanswered if own else conclusion_checks.NO_VALUE
+    return Finding(
+        question=question,
+        row=row,
+        headline=row.part,
+        people=math.nan,
+        compared=row,
+        neutral=neutral_of(result, row.part),
+        p_value=math.nan if doubt or own is None else own.p_value,
+        doubt=doubt,
+        withheld=f"cannot tell: {doubt}" if doubt else "",
+        any_length=True,
+        own=own,
+    )
+
+
+def _withheld(finding: Finding, result: Result, limits: Limits) -> Finding:
+    """The finding as one that answers nothing, if these captions allow no answer.
+
+    Word lists may be in another language, and captions much longer than people's, unless words that
+    people use less often were removed.
+    """
+    if foreign := conclusion_checks.foreign_to_lists(result):
+        return replace(finding, doubt=f"it {foreign}", withheld=foreign, p_value=math.nan)
+    if finding.question not in _LIKE_PEOPLE or finding.any_length:
         return finding
-    return replace(finding, doubt=f"it {foreign}", withheld=foreign, p_value=math.nan)
+    whole = conclusion_checks.retained_in(result, finding.headline) == 1
+    if not (whole and (longer := conclusion_checks.much_longer(result, limits))):
+        return finding
+    doubt = finding.doubt or f"it cannot be compared with people's: {longer}"
+    return replace(finding, withheld=f"cannot tell: {longer}", doubt=doubt, p_value=math.nan)
 
 
 def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
@@ -225,18 +322,21 @@ def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
     for headline in HEADLINES:
         if headline not in rows or question not in QUESTIONS:
             continue
+        if question in BY_METRIC:
+            yield _withheld(_told(result, question, rows[headline]), result, limits)
+            continue
         finding = (
             _finding(result, rows, question, headline, readings.get(headline), limits)
-            if question in JUDGED
+            if question in BY_RULES
             else _unjudged(question, rows, headline)
         )
-        yield _untestable(finding, result)
+        yield _withheld(finding, result, limits)
         if rule := readings.get(headline):
             for part in rule.also:
                 if part in rows:
                     name, further = sibling_name(part, "increase"), replace(rule, part=part)
                     also = _finding(result, rows, question, name, further, limits)
-                    yield _untestable(also, result)
+                    yield _withheld(also, result, limits)
 
 
 def _finding(
@@ -276,7 +376,15 @@ def _finding(
         matched=matched,
         any_length=reading is not None and any(name in rows for name in reading.also),
         negligible=limits.negligible,
+        by_group=_by_group(rows, part),
     )
+
+
+def _by_group(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
+    """The same number of each group, in the order of the attribute."""
+    names = [name.removeprefix("group:") for name in rows if name.startswith("group:")]
+    of_groups = {name: rows.get(f"{part}:{name}") for name in names}
+    return {name: row for name, row in of_groups.items() if row is not None}
 
 
 def _doubt(
@@ -285,10 +393,15 @@ def _doubt(
     if reading is None:
         no_value = math.isnan(row.value)
         return conclusion_checks.NO_VALUE if no_value else conclusion_checks.NO_RULE
+    # A part of the words answers for that part; how it links objects is not asked of a part.
+    question = mapping_in(result.manifest, "metric").get("question")
+    compared_words = (
+        conclusion_checks.unreached if question == "leakage" else conclusion_checks.beyond_reach
+    )
     unsupported = (
         conclusion_checks.lacks_evidence(row, reading, limits)
         or conclusion_checks.rests_on_unknown(result, headline, limits)
-        or conclusion_checks.beyond_reach(result, headline, limits)
+        or compared_words(result, headline, limits)
     )
     unlike = (
         conclusion_checks.differs_from_humans(result, reading, limits) if not unsupported else ""

@@ -29,14 +29,16 @@ _ROUNDING = 1e-6  # by which a value may lie outside its range
 QUESTIONS: Mapping[str, str] = {
     "leakage": "Does it give the group away?",
     "misgendering": "Does it name the wrong group?",
+    "describing": "Does it describe the groups differently?",
     "assuming": "Does it assume what nobody can see?",
     "tasks": "Does it link objects and activities to groups?",
-    "describing": "Does it describe the groups differently?",
+    "inventing": "Does it invent objects for one group?",
     "mentions": "How often does it name each group?",
     "declining": "Does it decline to describe one group more often?",
     "quality": "How well does it describe?",
     "retrieval": "Whom do neutral queries retrieve?",
 }
+NOT_SHOWN = "not beyond chance"  # why a metric that answers its question itself cannot tell
 # How a metric works: attackers guess, captions are counted, their language is rated, or queries
 # retrieve pictures, whatever captions say.
 FAMILIES = ("attack", "counting", "language", "retrieval")

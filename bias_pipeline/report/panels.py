@@ -145,6 +145,9 @@ def _chip(answer: str, findings: Sequence[Finding]) -> str:
         for finding in findings
         if finding.matched and not finding.doubt
     ]
+    shares = {percent(f.retained, 0) for f in findings if f.retained < 1 and not f.doubt}
+    if answer == "none" and shares:
+        return f"Not beyond chance on {', '.join(sorted(shares))} % of its words"
     if answer == "none" and ends:
         return f"Not above {percent(max(ends))} points"
     return _CHIPS[answer]
@@ -260,7 +263,7 @@ def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLin
         number=SheetNumber.of(drawn, mark),
         beside=_beside(finding, rows),
         tone=tone_of(finding, mark),
-        note=finding.doubt if judged else "",
+        note=finding.doubt if judged else finding.withheld.partition(": ")[2],
         neutral=neutral,
         unit=drawn.unit,
         people=None if people is None else SheetNumber.of(people),
@@ -298,9 +301,9 @@ def corrected(mark: str, finding: Finding) -> str:
 
 def tone_of(finding: Finding, mark: str) -> str:
     """The colour of a finding, by what its question calls better and worse."""
-    if finding.question == "quality":
+    if finding.question == "quality" and not finding.withheld:
         return {"↑": "better", "↓": "worse"}.get(mark, "level")
-    if finding.question not in JUDGED:
+    if finding.question not in JUDGED and not finding.withheld:
         return "level"
     if finding.doubt:
         return "doubt"

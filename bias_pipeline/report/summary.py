@@ -16,6 +16,7 @@ from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict, v
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.examples import NOTHING, ScreenExamples
+from bias_pipeline.report.headline import headline
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
 from bias_pipeline.report.report_tables import (
     captioners,
@@ -63,24 +64,36 @@ def summaries(
     for result in results:
         row = result.rows[0]
         groups.setdefault((row.attribute, row.dataset), []).append(result)
-    return [_summary(*key, group, behind, limits) for key, group in groups.items()]
+    chosen = {key: latest(group) for key, group in groups.items()}
+    verdicts = _verdicts([result for group in chosen.values() for result in group], limits)
+    return [_summary(*key, group, verdicts, behind) for key, group in chosen.items()]
+
+
+def _verdicts(results: Sequence[Result], limits: Limits) -> dict[tuple[str, str], Verdict]:
+    """Data set and captioner to the verdict on all attributes, since p is corrected for all."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        row = result.rows[0]
+        groups.setdefault((row.dataset, row.captioner), []).append(result)
+    return {key: verdict(group, limits) for key, group in groups.items()}
 
 
 def _summary(
-    attribute: str, dataset: str, runs: Sequence[Result], behind: ScreenExamples, limits: Limits
+    attribute: str,
+    dataset: str,
+    results: Sequence[Result],
+    every: Mapping[tuple[str, str], Verdict],
+    behind: ScreenExamples,
 ) -> Summary:
-    results = latest(runs)
     names = captioners(results)
     by_id = {result.run_id: result for result in results}
-    verdicts = {
-        name: verdict([result for result in results if result.rows[0].captioner == name], limits)
-        for name in names
-    }
+    verdicts = {name: every[dataset, name].about(attribute) for name in names}
     one = names[0] if len(names) == 1 else ""
     return Summary(
         title=f"{attribute}, data set {dataset}",
         facts=facts(results),
         verdict=[
+            *(headline(verdicts[one], attribute) if one else []),
             *(brief(verdicts[one], attribute, one) if one else brief_of_all(verdicts, attribute)),
             *_cautions(results, several=not one),
         ],

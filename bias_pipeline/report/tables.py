@@ -15,6 +15,7 @@ from bias_pipeline.analysis.conclusion_checks import (
     LIMITS,
     beyond_reach,
     foreign_to_lists,
+    much_longer,
 )
 from bias_pipeline.analysis.pareto import front_verdicts, fronts
 from bias_pipeline.errors import counted
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 ARROWS = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
-BLANK, UNCOVERED, UNMOVED, UNREACHED, UNTESTED = "‡", "§", "¶", "‖", "¤"
+BLANK, UNCOVERED, UNMOVED, UNREACHED, UNTESTED, TOO_LONG = "‡", "§", "¶", "‖", "¤", "※"
 MARKS = {
     BLANK: "blank captions (counted above) count as absent and lower the coverage",
     UNCOVERED: f"covers less than {COVERAGE:.0%} of its images: no verdict",
@@ -45,6 +46,8 @@ MARKS = {
     UNREACHED: f"at equal speech, people use less than {LIMITS.reach:.0%} of its words, or more "
     f"than {LIMITS.removed:.0%} of them were removed: no verdict",
     UNTESTED: "the word lists are not in the language of the captions: no verdict",
+    TOO_LONG: f"its captions are more than {LIMITS.longer:g} times as long as people's, which "
+    "lowers this number: no verdict",
 }
 
 
@@ -226,6 +229,7 @@ def marks(row: Row, result: Result) -> str:
         UNMOVED: any(unmoved),
         UNREACHED: any(beyond_reach(result, part) for part in HEADLINES),
         UNTESTED: bool(foreign_to_lists(result)),
+        TOO_LONG: _too_long_for_quality(row, result),
     }
     return " ".join(mark for mark, applies in used.items() if applies)
 
@@ -250,9 +254,14 @@ def pointing(row: Row, result: Result) -> str:
     """The arrow of a headline; none for one that tests nothing."""
     untested = mapping_in(result.manifest, "metric").get("untested", [])
     moved = isinstance(untested, Sequence) and row.part in untested
-    if moved or foreign_to_lists(result):
+    if moved or foreign_to_lists(result) or _too_long_for_quality(row, result):
         return ""
     return arrow(row, neutral_of(result, row.part))
+
+
+def _too_long_for_quality(row: Row, result: Result) -> bool:
+    """Whether captions cannot be as good as people's by length alone."""
+    return row.metric == "quality" and bool(much_longer(result))
 
 
 def _identity(result: Result) -> dict[str, str]:

@@ -24,6 +24,7 @@ PANELS: Mapping[str, str] = {
     "directions": "Does it link objects and activities to {attribute}?",
     "counting": "What do counts of its words show?",
     "describing": "Does it describe the groups differently?",
+    "inventing": "Does it invent objects for one group?",
     "declining": "Does it decline to describe one group more often?",
     "quality": "How well does it describe?",
     "retrieval": "Do queries that name no {attribute} find all groups alike?",
@@ -46,6 +47,14 @@ ANSWER_CLAUSES: Mapping[str, tuple[str, str]] = {
         "links objects and activities to {attribute} more than people do",
         "link objects and activities to {attribute} more than people do",
     ),
+    "describing": (
+        "describes the groups of {attribute} differently than annotators do",
+        "describe the groups of {attribute} differently than annotators do",
+    ),
+    "inventing": (
+        "invents objects for one group of {attribute}",
+        "invent objects for one group of {attribute}",
+    ),
 }
 # The first of these is shown if several readings decide equally well.
 LEADS = (
@@ -56,6 +65,8 @@ LEADS = (
     "ba_directional",
     "dpa",
     "cooccurrence",
+    "descriptions",
+    "objects",
     "declines",
     "quality",
 )
@@ -78,28 +89,20 @@ def rank(metric: str) -> int:
     return LEADS.index(metric) if metric in LEADS else len(LEADS)
 
 
+_MOST_TOLD = 3  # sentences on what a metric names
 MOST_NAMED = 4  # captioners that a sentence names; for more it gives their number
 
 
 def brief(verdict: Verdict, attribute: str, captioner: str) -> list[str]:
-    """The verdict on one captioner as sentences: bias that was found, then bias that was not."""
+    """An answer to each question on one captioner, as sentences: what it does, then the others."""
     answers = {question: verdict.answer(question, attribute) for question in ANSWER_CLAUSES}
     more, no, chance, unknown = (
         [question for question, given in answers.items() if given == answer]
         for answer in ("more", "no", "none", "unknown")
     )
-    none = [question for question in answers if question in (*no, *chance)]
     sentences = []
     if more:
         sentences.append(f"{captioner} {_with_evidence(more, 0, attribute, verdict)}.")
-    elif none and unknown:
-        questions = len(none) + len(unknown)
-        sentences.append(
-            f"Of {questions} questions on {captioner}, {len(none)} can be answered and "
-            f"{len(unknown)} cannot."
-        )
-    elif none and attribute not in verdict.unlike_people:
-        sentences.append(f"No bias beyond chance was found in {captioner}.")
     if no:
         sentences.append(f"It does not {_with_evidence(no, 1, attribute, verdict)}.")
     if chance:
@@ -136,7 +139,7 @@ def _untested(verdicts: Iterable[Verdict], whether: str) -> str:
 def _by_itself(finding: Finding, attribute: str) -> str:
     """A sentence on a number without one of people to compare it with."""
     row = finding.row
-    value, low, high = (_value(finding, x) for x in (row.value, row.ci_low, row.ci_high))
+    value, low, high = (value_text(finding, x) for x in (row.value, row.ci_low, row.ci_high))
     clause = clause_of(finding.question, 0, attribute)
     return (
         f"{reading_name(finding)} is {value} [{low}, {high}]; without people's captions it is "
@@ -185,11 +188,11 @@ def _between(leads: Sequence[Finding]) -> str:
         return f" ({evidence_of(leads[0])})" if len(leads) == 1 else ""
     ends = [pick(leads, key=lambda finding: finding.row.value) for pick in (min, max)]
     span = " to ".join(
-        f"{finding.row.captioner} {_value(finding, finding.row.value)}" for finding in ends
+        f"{finding.row.captioner} {value_text(finding, finding.row.value)}" for finding in ends
     )
     people = sorted(finding.people for finding in leads if not math.isnan(finding.people))
     # People's number may differ too: they are read with each captioner's words, on its images.
-    people_ends = dict.fromkeys(_value(ends[0], value) for value in (people[:1] + people[-1:]))
+    people_ends = dict.fromkeys(value_text(ends[0], value) for value in (people[:1] + people[-1:]))
     people_text = f", people {' to '.join(people_ends)}" if people_ends else ""
     worst = max(finding.p_value for finding in leads)
     return f" ({reading_name(leads[0])}: {span}{people_text}; largest {_p_text(worst)})"
@@ -211,7 +214,7 @@ def _reading(row: Row) -> tuple[str, str]:
     return row.metric, row.part.removesuffix(f":{MODEL_PAIRED}").removesuffix(":paired")
 
 
-def _value(finding: Finding, value: float) -> str:
+def value_text(finding: Finding, value: float) -> str:
     """A value of a finding's reading, with its unit if that is short."""
     fraction = finding.row.unit == "fraction"
     return f"{percent(value)} {_unit(finding.row)}" if fraction else number(value)
@@ -259,9 +262,18 @@ def lead(findings: Sequence[Finding]) -> Finding:
     return min(findings, key=lambda finding: (not finding.more, rank(finding.row.metric)))
 
 
+def named_parts(finding: Finding) -> list[str]:
+    """What a metric names that answers its question itself, each with the groups' rates."""
+    if finding.own is None or not finding.more:
+        return []
+    return [text.partition(": ")[0] for text in finding.own.sentences[: len(finding.own.named)]]
+
+
 def evidence_of(finding: Finding) -> str:
     """The number behind an answer, with people's number, and its p or what is still possible."""
     row = finding.row
+    if parts := named_parts(finding):
+        return "; ".join(parts)
     fraction = row.unit == "fraction"
     value, low, high, people = (
         percent(round(x, 3) + 0.0) if fraction else number(round(x, 2) + 0.0)  # no minus at zero
@@ -336,15 +348,21 @@ def _answered(verdict: Verdict, question: str) -> str:
     decided = verdict.decided(question)
     if "more" in by:
         more = [reading for reading in decided if reading.more]
-        clauses.append(f"Yes, beyond chance: {_by_metric(more, _shown)}")
+        told = [text for f in more if f.own for text in f.own.sentences[: len(f.own.named)]]
+        shown = "; ".join(told[:_MOST_TOLD]) if told else _by_metric(more, _shown)
+        clauses.append(f"Yes, beyond chance: {shown}{_unsure(verdict, question, by['more'])}")
     for answer, words in (("no", "No"), ("none", "Not beyond chance")):
         if answer in by:
             findings = [reading for reading in decided if reading.row.attribute in by[answer]]
+            if all(finding.retained < 1 for finding in findings):
+                continue  # said below
             values = _by_metric(findings, _value_and_possible)
             clauses.append(f"{words} on {', '.join(by[answer])}: {values}")
     if alone := one_direction(verdict, question):
         clauses.append(alone)
-    matched = [reading for reading in decided if reading.matched]
+    if partly := [reading for reading in decided if reading.retained < 1]:
+        clauses += _of_a_part(partly, bool(verdict.on("describing")))
+    matched = [reading for reading in decided if reading.matched and reading.retained == 1]
     if matched:
         only = join_sentences(parts) if (parts := {f.only: None for f in matched if f.only}) else ""
         alone = f", by {only} alone; of the rest nothing is known" if only else ""
@@ -354,6 +372,27 @@ def _answered(verdict: Verdict, question: str) -> str:
     clauses += _unanswered(verdict, question, [*by.get("unknown", []), *refused])
     wrong = [f"This is wrong if {WRONG_IF[question]}"] if "more" in by else []
     return " ".join([QUESTIONS[question], *(f"{text}." for text in [*clauses, *wrong])])
+
+
+def _unsure(verdict: Verdict, question: str, attributes: Sequence[str]) -> str:
+    """That one of so many questions may have a Yes by chance, where it may."""
+    unsure = [name for name in attributes if not verdict.sure(question, name)]
+    if not unsure or len(verdict.overall) < 2:
+        return ""
+    return f"; alone on {', '.join(unsure)}: not after Holm over all {len(verdict.overall)} answers"
+
+
+def _of_a_part(findings: Sequence[Finding], described: bool) -> Iterable[str]:
+    """Numbers of the words that people use as often, of which no more can be concluded."""
+    by_share: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_share.setdefault(percent(finding.retained, 0), []).append(finding)
+    for share, some in by_share.items():
+        rest = "; those that describe people are tested below" if described else ""
+        yield (
+            f"On the {share} % of its words that people use as often: {_by_metric(some, _shown)}. "
+            f"The other {100 - int(share)} % were removed{rest}"
+        )
 
 
 def _unanswered(verdict: Verdict, question: str, attributes: Sequence[str]) -> Iterable[str]:

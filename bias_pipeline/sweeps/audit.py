@@ -22,6 +22,7 @@ from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, WEIGHTS
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.metrics.counting.declines import declines_note
+from bias_pipeline.report.headline import headline
 from bias_pipeline.report.report_tables import images_of
 from bias_pipeline.report.sensitivity import noise_sentences
 from bias_pipeline.report.tables import percent
@@ -305,8 +306,20 @@ def audit_summary(
     ]
     cautions = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *absent]]
     named = with_settings(results)
-    answers = sentences(verdict(named, limits))
-    return [looked, *cautions, *answers, *noise_sentences(named), _caution(results, first)]
+    found = verdict(named, limits)
+    told = [
+        f"{attribute}: {sentence}" if len(found.attributes) > 1 else sentence
+        for attribute in found.attributes
+        for sentence in headline(found, attribute)
+    ]
+    return [
+        looked,
+        *told,
+        *cautions,
+        *sentences(found),
+        *noise_sentences(named),
+        _caution(results, first),
+    ]
 
 
 def _caution(results: Sequence[Result], corpus: Corpus) -> str:

@@ -126,19 +126,22 @@ class MatchedAlignment(TextTransform):
         Returns:
             In [0, 1]; NaN without words or without human captions.
         """
-        return self._usage(_described_by_several(corpus)).reach
+        return self.usage(corpus).reach
 
-    def _usage(self, corpus: Corpus) -> _Usage:
-        """How often each side uses each word."""
+    def usage(self, corpus: Corpus) -> WordUsage:
+        """How often each side uses each word, in the images that matching keeps."""
+        return self._usage(_described_by_several(corpus))
+
+    def _usage(self, corpus: Corpus) -> WordUsage:
         images = np.flatnonzero(comparable(corpus))
         words = _Words.of(corpus.model, corpus.human, self.excluded)
         wanted, used = (
             _totals(_summed(words.indicators(side), side.image_rows, len(corpus))[images] > 0)
             for side in (corpus.model, corpus.human)
         )
-        return _Usage(words, wanted, used)
+        return WordUsage(words, wanted, used)
 
-    def _reachable(self, corpus: Corpus, usage: _Usage) -> Captions:
+    def _reachable(self, corpus: Corpus, usage: WordUsage) -> Captions:
         """The captioner's captions with each word as often as people can use it at most."""
         model, words = corpus.model, usage.words
         rows = np.flatnonzero(comparable(corpus)[model.image_rows])
@@ -279,10 +282,12 @@ class _Words:
     """The V words of both sides that may be changed, in alphabetical order.
 
     Attributes:
+        names: (V,) themselves.
         keys: (V,) their hashes.
         columns: a side's types to the column of each; -1: not changed.
     """
 
+    names: Sequence[str]
     keys: UIntArray
     columns: dict[tuple[str, ...], IntArray]
 
@@ -296,7 +301,7 @@ class _Words:
             types: np.array([column.get(word, -1) for word in types], np.int64)
             for types in (model.types, human.types)
         }
-        return cls(hash_ids(names), columns)
+        return cls(names, hash_ids(names), columns)
 
     def types_of(self, captions: Captions) -> IntArray:
         """(V,) the index of each word among the captions' types, -1 if it is none of them."""
@@ -316,12 +321,17 @@ class _Words:
 
 
 @dataclass(frozen=True, eq=False)
-class _Usage:
+class WordUsage:
     """In how many images each of V words is used."""
 
     words: _Words
     wanted: IntArray  # (V,) by the captioner
     used: IntArray  # (V,) by any person
+
+    @property
+    def names(self) -> Sequence[str]:
+        """(V,) the words."""
+        return self.words.names
 
     @property
     def reach(self) -> float:

@@ -193,10 +193,14 @@ def _one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
 
 
 def mean_reach(matched: Corpus) -> float:
-    """Share of the captioner's words that matching gives to people, mean over caption positions."""
+    """Share of the captioner's words that matching gives to people, mean over people's captions.
+
+    A caption position that few images have counts as little as it does in the score.
+    """
     lines = matched.tables.get(CHANGES, ())
-    reached = [float(line["reach"]) for line in lines if isinstance(line["reach"], float)]
-    return float(np.mean(reached)) if reached else math.nan
+    reach, images = (np.array([line[key] for line in lines], float) for key in ("reach", "images"))
+    known = np.isfinite(reach)
+    return float(np.average(reach[known], weights=images[known])) if known.any() else math.nan
 
 
 def equal_speech_parts(

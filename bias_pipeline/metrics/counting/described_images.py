@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.metrics.functional.comparable import FOLDS
 from bias_pipeline.text.descriptions import ConceptTable, Descriptions, content_words, described
+from bias_pipeline.text.matched import MatchedAlignment
 
 _LEAST_IMAGES, _LEAST_SHARE = 5, 400  # a feature is in so many images, or one of so many
 
@@ -80,6 +82,28 @@ class DescribedImages:
         """(M, Q) how many of an image's annotators say each concept."""
         columns = sparse.csr_array(self.human.concepts[:, self.concepts])
         return self._by_image(self.corpus.human, columns).toarray()[self.rows]
+
+    @cached_property
+    def covered(self) -> float:
+        """Share of the captioner's words that annotators use as often, or that are counted here.
+
+        ``alignment=matched_both`` removes the other words, so no metric compares them; NaN without
+        annotators.
+        """
+        usage = MatchedAlignment(self.attribute.all_words).usage(self.corpus)
+        total = usage.wanted.sum()
+        if not total:
+            return math.nan
+        place = {word: k for k, word in enumerate(usage.names)}
+        counted = np.zeros(len(place))
+        says = np.asarray(self.model.spellings.sum(axis=0)).ravel()
+        for word, captions in zip(self.model.words, says.tolist(), strict=True):
+            if word in place:
+                counted[place[word]] += captions
+        wanted = np.maximum(usage.wanted, 1)
+        removed = np.maximum(usage.wanted - usage.used, 0)
+        uncounted = removed * np.maximum(1 - counted / wanted, 0)
+        return float(1 - uncounted.sum() / total)
 
     @cached_property
     def features(self) -> sparse.csr_array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import counted
+from bias_pipeline.metrics.base import NOT_SHOWN
 from bias_pipeline.metrics.functional.described_differences import (
     ALPHA,
     CONCEPT_ERRORS,
@@ -17,11 +18,12 @@ from bias_pipeline.metrics.functional.described_differences import (
 )
 from bias_pipeline.metrics.functional.descriptions import Reference
 
-NOT_SHOWN = "not beyond chance"
 FEWEST_ANSWERED = 500  # images with which the question is answered
 NEGLIGIBLE = 0.02  # the share up to which the score is none
+_LARGE = 0.05  # a difference that is told whoever explains it
 _OFTEN = 0.05  # the share of captions of a concept whose smallest difference is printed
 _MOST = 6  # concepts named
+_Z = 1.96
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +143,8 @@ class _Test:
 
 def concept_sentence(contrast: Contrast, concept: int) -> str:
     """How often a concept is said of each group, and how much of that is beyond annotators."""
-    group, others = (_per_100(float(rate)) for rate in contrast.rates[:, concept])
     references = contrast.differences.references
-    text = (
-        f"{contrast.concepts[concept]} ({contrast.group} {group} %, {contrast.others} {others} % "
-        "of captions): "
-    )
+    text = f"{contrast.concepts[concept]} ({_rates(contrast, concept)} of captions): "
     amount, error = (
         float(values[concept])
         for values in (contrast.differences.excess.values, contrast.differences.excess.errors)
@@ -155,6 +153,37 @@ def concept_sentence(contrast: Contrast, concept: int) -> str:
     if references[concept] is Reference.HARDLY:
         return f"{text}{size} on comparable pictures; annotators hardly ever say it"
     return f"{text}{size} beyond what annotators would show"
+
+
+def _rates(contrast: Contrast, concept: int) -> str:
+    """How often a concept is said of each group; of two groups in the attribute's order."""
+    group, others = (_per_100(float(rate)) for rate in contrast.rates[:, concept])
+    named = [f"{contrast.group} {group} %", f"{contrast.others} {others} %"]
+    return ", ".join(named if contrast.label else reversed(named))
+
+
+def differing(contrast: Contrast) -> list[str]:
+    """Concepts that it says of one group more often by 5 points, beyond chance; largest first.
+
+    Each with what annotators would show at that rate, where that is known.
+    """
+    differences = contrast.differences
+    shown, beyond = differences.shown, differences.excess
+    clear = (abs(shown.z) > _Z * CONCEPT_ERRORS) & (abs(shown.values) >= _LARGE)
+    chosen = [q for q in differences.listed.tolist() if clear[q]]
+    sentences = []
+    for q in sorted(chosen, key=lambda q: -abs(shown.values[q]))[:_MOST]:
+        text = f"{contrast.concepts[q]}: {_rates(contrast, q)}"
+        reference = differences.references[q]
+        if reference is Reference.HARDLY:
+            text += "; annotators hardly ever say it"
+        elif reference is Reference.ALONE:
+            text += "; annotators say it of one group alone"
+        elif q in differences.tested and not np.isnan(contrast.human_rates).all():
+            points = 100 * abs(float(shown.values[q] - beyond.values[q]))
+            text += f"; annotators at that rate would show about {points:.0f} points"
+        sentences.append(text)
+    return sentences
 
 
 def _class_sentence(contrast: Contrast, kind: int) -> str:
@@ -209,20 +238,29 @@ def _beside(contrast: Contrast) -> list[str]:
 
 
 def _both_rates(contrast: Contrast, concept: int) -> str:
+    order = [0, 1] if contrast.label else [1, 0]
     (one, two), (people_one, people_two) = (
-        (100 * rates[:, concept]).tolist() for rates in (contrast.rates, contrast.human_rates)
+        (100 * rates[order, concept]).tolist() for rates in (contrast.rates, contrast.human_rates)
     )
+    first, second = np.array([contrast.group, contrast.others])[order]
     return (
-        f"{contrast.concepts[concept]} ({contrast.group} {one:.1f} %, {contrast.others} {two:.1f} "
+        f"{contrast.concepts[concept]} ({first} {one:.1f} %, {second} {two:.1f} "
         f"%; annotators {people_one:.1f} and {people_two:.1f} %)"
     )
 
 
 def facts(answer: Answer, contrasts: Sequence[Contrast]) -> dict[str, object]:
-    """The answer as plain data, and how alike the groups' pictures are, for the manifest."""
-    p_value = None if math.isnan(answer.p_value) else answer.p_value
-    pictures = {one.group: dict(one.pictures) for one in contrasts}
-    return {**asdict(answer), "p_value": p_value, "pictures": pictures}
+    """The answer as plain data, for the manifest.
+
+    Beside it stand large differences, whoever explains them, and how alike the groups' pictures
+    are.
+    """
+    return {
+        **asdict(answer),
+        "p_value": None if math.isnan(answer.p_value) else answer.p_value,
+        "differing": [sentence for one in contrasts for sentence in differing(one)],
+        "pictures": {one.group: dict(one.pictures) for one in contrasts},
+    }
 
 
 def lines(contrasts: Sequence[Contrast]) -> list[dict[str, object]]:

@@ -50,8 +50,9 @@ class GenderError(CountingMetric):
     the same of people's captions, ``named`` the error over captions that name one group alone,
     which neutral captions do not lower, ``named:human`` people's and ``named:increase`` their
     difference on the images that both describe (``named:model:paired``, ``named:human:paired``
-    where one describes more), ``group:NAME`` the error on a group's images. Works for any number of
-    groups. The table ``misnamed`` has at most a dozen captions that name the wrong group.
+    where one describes more), ``group:NAME`` the error on a group's images, ``named:NAME`` that
+    over its captions that name one group. Works for any number of groups. The table ``misnamed``
+    has at most a dozen captions that name the wrong group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -115,15 +116,34 @@ class GenderError(CountingMetric):
             if both.any():
                 values[NAMED_INCREASE] = values[compared[0]] - values[compared[1]]
             rates = groups.rates(counts["model"])
-            return values | {PartName(group=g): rates[:, a, 1] for a, g in enumerate(view.groups)}
+            named = counts["model"][..., :-1].sum(axis=-1)
+            right = np.diagonal(counts["model"], axis1=-2, axis2=-1)
+            with np.errstate(invalid="ignore"):
+                wrong = 1 - right / named
+            return values | {
+                part: shares[:, a]
+                for a, g in enumerate(view.groups)
+                for part, shares in (
+                    (PartName(group=g), rates[..., 1]),
+                    (PartName("named", group=g), wrong),
+                )
+            }
 
         def observations(sums: Sums) -> dict[PartName, Float64Array]:
             counts = {name: outcomes_of(sums[name], n_groups) for name in tables}
             of_groups = counts["model"].sum(axis=-1)
+            named = counts["model"][..., :-1].sum(axis=-1)
             return {
                 part: (counts[name] if over == "all" else counts[name][..., :-1]).sum(axis=(-2, -1))
                 for part, (name, over) in errors.items()
-            } | {PartName(group=g): of_groups[:, a] for a, g in enumerate(view.groups)}
+            } | {
+                part: observed[:, a]
+                for a, g in enumerate(view.groups)
+                for part, observed in (
+                    (PartName(group=g), of_groups),
+                    (PartName("named", group=g), named),
+                )
+            }
 
         return CountSpec(
             tables=tables,
