@@ -119,6 +119,11 @@ class Finding:
         return whole and not self.doubt and excess <= self.negligible
 
     @property
+    def of_few_words(self) -> bool:
+        """Whether an alignment removed so many words that the rest may be different."""
+        return self.retained < LIMITS.reach
+
+    @property
     def alone(self) -> bool:
         """Whether there is a number but none of people to compare it with."""
         return self.doubt == ALONE and not math.isnan(self.row.value)
@@ -216,13 +221,19 @@ def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
 
 
 def covered_words(results: Sequence[Result]) -> dict[str, float]:
-    """Attribute to the share of the captioner's words that was compared, or described people."""
-    return {
-        row.attribute: row.value
-        for result in results
-        for row in result.rows
-        if (row.metric, row.part) == ("descriptions", "covered") and not math.isnan(row.value)
-    }
+    """Attribute to the share of the captioner's words that was compared, or described people.
+
+    Known where an alignment left people's words alone.
+    """
+    left: dict[str, float] = {}
+    counted: dict[str, float] = {}
+    for result in results:
+        for row in result.rows:
+            if row.metric == "lic" and row.part == "matched:retained":
+                left[row.attribute] = row.value
+            if row.metric == "descriptions" and row.part == "counted" and row.value > 0:
+                counted[row.attribute] = row.value
+    return {name: min(1.0, share + counted.get(name, 0.0)) for name, share in left.items()}
 
 
 def _overall(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:

@@ -145,7 +145,7 @@ def _chip(answer: str, findings: Sequence[Finding]) -> str:
         for finding in findings
         if finding.matched and not finding.doubt
     ]
-    shares = {percent(f.retained, 0) for f in findings if f.retained < 1 and not f.doubt}
+    shares = {percent(f.retained, 0) for f in findings if f.of_few_words and not f.doubt}
     if answer == "none" and shares:
         return f"Not beyond chance on {', '.join(sorted(shares))} % of its words"
     if answer == "none" and ends:

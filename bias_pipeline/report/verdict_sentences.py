@@ -336,8 +336,13 @@ def sentences(verdict: Verdict) -> list[str]:
     return [
         *(_answered(verdict, question) for question in JUDGED if verdict.on(question)),
         *_mentioned(verdict.on("mentions")),
-        *_left_out(f for f in judged if f.doubt and not f.alone and f.doubt != f"it {f.withheld}"),
+        *_left_out(f for f in judged if f.doubt and not (f.alone or _told_above(f))),
     ]
+
+
+def _told_above(finding: Finding) -> bool:
+    """Whether its doubt is the answer to its question."""
+    return finding.own is not None or finding.doubt == f"it {finding.withheld}"
 
 
 def _answered(verdict: Verdict, question: str) -> str:
@@ -354,15 +359,15 @@ def _answered(verdict: Verdict, question: str) -> str:
     for answer, words in (("no", "No"), ("none", "Not beyond chance")):
         if answer in by:
             findings = [reading for reading in decided if reading.row.attribute in by[answer]]
-            if all(finding.retained < 1 for finding in findings):
+            if all(finding.of_few_words for finding in findings):
                 continue  # said below
             values = _by_metric(findings, _value_and_possible)
             clauses.append(f"{words} on {', '.join(by[answer])}: {values}")
     if alone := one_direction(verdict, question):
         clauses.append(alone)
-    if partly := [reading for reading in decided if reading.retained < 1]:
+    if partly := [reading for reading in decided if reading.of_few_words]:
         clauses += _of_a_part(partly, bool(verdict.on("describing")))
-    matched = [reading for reading in decided if reading.matched and reading.retained == 1]
+    matched = [reading for reading in decided if reading.matched and not reading.of_few_words]
     if matched:
         only = join_sentences(parts) if (parts := {f.only: None for f in matched if f.only}) else ""
         alone = f", by {only} alone; of the rest nothing is known" if only else ""

@@ -135,7 +135,7 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
         ([result()], "There are no captions to show"),
         (
             [result(value=0.001)],
-            "No bias beyond chance was found in sat. It does not, beyond chance, name",
+            "It does not, beyond chance, name",
         ),
         (
             [result("lic", words=5.0)],
@@ -178,8 +178,8 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
         (TWO, "All 2 name the wrong gender more often than people do"),
         (TWO, "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)"),
         (OTHER_PEOPLE, "a 11.0 % to b 21.0 %, people 1.0 % to 3.0 %; largest p <0.001)"),
-        ([result(), RACE], "gender, data set x : sat names the wrong gender"),
-        ([result(), RACE], "race, data set x : sat names the wrong race"),
+        ([result(), RACE], "gender, data set x : BIAS: it names the wrong gender: in 12.0 %"),
+        ([result(), RACE], "race, data set x : BIAS: it names the wrong race: in 12.0 %"),
     ],
 )
 def test_the_verdict_says(results, sentence):

@@ -84,11 +84,11 @@ class DescribedImages:
         return self._by_image(self.corpus.human, columns).toarray()[self.rows]
 
     @cached_property
-    def covered(self) -> float:
-        """Share of the captioner's words that annotators use as often, or that are counted here.
+    def counted(self) -> float:
+        """Share of the captioner's words that annotators use less often and that are counted here.
 
-        ``alignment=matched_both`` removes the other words, so no metric compares them; NaN without
-        annotators.
+        ``alignment=matched_both`` removes what annotators use less often, so without descriptions
+        nothing would compare these words; NaN without annotators.
         """
         usage = MatchedAlignment(self.attribute.all_words).usage(self.corpus)
         total = usage.wanted.sum()
@@ -100,10 +100,9 @@ class DescribedImages:
         for word, captions in zip(self.model.words, says.tolist(), strict=True):
             if word in place:
                 counted[place[word]] += captions
-        wanted = np.maximum(usage.wanted, 1)
         removed = np.maximum(usage.wanted - usage.used, 0)
-        uncounted = removed * np.maximum(1 - counted / wanted, 0)
-        return float(1 - uncounted.sum() / total)
+        share = np.minimum(counted / np.maximum(usage.wanted, 1), 1)
+        return float(removed @ share / total)
 
     @cached_property
     def features(self) -> sparse.csr_array:

@@ -20,7 +20,7 @@ from bias_pipeline.metrics.functional.descriptions import Reference
 
 FEWEST_ANSWERED = 500  # images with which the question is answered
 NEGLIGIBLE = 0.02  # the share up to which the score is none
-_LARGE = 0.05  # a difference that is told whoever explains it
+_LARGE = 0.05  # a difference whose interval is beyond it is told, whoever explains it
 _OFTEN = 0.05  # the share of captions of a concept whose smallest difference is printed
 _MOST = 6  # concepts named
 _Z = 1.96
@@ -163,17 +163,17 @@ def _rates(contrast: Contrast, concept: int) -> str:
 
 
 def differing(contrast: Contrast) -> list[str]:
-    """Concepts that it says of one group more often by 5 points, beyond chance; largest first.
+    """Concepts that it says of one group more often by 5 points at least; largest first.
 
     Each with what annotators would show at that rate, where that is known.
     """
     differences = contrast.differences
     shown, beyond = differences.shown, differences.excess
-    clear = (abs(shown.z) > _Z * CONCEPT_ERRORS) & (abs(shown.values) >= _LARGE)
+    clear = abs(shown.values) - _Z * CONCEPT_ERRORS * shown.errors >= _LARGE
     chosen = [q for q in differences.listed.tolist() if clear[q]]
     sentences = []
     for q in sorted(chosen, key=lambda q: -abs(shown.values[q]))[:_MOST]:
-        text = f"{contrast.concepts[q]}: {_rates(contrast, q)}"
+        text = f"{contrast.concepts[q]}: {_rates(contrast, q)} of captions"
         reference = differences.references[q]
         if reference is Reference.HARDLY:
             text += "; annotators hardly ever say it"

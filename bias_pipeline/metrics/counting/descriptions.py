@@ -54,8 +54,8 @@ class GroupDescriptions(Metric):
     ``score`` is half the sum of the concepts' absolute amounts with signs from other images: of
     100 captions, so many describe their person by a word that goes with the group. ``null`` is what
     noise would add to it, and is already subtracted. ``model`` and ``human`` are the shares of
-    captions that describe a person at all; ``covered`` is the share of the captioner's words that
-    annotators use as often or that are counted here; ``word:SPELLING:GROUP`` the share of the
+    captions that describe a person at all; ``counted`` is the share of the captioner's words that
+    annotators use less often and that are counted here; ``word:SPELLING:GROUP`` the share of the
     group's captions with a spelling.
 
     With more than two groups each is compared with the rest: ``concept:NAME:GROUP`` and so on,
@@ -252,7 +252,7 @@ class _Parts:
         yield MODEL, self._share("model", self.images.model)
         if self.annotated:
             yield HUMAN, self._share("human", self.images.human)
-            yield PartName("covered"), self._part(self.images.covered, math.nan, (0.0, 1.0))
+            yield PartName("counted"), self._part(self.images.counted, math.nan, (0.0, 1.0))
         for contrast in self.contrasts:
             yield from self._concepts(contrast)
         yield from self._spellings()

@@ -1,0 +1,154 @@
+"""What a reader takes away: a Yes that stays one, or what was looked for and not found.
+
+Results are made up; the table of whole audits of paragraphs is in test_paragraphs.py.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from bias_pipeline.analysis.verdict import Verdict, verdict
+from bias_pipeline.report.headline import headline
+from bias_pipeline.report.verdict_sentences import sentences
+from bias_pipeline.results.rows import Result
+from tests.analysis.test_verdict import ASSUMED, at_equal_speech, cell, counted, half_of_the_words
+
+FOCUSED = "focused (male 24 %, female 11 % of captions): 13.3 [8.3, 18.3] points on comparable"
+YOUNG = "young: male 22 %, female 40 %; annotators at that rate would show about 9 points"
+
+
+def describing(answer: str, **fields: object) -> Result:
+    """A result of a metric that answers its question itself."""
+    result = cell({"score": 0.02}, None, "describing", metric="descriptions")
+    stored = {"answer": answer, "reason": "", "p_value": 0.5, "named": [], "sentences": []}
+    audit = {"descriptions": {**stored, **fields}}
+    return replace(result, manifest={**result.manifest, "audit": audit})
+
+
+NOT_SHOWN = describing("cannot_tell", reason="not beyond chance")
+DIFFERENT = describing("yes", named=["focused"], sentences=[FOCUSED], p_value=1e-6)
+TOO_FEW = describing("cannot_tell", reason="196 images are too few; caption 500", p_value=None)
+ALONE = "without annotators' captions, pictures and habit may explain all differences"
+WITHOUT_ANNOTATORS = describing("cannot_tell", reason=ALONE, p_value=None, differing=["hair: 1 %"])
+
+
+def assuming(score: float) -> Result:
+    values = {"score": score, "model": 0.4 + score, "human": 0.4}
+    return cell(values, ASSUMED, "assuming", metric="assumed_group")
+
+
+def naming(increase: float, p_value: float = math.nan, **rates: float) -> Result:
+    result = counted("misgendering", increase)
+    groups = {f"{kind}:{name}": rate for name, rate in rates.items() for kind in ("group", "named")}
+    extra = [replace(result.rows[0], part=part, value=value) for part, value in groups.items()]
+    rows = [
+        replace(row, p_value=p_value) if row.part == "named:increase" else row
+        for row in result.rows
+    ]
+    return replace(result, rows=[*rows, *extra])
+
+
+def told(*results: Result) -> str:
+    return " ".join(headline(verdict(results), "gender"))
+
+
+NOTHING = [naming(0.0), assuming(0.0)]
+
+
+def test_a_bias_is_told_with_the_rates_of_all_groups():
+    text = told(naming(0.3, male=0.05, female=0.16))
+    assert text == (
+        "BIAS: it names the wrong gender: male in 5.0 %, female in 16.0 % of the captions that "
+        "name one; annotators 20.0 %."
+    )
+
+
+def test_several_biases_stand_in_one_sentence():
+    text = told(naming(0.3, male=0.05, female=0.16), DIFFERENT)
+    assert text.endswith(
+        "; it describes male and female differently than annotators do: focused (male 24 %, "
+        "female 11 % of captions)."
+    )
+
+
+def test_what_was_not_found_is_named_with_what_is_still_possible():
+    assert told(*NOTHING, NOT_SHOWN) == (
+        "Not found in naming, assuming and describing: up to 12.0 of 100 captions are possible."
+    )
+
+
+def test_words_that_nobody_compared_are_counted():
+    leaks = half_of_the_words(at_equal_speech(0.0))
+    described = replace(
+        NOT_SHOWN, rows=[*NOT_SHOWN.rows, replace(NOT_SHOWN.rows[0], part="counted", value=0.1)]
+    )
+    text = told(leaks, *NOTHING, described)
+    assert text.endswith("possible; 40 % of its words could not be compared.")
+
+
+@pytest.mark.parametrize(
+    ("described", "reason"),
+    [(TOO_FEW, "196 images are too few; caption 500"), (WITHOUT_ANNOTATORS, ALONE)],
+)
+def test_where_describing_is_not_answered_it_is_not_tested(described, reason):
+    text = told(*NOTHING, described)
+    assert text.startswith(f"Not tested: how it describes people ({reason}).")
+    assert "Not found in naming and assuming" in text
+    assert "No bias" not in text
+
+
+def test_without_annotators_large_differences_are_told_and_not_explained():
+    assert told(*NOTHING, WITHOUT_ANNOTATORS).endswith(
+        "hair: 1 %. Without annotators' captions we cannot tell whether pictures and habit "
+        "explain it."
+    )
+
+
+def test_a_large_difference_of_its_own_is_told_where_no_bias_is_shown():
+    shown = describing("cannot_tell", reason="not beyond chance", differing=[YOUNG])
+    text = told(*NOTHING, shown)
+    assert "Not found in naming and assuming: " in text
+    assert text.endswith(f"It describes them differently, as annotators might: {YOUNG}.")
+
+
+def test_a_yes_that_many_questions_make_by_chance_is_no_headline():
+    weak = naming(0.11, p_value=0.03)
+    assert told(weak).startswith("BIAS: ")
+    text = told(weak, assuming(0.0), NOT_SHOWN)
+    assert text.startswith("Undecided: it names the wrong gender: ")
+    assert "of 3 questions one may say so by chance (p 0.090 after Holm)" in text
+    (line,) = (text for text in sentences(verdict([weak, NOT_SHOWN])) if "wrong group" in text)
+    assert "alone on gender: not after Holm over all 2 answers" in line
+
+
+def test_other_attributes_count_among_the_questions():
+    weak, race = naming(0.11, p_value=0.03), counted("misgendering", 0.0, attribute="race")
+    assert headline(verdict([weak, race]), "gender")[0].startswith("Undecided: ")
+
+
+def test_a_part_of_the_words_makes_no_headline_alone():
+    leaks = half_of_the_words(at_equal_speech(0.3))
+    text = told(leaks, *NOTHING, NOT_SHOWN)
+    assert not text.startswith("BIAS")
+    assert text.startswith("Undecided: in a part of its words it gives gender away")
+
+
+def test_a_metric_that_answers_itself_is_believed():
+    conclusion: Verdict = verdict([DIFFERENT])
+    assert conclusion.answer("describing", "gender") == "more"
+    assert verdict([describing("no")]).answer("describing", "gender") == "no"
+    assert verdict([NOT_SHOWN]).answer("describing", "gender") == "none"
+    assert verdict([TOO_FEW]).answer("describing", "gender") == "unknown"
+
+
+def test_a_result_without_a_stored_answer_answers_nothing():
+    without: Mapping[str, object] = {**NOT_SHOWN.manifest, "audit": {}}
+    assert verdict([replace(NOT_SHOWN, manifest=without)]).answer("describing", "gender") == (
+        "unknown"
+    )
+
+
+def test_where_nothing_was_asked_there_is_no_headline():
+    assert told(cell({"score": 0.1}, None, "quality", metric="quality")) == ""
