@@ -18,7 +18,7 @@ from importlib.resources import files
 import numpy as np
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS, NO_RULE
-from bias_pipeline.analysis.verdict import BY_RULES
+from bias_pipeline.analysis.verdict import BY_METRIC, BY_RULES
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.metrics.base import HEADLINES, MetricInfo
 from bias_pipeline.metrics.value_names import sibling_name
@@ -239,6 +239,8 @@ def usability(info: MetricInfo) -> list[Usability]:
 def _of(headline: str, info: MetricInfo) -> Usability:
     rule = info.readings.get(headline)
     part = rule.part if rule else str(headline)
+    if info.question in BY_METRIC:
+        return Usability(headline, part, YES)
     if info.question not in BY_RULES:
         return Usability(headline, part, NO, _SHOWN[rule is not None])
     if rule is None:

@@ -53,7 +53,7 @@ class OwnAnswer:
     reason: str = ""  # why nothing can be told
     p_value: float = math.nan  # that there is nothing to find
     named: Sequence[str] = ()  # what a Yes is about, such as concepts
-    sentences: Sequence[str] = ()  # on what is named, then on what is beside the answer
+    sentences: Sequence[str] = ()  # one on each that is named, then on what is beside the answer
     differing: Sequence[str] = ()  # large differences, whoever explains them
 
     @classmethod
@@ -62,14 +62,19 @@ class OwnAnswer:
         stored = mapping_in(result.manifest, "audit", result.rows[0].metric)
         if not stored.get("answer"):
             return None
-        named, told, differing = (
-            [str(text) for text in texts] if isinstance(texts := stored.get(key), list) else []
+        named, texts, differing = (
+            [str(text) for text in lines] if isinstance(lines := stored.get(key), list) else []
             for key in ("named", "sentences", "differing")
         )
         p_value = number_or_nan(stored.get("p_value"))
         return cls(
-            str(stored["answer"]), str(stored.get("reason", "")), p_value, named, told, differing
+            str(stored["answer"]), str(stored.get("reason", "")), p_value, named, texts, differing
         )
+
+    @property
+    def on_named(self) -> Sequence[str]:
+        """A sentence on each thing that is named."""
+        return self.sentences[: len(self.named)]
 
     @property
     def unanswered(self) -> str:
@@ -102,7 +107,7 @@ class Finding:
     any_length: bool = False  # whether it compares captions of any length
     only: str = ""  # the part of the captions that it is about, in words; empty if it is all
     retained: float = 1.0  # the share of the captioner's words that was compared
-    own: OwnAnswer | None = None  # where the metric answers its question itself
+    answered: OwnAnswer | None = None  # where the metric answers its question itself
     by_group: Mapping[str, Row] = field(default_factory=dict)  # the same number of each group
     negligible: float = LIMITS.negligible  # bias up to this above neutral counts as none
 
@@ -112,8 +117,8 @@ class Finding:
 
         A part of the captions cannot: the rest may contain more.
         """
-        if self.own:
-            return self.own.answer == "no"
+        if self.answered:
+            return self.answered.answer == "no"
         whole = self.matched and not self.only
         excess = self.compared.ci_high - self.neutral
         return whole and not self.doubt and excess <= self.negligible
@@ -136,8 +141,8 @@ class Finding:
     @property
     def more(self) -> bool:
         """Whether there is significantly more bias than neutral, without a doubt."""
-        if self.own:
-            return self.own.answer == "yes"
+        if self.answered:
+            return self.answered.answer == "yes"
         return not self.doubt and self.significant and self.compared.value > self.neutral
 
 
@@ -246,7 +251,7 @@ def _overall(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
     for finding in findings:
         if finding.doubt or finding.only:
             continue
-        above = finding.own is not None or finding.compared.value > finding.neutral
+        above = finding.answered is not None or finding.compared.value > finding.neutral
         p_value = finding.p_value if above and finding.p_value <= 1 else 1.0  # not NaN
         key = (finding.question, finding.row.attribute)
         smallest[key] = min(p_value, smallest.get(key, 1.0))
@@ -290,10 +295,10 @@ def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
     return Finding(question, row, headline, people, row, nan, nan, conclusion_checks.NOT_JUDGED)
 
 
-def _told(result: Result, question: str, row: Row) -> Finding:
+def _by_the_metric(result: Result, question: str, row: Row) -> Finding:
     """A finding of a metric that answers its question itself."""
-    own = OwnAnswer.of(result)
-    doubt = own.unanswered if own else conclusion_checks.NO_VALUE
+    stored = OwnAnswer.of(result)
+    doubt = stored.unanswered if stored else conclusion_checks.NO_VALUE
     return Finding(
         question=question,
         row=row,
@@ -301,11 +306,11 @@ def _told(result: Result, question: str, row: Row) -> Finding:
         people=math.nan,
         compared=row,
         neutral=neutral_of(result, row.part),
-        p_value=math.nan if doubt or own is None else own.p_value,
+        p_value=math.nan if doubt or stored is None else stored.p_value,
         doubt=doubt,
         withheld=f"cannot tell: {doubt}" if doubt else "",
         any_length=True,
-        own=own,
+        answered=stored,
     )
 
 
@@ -334,7 +339,7 @@ def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
         if headline not in rows or question not in QUESTIONS:
             continue
         if question in BY_METRIC:
-            yield _withheld(_told(result, question, rows[headline]), result, limits)
+            yield _withheld(_by_the_metric(result, question, rows[headline]), result, limits)
             continue
         finding = (
             _finding(result, rows, question, headline, readings.get(headline), limits)

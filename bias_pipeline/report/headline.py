@@ -44,7 +44,7 @@ def headline(verdict: Verdict, attribute: str) -> list[str]:
     """
     sure = [question for question in JUDGED if verdict.sure(question, attribute)]
     if sure:
-        return [f"BIAS: it {'; it '.join(_found(verdict, q, attribute) for q in sure)}."]
+        return [f"BIAS: it {'; it '.join(_biased_clause(verdict, q, attribute) for q in sure)}."]
     if not verdict.on(BASIC[0], attribute) and not verdict.on("describing", attribute):
         return []
     alone = [question for question in JUDGED if verdict.answer(question, attribute) == "more"]
@@ -52,14 +52,14 @@ def headline(verdict: Verdict, attribute: str) -> list[str]:
     return sentences + _not_found(verdict, attribute)
 
 
-def _found(verdict: Verdict, question: str, attribute: str) -> str:
+def _biased_clause(verdict: Verdict, question: str, attribute: str) -> str:
     """What it does, to whom, and how often."""
     finding = lead([one for one in verdict.decided(question, attribute) if one.more])
     if question == "misgendering":
         rates = [f"{name} in {percent(row.value)} %" for name, row in finding.by_group.items()]
-        told = ", ".join(rates) or f"in {value_text(finding, finding.row.value)}"
+        where = ", ".join(rates) or f"in {value_text(finding, finding.row.value)}"
         people = "" if math.isnan(finding.people) else f"; annotators {percent(finding.people)} %"
-        return f"names the wrong {attribute}: {told} of the captions that name one{people}"
+        return f"names the wrong {attribute}: {where} of the captions that name one{people}"
     if question == "describing":
         groups = _groups(verdict, attribute)
         return f"describes {groups} differently than annotators do: {_listed(finding)}"
@@ -90,11 +90,11 @@ def _groups(verdict: Verdict, attribute: str) -> str:
 def _alone(verdict: Verdict, question: str, attribute: str) -> str:
     """A Yes that many questions may have made by chance, or that is about a part of the words."""
     p_value = verdict.overall.get((question, attribute), math.nan)
-    found = _found(verdict, question, attribute)
+    clause = _biased_clause(verdict, question, attribute)
     if math.isnan(p_value):
-        return f"Undecided: in a part of its words it {found}."
+        return f"Undecided: in a part of its words it {clause}."
     return (
-        f"Undecided: it {found}; of {len(verdict.overall)} questions one may say so by chance (p "
+        f"Undecided: it {clause}; of {len(verdict.overall)} questions one may say so by chance (p "
         f"{p_cell(p_value)} after Holm)."
     )
 
@@ -104,8 +104,8 @@ def _not_found(verdict: Verdict, attribute: str) -> list[str]:
     differing = [
         sentence
         for finding in verdict.on("describing", attribute)
-        if finding.own and not finding.more
-        for sentence in finding.own.differing
+        if finding.answered and not finding.more
+        for sentence in finding.answered.differing
     ]
     searched = [q for q in BASIC if answers[q] in ("no", "none")]
     if differing:
@@ -148,8 +148,8 @@ def _differing(sentences: Sequence[str], unknown: bool, reason: str) -> list[str
     """Large differences in describing that nobody calls a bias, with what may explain them."""
     if not sentences:
         return []
-    told = "; ".join(sentences[:_MOST])
+    shown = "; ".join(sentences[:_MOST])
     if not unknown:
-        return [f"It describes them differently, as annotators might: {told}."]
+        return [f"It describes them differently, as annotators might: {shown}."]
     who = "Without annotators' captions we" if "without annotators" in reason else "We"
-    return [f"{told}. {who} cannot tell whether pictures and habit explain it."]
+    return [f"{shown}. {who} cannot tell whether pictures and habit explain it."]

@@ -264,9 +264,9 @@ def lead(findings: Sequence[Finding]) -> Finding:
 
 def named_parts(finding: Finding) -> list[str]:
     """What a metric names that answers its question itself, each with the groups' rates."""
-    if finding.own is None or not finding.more:
+    if finding.answered is None or not finding.more:
         return []
-    return [text.partition(": ")[0] for text in finding.own.sentences[: len(finding.own.named)]]
+    return [text.partition(": ")[0] for text in finding.answered.on_named]
 
 
 def evidence_of(finding: Finding) -> str:
@@ -342,7 +342,7 @@ def sentences(verdict: Verdict) -> list[str]:
 
 def _told_above(finding: Finding) -> bool:
     """Whether its doubt is the answer to its question."""
-    return finding.own is not None or finding.doubt == f"it {finding.withheld}"
+    return finding.answered is not None or finding.doubt == f"it {finding.withheld}"
 
 
 def _answered(verdict: Verdict, question: str) -> str:
@@ -353,8 +353,8 @@ def _answered(verdict: Verdict, question: str) -> str:
     decided = verdict.decided(question)
     if "more" in by:
         more = [reading for reading in decided if reading.more]
-        told = [text for f in more if f.own for text in f.own.sentences[: len(f.own.named)]]
-        shown = "; ".join(told[:_MOST_TOLD]) if told else _by_metric(more, _shown)
+        named = [text for f in more if f.answered for text in f.answered.on_named]
+        shown = "; ".join(named[:_MOST_TOLD]) if named else _by_metric(more, _shown)
         clauses.append(f"Yes, beyond chance: {shown}{_unsure(verdict, question, by['more'])}")
     for answer, words in (("no", "No"), ("none", "Not beyond chance")):
         if answer in by:

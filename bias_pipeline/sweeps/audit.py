@@ -306,17 +306,17 @@ def audit_summary(
     ]
     cautions = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *absent]]
     named = with_settings(results)
-    found = verdict(named, limits)
-    told = [
-        f"{attribute}: {sentence}" if len(found.attributes) > 1 else sentence
-        for attribute in found.attributes
-        for sentence in headline(found, attribute)
+    conclusion = verdict(named, limits)
+    headlines = [
+        f"{attribute}: {sentence}" if len(conclusion.attributes) > 1 else sentence
+        for attribute in conclusion.attributes
+        for sentence in headline(conclusion, attribute)
     ]
     return [
         looked,
-        *told,
+        *headlines,
         *cautions,
-        *sentences(found),
+        *sentences(conclusion),
         *noise_sentences(named),
         _caution(results, first),
     ]

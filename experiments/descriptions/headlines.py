@@ -46,16 +46,18 @@ def row(study: Study, case: Case) -> dict[str, object]:
         {picture: sorted(pictures.objects[picture]) for picture in drawn.model},
         minutes=5,
     )
-    found = verdict(with_settings(done.results))
-    (attribute,) = found.attributes
+    conclusion = verdict(with_settings(done.results))
+    (attribute,) = conclusion.attributes
+    p_values = conclusion.overall
+    yes = [question for question in JUDGED if conclusion.answer(question, attribute) == "more"]
     overall = {
-        question: f"{found.overall[question, attribute]:.4g}"
-        if found.answer(question, attribute) == "more" and (question, attribute) in found.overall
+        question: f"{p_values[question, attribute]:.4g}"
+        if question in yes and (question, attribute) in p_values
         else ""
         for question in JUDGED
     }
     seconds = f"{time.process_time() - started:.1f}"
-    return {**vars(case), **overall, "questions": len(found.overall), "seconds": seconds}
+    return {**vars(case), **overall, "questions": len(conclusion.overall), "seconds": seconds}
 
 
 def known_rows() -> list[dict[str, str]]:

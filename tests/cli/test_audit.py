@@ -290,15 +290,15 @@ def test_of_words_that_people_cannot_reach_the_others_are_scored(ok, plan, few, 
     words = ("--attributes", few.labels, "--captions", few.people)
     text = ok("audit", longer, *words)
     assert "% of its words as often: at equal speech (lic) the others are removed" in text
-    assert "% of its words alone; of the rest nothing is known." in text
+    assert re.search(r"On the \d\d % of its words that people use as often: lic", text)
 
 
-def test_where_more_than_a_tenth_of_its_words_are_removed_nobody_can_tell(ok, plan, few, tmp_path):
+def test_where_words_are_removed_the_answer_is_about_the_rest(ok, plan, few, tmp_path):
     plan(matched=("lic",))
     longer = few.changed(tmp_path / "long.json", lambda _, text: f"{text}. Everything looks calm.")
     text = ok("audit", longer, "--attributes", few.labels, "--captions", few.people)
     assert re.search(
-        r"Does it give the group away\? Cannot tell on gender: \d\d% of its words were removed",
+        r"Does it give the group away\? On the \d\d % of its words that people use as often: lic",
         text,
     )
 

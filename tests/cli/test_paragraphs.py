@@ -38,36 +38,36 @@ def answers(folder: Path, version: str, annotated: bool = True) -> dict[str, str
     done = audit(folder / f"out_{version}_{annotated}", *words)
     assert done.code == 0, done.text
     lines = done.text[done.text.index(f"captions of {version} were audited") :].splitlines()[1:]
-    asked = {question: rest for line in lines for question, _, rest in [line.partition("? ")]}
+    questions = {question: rest for line in lines for question, _, rest in [line.partition("? ")]}
     first = next(number for number, line in enumerate(lines) if line.startswith("Does it "))
-    return {**asked, "headline": " ".join(lines[:first])}
+    return {**questions, "headline": " ".join(lines[:first])}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_wrong_group_is_found_where_it_was_planted(paragraphs, version):
-    told = answers(paragraphs, version)["Does it name the wrong group"]
+    line = answers(paragraphs, version)["Does it name the wrong group"]
     expected = "Yes, beyond chance: " if version in MISNAMING else "Not beyond chance on gender"
-    assert told.startswith(expected)
+    assert line.startswith(expected)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_other_descriptions_are_found_where_they_were_planted(paragraphs, version):
-    told = answers(paragraphs, version)["Does it describe the groups differently"]
+    line = answers(paragraphs, version)["Does it describe the groups differently"]
     expected = "Yes, beyond chance: " if version in DESCRIBING else "Not beyond chance on gender"
-    assert told.startswith(expected)
+    assert line.startswith(expected)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_nobody_assumes_more_than_annotators(paragraphs, version):
-    told = answers(paragraphs, version)["Does it assume what nobody can see"]
-    assert told.startswith("Not beyond chance on gender")
+    line = answers(paragraphs, version)["Does it assume what nobody can see"]
+    assert line.startswith("Not beyond chance on gender")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_given_away_is_told_of_a_part_of_the_words(paragraphs, version):
-    told = answers(paragraphs, version)["Does it give the group away"]
-    assert re.match(r"On the \d\d % of its words that people use as often: lic matched_both", told)
-    assert "those that describe people are tested below" in told
+    line = answers(paragraphs, version)["Does it give the group away"]
+    assert re.match(r"On the \d\d % of its words that people use as often: lic matched_both", line)
+    assert "those that describe people are tested below" in line
 
 
 HEADLINES = {
@@ -82,20 +82,20 @@ HEADLINES = {
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_headline_says_what_was_planted(paragraphs, version):
-    told = answers(paragraphs, version)["headline"]
-    assert told.startswith(HEADLINES[version])
-    assert ("describes male and female differently" in told) is (version in DESCRIBING)
-    assert "No bias" not in told
+    line = answers(paragraphs, version)["headline"]
+    assert line.startswith(HEADLINES[version])
+    assert ("describes male and female differently" in line) is (version in DESCRIBING)
+    assert "No bias" not in line
 
 
 @pytest.mark.parametrize("version", ["fair", "weak", "context"])
 def test_the_headline_counts_the_words_that_nobody_compared(paragraphs, version):
-    told = answers(paragraphs, version)["headline"]
-    assert re.search(r"\d of 100 captions are possible; \d\d % of its words could not be", told)
+    line = answers(paragraphs, version)["headline"]
+    assert re.search(r"\d of 100 captions are possible; \d\d % of its words could not be", line)
 
 
 def test_without_annotators_no_difference_is_called_a_bias(paragraphs):
-    told = answers(paragraphs, "traits", annotated=False)["headline"]
-    assert told.startswith("Not tested: whether it names the wrong gender; ")
-    assert "how it describes people (without annotators' captions" in told
-    assert "Without annotators' captions we cannot tell whether pictures and habit" in told
+    line = answers(paragraphs, "traits", annotated=False)["headline"]
+    assert line.startswith("Not tested: whether it names the wrong gender; ")
+    assert "how it describes people (without annotators' captions" in line
+    assert "Without annotators' captions we cannot tell whether pictures and habit" in line

@@ -50,7 +50,7 @@ def naming(increase: float, p_value: float = math.nan, **rates: float) -> Result
     return replace(result, rows=[*rows, *extra])
 
 
-def told(*results: Result) -> str:
+def text_of(*results: Result) -> str:
     return " ".join(headline(verdict(results), "gender"))
 
 
@@ -58,7 +58,7 @@ NOTHING = [naming(0.0), assuming(0.0)]
 
 
 def test_a_bias_is_told_with_the_rates_of_all_groups():
-    text = told(naming(0.3, male=0.05, female=0.16))
+    text = text_of(naming(0.3, male=0.05, female=0.16))
     assert text == (
         "BIAS: it names the wrong gender: male in 5.0 %, female in 16.0 % of the captions that "
         "name one; annotators 20.0 %."
@@ -66,7 +66,7 @@ def test_a_bias_is_told_with_the_rates_of_all_groups():
 
 
 def test_several_biases_stand_in_one_sentence():
-    text = told(naming(0.3, male=0.05, female=0.16), DIFFERENT)
+    text = text_of(naming(0.3, male=0.05, female=0.16), DIFFERENT)
     assert text.endswith(
         "; it describes male and female differently than annotators do: focused (male 24 %, "
         "female 11 % of captions)."
@@ -74,7 +74,7 @@ def test_several_biases_stand_in_one_sentence():
 
 
 def test_what_was_not_found_is_named_with_what_is_still_possible():
-    assert told(*NOTHING, NOT_SHOWN) == (
+    assert text_of(*NOTHING, NOT_SHOWN) == (
         "Not found in naming, assuming and describing: up to 12.0 of 100 captions are possible."
     )
 
@@ -84,7 +84,7 @@ def test_words_that_nobody_compared_are_counted():
     described = replace(
         NOT_SHOWN, rows=[*NOT_SHOWN.rows, replace(NOT_SHOWN.rows[0], part="counted", value=0.1)]
     )
-    text = told(leaks, *NOTHING, described)
+    text = text_of(leaks, *NOTHING, described)
     assert text.endswith("possible; 40 % of its words could not be compared.")
 
 
@@ -93,14 +93,14 @@ def test_words_that_nobody_compared_are_counted():
     [(TOO_FEW, "196 images are too few; caption 500"), (WITHOUT_ANNOTATORS, ALONE)],
 )
 def test_where_describing_is_not_answered_it_is_not_tested(described, reason):
-    text = told(*NOTHING, described)
+    text = text_of(*NOTHING, described)
     assert text.startswith(f"Not tested: how it describes people ({reason}).")
     assert "Not found in naming and assuming" in text
     assert "No bias" not in text
 
 
 def test_without_annotators_large_differences_are_told_and_not_explained():
-    assert told(*NOTHING, WITHOUT_ANNOTATORS).endswith(
+    assert text_of(*NOTHING, WITHOUT_ANNOTATORS).endswith(
         "hair: 1 %. Without annotators' captions we cannot tell whether pictures and habit "
         "explain it."
     )
@@ -108,15 +108,15 @@ def test_without_annotators_large_differences_are_told_and_not_explained():
 
 def test_a_large_difference_of_its_own_is_told_where_no_bias_is_shown():
     shown = describing("cannot_tell", reason="not beyond chance", differing=[YOUNG])
-    text = told(*NOTHING, shown)
+    text = text_of(*NOTHING, shown)
     assert "Not found in naming and assuming: " in text
     assert text.endswith(f"It describes them differently, as annotators might: {YOUNG}.")
 
 
 def test_a_yes_that_many_questions_make_by_chance_is_no_headline():
     weak = naming(0.11, p_value=0.03)
-    assert told(weak).startswith("BIAS: ")
-    text = told(weak, assuming(0.0), NOT_SHOWN)
+    assert text_of(weak).startswith("BIAS: ")
+    text = text_of(weak, assuming(0.0), NOT_SHOWN)
     assert text.startswith("Undecided: it names the wrong gender: ")
     assert "of 3 questions one may say so by chance (p 0.090 after Holm)" in text
     (line,) = (text for text in sentences(verdict([weak, NOT_SHOWN])) if "wrong group" in text)
@@ -130,7 +130,7 @@ def test_other_attributes_count_among_the_questions():
 
 def test_a_part_of_the_words_makes_no_headline_alone():
     leaks = half_of_the_words(at_equal_speech(0.3))
-    text = told(leaks, *NOTHING, NOT_SHOWN)
+    text = text_of(leaks, *NOTHING, NOT_SHOWN)
     assert not text.startswith("BIAS")
     assert text.startswith("Undecided: in a part of its words it gives gender away")
 
@@ -151,4 +151,4 @@ def test_a_result_without_a_stored_answer_answers_nothing():
 
 
 def test_where_nothing_was_asked_there_is_no_headline():
-    assert told(cell({"score": 0.1}, None, "quality", metric="quality")) == ""
+    assert text_of(cell({"score": 0.1}, None, "quality", metric="quality")) == ""

@@ -51,7 +51,7 @@ class Answer:
         reason: why nothing can be told, :data:`NOT_SHOWN` if chance may explain all; empty else.
         p_value: of the smaller of both tests, doubled.
         named: the concepts and classes of a Yes.
-        sentences: for the reader.
+        sentences: for the reader; first one for each that is named.
     """
 
     answer: str
@@ -134,10 +134,10 @@ class _Test:
 
     @property
     def sentences(self) -> list[str]:
-        """A sentence for each of them."""
+        """A sentence for each of them, in their order."""
         return [
-            *(concept_sentence(self.contrast, q) for q in self.concepts[:_MOST]),
-            *(_class_sentence(self.contrast, k) for k in self.classes[:_MOST]),
+            *(concept_sentence(self.contrast, q) for q in self.concepts),
+            *(_class_sentence(self.contrast, k) for k in self.classes),
         ]
 
 
