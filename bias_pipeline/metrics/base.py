@@ -32,6 +32,7 @@ QUESTIONS: Mapping[str, str] = {
     "assuming": "Does it assume what nobody can see?",
     "tasks": "Does it link objects and activities to groups?",
     "describing": "Does it describe the groups differently?",
+    "inventing": "Does it invent objects for one group?",
     "mentions": "How often does it name each group?",
     "declining": "Does it decline to describe one group more often?",
     "quality": "How well does it describe?",
