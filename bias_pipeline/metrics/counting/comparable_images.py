@@ -61,7 +61,7 @@ class ComparableImages:
         )
         shape = (len(words), len(words.types))
         ones = np.ones(len(words.tokens))
-        table = sparse.csr_array((ones, words.tokens, words.starts), shape=shape)
+        table = sparse.csr_array((ones, words.tokens, words.starts), shape=shape, copy=True)
         table.sum_duplicates()
         table.data = np.ones_like(table.data)
         n_captions = np.bincount(captions.image_rows, minlength=len(self.corpus))

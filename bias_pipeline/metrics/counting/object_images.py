@@ -18,7 +18,7 @@ from bias_pipeline.metrics.functional.invention import NamedObjects
 # What pictures are made alike in: each holds the one before
 NUMBER, OBJECTS, WORDS = "number", "objects", "words"
 _MOST_OBJECTS = 7  # objects of an image that are told apart by number; so many or more are one
-_SAME = 0.5  # share of captions that are an annotator's, from which a person is the captioner
+_SAME = 0.95  # share of captions that are an annotator's, from which a person is the captioner
 _TRIED = 500  # captions that are looked at first
 _LEAST_IMAGES, _LEAST_SHARE = 5, 500  # that invent an object, for it to enter the score
 
@@ -90,7 +90,7 @@ def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
     """The corpus without the annotator who is the captioner, and a note; else as it is.
 
     What a person names would be in the picture by what the same person named. A captioner is a
-    person if half of its captions are those of an annotator of their images.
+    person if nearly all of its captions are those of an annotator of their images.
 
     Args:
         corpus: raw captions.

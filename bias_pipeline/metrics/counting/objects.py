@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray, Float64Array
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split
+from bias_pipeline.errors import counted
 from bias_pipeline.metrics.base import Cost, MetricInfo, Part, Score
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import SHARE, check_excluded
@@ -115,21 +116,32 @@ class InventedObjects(ComparedGroups):
         """
         del splits
         corpus, of_captioner = without_captioner(corpus)
-        rows = self.counted_rows(corpus)
-        images = ObjectImages(corpus, self.attribute, self.concepts, rows, self._view(corpus))
+        images = self.images(corpus)
         contrasts = [self._contrast(images, *one) for one in self.compared(images)]
         parts = _Parts(self, images, contrasts)
         notes = [
             *([of_captioner] if of_captioner else []),
             *([] if len(corpus.human) else [_WITHOUT_ANNOTATORS]),
         ]
-        answer = answer_of(contrasts, len(rows), parts.most_invented, notes)
+        answer = answer_of(contrasts, len(images.rows), parts.most_invented, notes)
         return Score(
             dict(parts),
             audit={"objects": facts(answer, contrasts)},
-            notes=[*corpus.notes, *self.left_out(corpus, rows), *answer.sentences],
+            notes=[*corpus.notes, *self.left_out(corpus, images.rows), *answer.sentences],
             tables={"objects": table} if (table := lines(contrasts)) else {},
         )
+
+    def images(self, corpus: Corpus) -> ObjectImages:
+        """The images that count.
+
+        Args:
+            corpus: raw captions.
+
+        Raises:
+            NotApplicableError: without objects, or if they are too few.
+        """
+        rows = self.counted_rows(corpus)
+        return ObjectImages(corpus, self.attribute, self.concepts, rows, self._view(corpus))
 
     def needed(self, corpus: Corpus) -> str:
         """See the base class."""
@@ -146,6 +158,13 @@ class InventedObjects(ComparedGroups):
         if not view.has_objects:
             view.task_labels  # noqa: B018 - says which objects are lacking
         return super().comparable(corpus) & view.known
+
+    def left_out(self, corpus: Corpus, rows: IntArray) -> list[str]:
+        """See the base class; also of images whose objects nobody knows."""
+        captioned = np.bincount(corpus.model.image_rows, minlength=len(corpus)) > 0
+        unknown = int((self.scope(corpus) & captioned & ~self._view(corpus).known).sum())
+        left = f"{counted(unknown, 'images')} without known objects: objects leaves them out"
+        return [*([left] if unknown else []), *super().left_out(corpus, rows)]
 
     def _view(self, corpus: Corpus) -> CorpusView:
         return CorpusView(corpus, self.attribute, None, self.task, self.exclude_tasks)

@@ -40,8 +40,7 @@ class NamedObjects:
     @property
     def invents(self) -> Float64Array:
         """(M,) 1 where an absent object is named."""
-        flags: BoolArray = (self.absent > 0).any(axis=1)
-        return flags.astype(np.float64)
+        return np.asarray((self.absent > 0).any(axis=1), np.float64)
 
     @property
     def recall(self) -> Float64Array:

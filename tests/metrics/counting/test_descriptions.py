@@ -315,3 +315,15 @@ def test_many_images_are_read_in_part(monkeypatch):
     score = scored(FAIR, 700)
     assert score.parts["score"].n_images == 500
     assert any("descriptions reads 500 of 700 images" in note for note in score.notes)
+
+
+def test_captions_of_which_no_word_is_dropped_stay_as_they_are():
+    """The table of their words once shared the captions' own columns, and put them in order."""
+    made = [
+        replace(r, human=("street dog street",), objects=None) for r in records(600, lambda *_: "")
+    ]
+    corpus = make_corpus(made)
+    before = corpus.human.starts.copy(), corpus.human.tokens.copy()
+    METRIC.compute(corpus, splits=[])
+    assert (corpus.human.starts == before[0]).all()
+    assert (corpus.human.tokens == before[1]).all()
