@@ -50,7 +50,7 @@ def _draws(rows: pd.DataFrame) -> str:
     lines = []
     for speaker, draws in rows.groupby("speaker", sort=False):
         score = 100 * draws["score"].astype(float)
-        gap = draws["gap:alike"].astype(float), draws["gap:alike low"], draws["gap:alike high"]
+        gap, low, high = (draws[f"gap:words{end}"].astype(float) for end in ("", " low", " high"))
         lines.append(
             {
                 "speaker": speaker,
@@ -58,8 +58,8 @@ def _draws(rows: pd.DataFrame) -> str:
                 "Yes": int((draws["answer"] == "yes").sum()),
                 "mean score": f"{score.mean():.2f}",
                 "sd": f"{score.std():.2f}",
-                "mean gap, same objects": f"{100 * gap[0].mean():+.1f}",
-                "gap beyond chance": int(((gap[1] > 0) | (gap[2] < 0)).sum()),
+                "mean gap, same objects and words": f"{100 * gap.mean():+.1f}",
+                "gap beyond chance": int(((low > 0) | (high < 0)).sum()),
             }
         )
     return markdown(pd.DataFrame(lines).set_index("speaker"))

@@ -125,6 +125,8 @@ def _object_sentence(contrast: ObjectContrast, place: int) -> str:
 
 def _gap_sentences(contrast: ObjectContrast) -> list[str]:
     """How often captions invent by group, and how much of the gap the pictures explain."""
+    if not any(contrast.invented):
+        return [f"no caption of {contrast.group} or {contrast.others} names an absent object"]
     group, others = (f"{100 * share:.1f}" for share in contrast.invented)
     raw, alike = contrast.raw, contrast.alike[OBJECTS]
     said = (

@@ -60,11 +60,17 @@ class ObjectImages(ComparableImages):
         return NamedObjects(named / np.maximum(self.numbers, 1)[:, None], self.present)
 
     @cached_property
-    def invented(self) -> list[int]:
-        """The objects that are invented in some images, and not in all."""
-        images, least = len(self.rows), max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
+    def sometimes_invented(self) -> list[int]:
+        """The objects that some captions invent, and not all."""
         counts = self.model.absent.sum(axis=0)
-        return np.flatnonzero((counts >= least) & (counts < images)).tolist()
+        return np.flatnonzero((counts > 0) & (counts < len(self.rows))).tolist()
+
+    @cached_property
+    def invented(self) -> list[int]:
+        """Those of them that enough captions invent to enter the score."""
+        least = max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
+        counts = self.model.absent.sum(axis=0)
+        return [t for t in self.sometimes_invented if counts[t] >= least]
 
     @cached_property
     def features_by_level(self) -> Mapping[str, sparse.csr_array]:

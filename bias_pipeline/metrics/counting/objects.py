@@ -36,11 +36,17 @@ from bias_pipeline.metrics.counting.object_images import (
 )
 from bias_pipeline.metrics.functional.comparable import Comparison
 from bias_pipeline.metrics.functional.described_differences import described_differences
-from bias_pipeline.metrics.functional.invention import Amount, mean, mean_gap, ratio_of_sums
+from bias_pipeline.metrics.functional.invention import (
+    Amount,
+    NamedObjects,
+    mean,
+    mean_gap,
+    ratio_of_sums,
+)
 from bias_pipeline.metrics.references import ROBINSON_1988, ROHRBACH_2018
-from bias_pipeline.metrics.value_names import HUMAN, PartName
-from bias_pipeline.stats.bootstrap import quantile
-from bias_pipeline.stats.shares import wilson
+from bias_pipeline.metrics.value_names import HUMAN, SCORE, PartName
+from bias_pipeline.stats.bootstrap import quantile, spanned
+from bias_pipeline.stats.shares import effective_trials, wilson
 
 _PARTS_OF_LEVELS = {OBJECTS: "alike"}  # names of parts that are not those of the level
 
@@ -123,7 +129,7 @@ class InventedObjects(ComparedGroups):
             *([of_captioner] if of_captioner else []),
             *([] if len(corpus.human) else [_WITHOUT_ANNOTATORS]),
         ]
-        answer = answer_of(contrasts, len(images.rows), parts.most_invented, notes)
+        answer = answer_of(contrasts, len(images.rows), parts.most, notes)
         return Score(
             dict(parts),
             audit={"objects": facts(answer, contrasts)},
@@ -238,12 +244,17 @@ class _Parts(ComparedParts):
         self.groups = {"": every} | {name: rows for name, rows in groups.items() if rows.any()}
 
     @property
-    def most_invented(self) -> float:
-        """The highest share of captions that may invent an object."""
-        return self._share(self.objects.model.invents).estimate.ci_high
+    def most(self) -> float:
+        """The highest share of captions that may name an object for a group, if none does often."""
+        model, some = self.objects.model, self.objects.sometimes_invented
+        captions = NamedObjects(model.named[:, some], model.present[:, some])
+        return self._share(captions.invents).estimate.ci_high
 
     def __iter__(self) -> Iterator[tuple[PartName, Part]]:
-        yield from self.scores([one for one in self.contrasts if one.objects])
+        if self.objects.invented:
+            yield from self.scores(self.contrasts)
+        else:
+            yield SCORE, self._none()
         for group, rows in self.groups.items():
             yield from self._invented(group, rows)
             yield from self._recall(group, rows)
@@ -251,13 +262,18 @@ class _Parts(ComparedParts):
             yield from self._gaps(contrast)
             yield from self._objects(contrast)
 
+    def _none(self) -> Part:
+        """The score where hardly an object is invented, so that none goes with a group."""
+        part = self.part(0.0, math.nan)
+        return replace(part, estimate=replace(part.estimate, ci_low=0.0, ci_high=self.most))
+
     def _invented(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Part]]:
         """The shares of captions, and of mentions, that are of absent objects."""
         model = self.objects.model
         yield PartName("invented", group=group), self._share(model.invents[rows])
         absent, named = model.absent[rows].sum(axis=1), model.named[rows].sum(axis=1)
-        mentions = self._mean(ratio_of_sums(absent, named), rows.sum(), SHARE)
-        yield PartName("invented", group=group, detail="mentions"), mentions
+        name = PartName("invented", group=group, detail="mentions")
+        yield name, self._share_of(ratio_of_sums(absent, named), float(named.sum()), rows.sum())
 
     def _recall(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Part]]:
         """The share of objects that captions name, people's, and the difference."""
@@ -297,10 +313,18 @@ class _Parts(ComparedParts):
     ) -> Part:
         part = self.part(amount.value, amount.error, range, side)
         coverage = self.coverage * n_images / len(self.images.rows)
-        return replace(part, n_images=int(n_images), coverage=coverage)
+        estimate = spanned(part.estimate)
+        return replace(part, estimate=estimate, n_images=int(n_images), coverage=coverage)
 
     def _share(self, flags: Float64Array) -> Part:
         """A share of captions, one an image."""
-        part = self._mean(mean(flags), len(flags), SHARE)
-        low, high = wilson(part.estimate.value, len(flags), quantile(self.level))
+        return self._share_of(mean(flags), len(flags), len(flags))
+
+    def _share_of(self, amount: Amount, observations: float, n_images: int) -> Part:
+        """A share of so many captions or mentions; an event that was not seen may still happen."""
+        part = self._mean(amount, n_images, SHARE)
+        if math.isnan(amount.value):
+            return part
+        trials = effective_trials(amount.value, amount.error, observations, n_images)
+        low, high = wilson(amount.value, trials, quantile(self.level))
         return replace(part, estimate=replace(part.estimate, ci_low=low, ci_high=high))
