@@ -91,8 +91,8 @@ def answer_of(
     yes = [one for one in scored if len(contrasts) * one.score_p < ALPHA]
     if yes:
         named = [one.objects[q] for one in yes for q in one.named]
-        said = [sentence for one in yes for sentence in _yes_sentences(one)]
-        return Answer("yes", "", p_value, list(dict.fromkeys(named)), [*said, *beside])
+        sentences = [sentence for one in yes for sentence in _yes_sentences(one)]
+        return Answer("yes", "", p_value, list(dict.fromkeys(named)), [*sentences, *beside])
     if at_most <= NEGLIGIBLE:
         return Answer("no", "", p_value, (), [limit, *beside])
     first = f"objects invented for a group are not shown: {limit}"
@@ -129,12 +129,12 @@ def _gap_sentences(contrast: ObjectContrast) -> list[str]:
         return [f"no caption of {contrast.group} or {contrast.others} names an absent object"]
     group, others = (f"{100 * share:.1f}" for share in contrast.invented)
     raw, alike = contrast.raw, contrast.alike[OBJECTS]
-    said = (
+    gap = (
         f"an absent object is named in {group} % of captions of {contrast.group} and {others} % of "
         f"{contrast.others}: {_points(raw)}, and {_points(alike)} on pictures with the same objects"
     )
     explained = composition(raw, alike)
-    sentences = [f"{said}; {explained}" if explained else said]
+    sentences = [f"{gap}; {explained}" if explained else gap]
     if contrast.recall:
         sentences.append(
             f"objects that are there, named of {contrast.group} more than of {contrast.others}, "

@@ -49,13 +49,13 @@ def records(n: int, add: Add, *, annotators: int = 3, seed: int = 0) -> list[Rec
         objects = frozenset(name for name, rate in chances.items() if generator.random() < rate)
 
         def caption(group: str = group, objects: frozenset[str] = objects) -> str:
-            seen = [f"a {name}" for name in sorted(objects) if generator.random() < 0.7]
-            return " and ".join([f"a {NOUNS[group]}", *seen])
+            names = [f"a {name}" for name in sorted(objects) if generator.random() < 0.7]
+            return " and ".join([f"a {NOUNS[group]}", *names])
 
         human = tuple(caption() for _ in range(annotators))
         labels = {"gender": group, "faith": generator.choice("abc")}
-        said = f"{caption()}{add(group, objects, generator)}"
-        made.append(Record(str(i), said, human, labels, objects))
+        model = f"{caption()}{add(group, objects, generator)}"
+        made.append(Record(str(i), model, human, labels, objects))
     return made
 
 
@@ -88,13 +88,13 @@ def test_an_object_invented_for_a_group_is_noticed_with_its_size(planted):
 
 
 def test_the_sentences_say_how_many_captions_and_of_whom(planted):
-    said = answer(planted)["sentences"]
-    assert said[0].startswith("of 100 captions ")
-    assert said[0].endswith("name an absent object that goes with the group")
-    assert "handbag where there is none (female 1" in said[1]
-    assert "more of female on comparable pictures" in said[1]
-    assert any("people's difference" in text and "no verdict" in text for text in said)
-    assert set(said) <= set(planted.notes)
+    sentences = answer(planted)["sentences"]
+    assert sentences[0].startswith("of 100 captions ")
+    assert sentences[0].endswith("name an absent object that goes with the group")
+    assert "handbag where there is none (female 1" in sentences[1]
+    assert "more of female on comparable pictures" in sentences[1]
+    assert any("people's difference" in text and "no verdict" in text for text in sentences)
+    assert set(sentences) <= set(planted.notes)
 
 
 def test_the_table_has_a_line_for_each_object(planted):
@@ -142,7 +142,7 @@ def test_what_follows_the_scene_is_explained_by_the_pictures(seed):
 
 
 @pytest.mark.parametrize(
-    ("raw", "alike", "said"),
+    ("raw", "alike", "sentence"),
     [
         (0.074, 0.019, "composition explains 5.5 of 7.4 points"),
         (-0.074, -0.019, "composition explains 5.5 of 7.4 points"),
@@ -151,8 +151,8 @@ def test_what_follows_the_scene_is_explained_by_the_pictures(seed):
         (0.01, 0.0, ""),
     ],
 )
-def test_what_composition_explains(raw, alike, said):
-    assert composition(Amount(raw, 0.01), Amount(alike, 0.01)) == said
+def test_what_composition_explains(raw, alike, sentence):
+    assert composition(Amount(raw, 0.01), Amount(alike, 0.01)) == sentence
 
 
 def test_what_annotators_name_is_there():
