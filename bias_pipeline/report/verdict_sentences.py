@@ -24,6 +24,7 @@ PANELS: Mapping[str, str] = {
     "directions": "Does it link objects and activities to {attribute}?",
     "counting": "What do counts of its words show?",
     "describing": "Does it describe the groups differently?",
+    "inventing": "Does it invent objects for one group?",
     "declining": "Does it decline to describe one group more often?",
     "quality": "How well does it describe?",
     "retrieval": "Do queries that name no {attribute} find all groups alike?",

@@ -384,13 +384,13 @@ FORMULAS: dict[str, Formula] = {
         ),
         "g is the group minus what the picture leads to expect, r the same of whether the caption "
         "names the object though it is absent, and s the sign that other images give.",
-        "A caption names a dog and a tie; the picture has the dog and a cup. The tie is invented, "
-        "and half of the objects are named.",
+        "A caption names a dog and a tie, and the picture has the dog and a cup: 1 object is "
+        "invented, and 0.5 of those that are there are named.",
         """\
 >>> import numpy as np
 >>> from bias_pipeline.metrics.functional.invention import NamedObjects
 >>> caption = NamedObjects(np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 0.0, 1.0]]))
->>> caption.invents.item(), caption.recall.item()
+>>> caption.absent.sum().item(), caption.recall.item()
 (1.0, 0.5)""",
         "objects",
     ),
