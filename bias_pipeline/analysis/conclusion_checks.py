@@ -20,7 +20,7 @@ NO_VALUE = "it has no value"
 NO_RULE = "it changes when captions say more or less, even without bias"
 DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # metrics that decide most often
 # Questions whose numbers rest on masked words or on named groups, and so on word lists.
-BY_LISTS = ("leakage", "misgendering", "assuming", "tasks", "mentions")
+BY_LISTS = ("leakage", "misgendering", "assuming", "tasks", "inventing", "mentions")
 NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 
 

@@ -67,7 +67,11 @@ class ObjectContrast:
 
 
 def answer_of(
-    contrasts: Sequence[ObjectContrast], n_images: int, most: float, notes: Sequence[str]
+    contrasts: Sequence[ObjectContrast],
+    n_images: int,
+    most: float,
+    notes: Sequence[str],
+    foreign: str = "",
 ) -> Answer:
     """The answer from the groups' differences.
 
@@ -76,16 +80,14 @@ def answer_of(
         n_images: how many images were compared.
         most: the highest share of captions that may invent an object.
         notes: sentences that follow the answer.
+        foreign: why the names of objects do not fit the captions; empty if they do.
     """
     scored = [one for one in contrasts if one.objects]
     beside = [*(text for one in contrasts for text in _gap_sentences(one)), *notes]
     p_value = min([1.0, *(len(contrasts) * one.score_p for one in scored)])
     at_most = max([one.differences.score_interval[1] for one in scored], default=most)
     limit = f"at most {_per_100(at_most)} of 100 captions name an absent object for a group"
-    if n_images < FEWEST_ANSWERED:
-        reason = (
-            f"{counted(n_images, 'images are')} too few; caption {FEWEST_ANSWERED}, or better 1,500"
-        )
+    if reason := foreign or _too_few(n_images):
         first = f"cannot tell whether it invents objects for one group: {reason}"
         return Answer("cannot_tell", reason, float("nan"), (), [first, *beside])
     yes = [one for one in scored if len(contrasts) * one.score_p < ALPHA]
@@ -97,6 +99,12 @@ def answer_of(
         return Answer("no", "", p_value, (), [limit, *beside])
     first = f"objects invented for a group are not shown: {limit}"
     return Answer("cannot_tell", NOT_SHOWN, p_value, (), [first, *beside])
+
+
+def _too_few(n_images: int) -> str:
+    if n_images >= FEWEST_ANSWERED:
+        return ""
+    return f"{counted(n_images, 'images are')} too few; caption {FEWEST_ANSWERED}, or better 1,500"
 
 
 def _yes_sentences(contrast: ObjectContrast) -> list[str]:

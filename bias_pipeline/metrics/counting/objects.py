@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.corpus.attribute import TaskVocabulary
-from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.attribute import ENGLISH, Attribute, TaskVocabulary
+from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import counted
 from bias_pipeline.metrics.base import Cost, MetricInfo, Part, Score
@@ -47,6 +47,7 @@ from bias_pipeline.metrics.references import ROBINSON_1988, ROHRBACH_2018
 from bias_pipeline.metrics.value_names import HUMAN, SCORE, PartName
 from bias_pipeline.stats.bootstrap import quantile, spanned
 from bias_pipeline.stats.shares import effective_trials, wilson
+from bias_pipeline.text.caption_language import english, language_shares, untestable
 
 _PARTS_OF_LEVELS = {OBJECTS: "alike"}  # names of parts that are not those of the level
 
@@ -129,7 +130,9 @@ class InventedObjects(ComparedGroups):
             *([of_captioner] if of_captioner else []),
             *([] if len(corpus.human) else [_WITHOUT_ANNOTATORS]),
         ]
-        answer = answer_of(contrasts, len(images.rows), parts.most, notes)
+        answer = answer_of(
+            contrasts, len(images.rows), parts.most, notes, _foreign(corpus, self.attribute)
+        )
         return Score(
             dict(parts),
             audit={"objects": facts(answer, contrasts)},
@@ -215,6 +218,15 @@ class InventedObjects(ComparedGroups):
             images.corpus.keys[images.rows[rows]],
         )
         return _difference(comparison, more[rows])
+
+
+def _foreign(corpus: Corpus, attribute: Attribute) -> str:
+    """Why the names of objects do not fit the captions; empty if they do: they are English."""
+    shares = language_shares(corpus, attribute)
+    if attribute.language != ENGLISH:  # shares of captions in the attribute's language
+        sides = ((side, corpus.side(side)) for side in SIDES)
+        shares = {side: float(c.read(english).mean()) for side, c in sides if len(c)}
+    return untestable(shares, ENGLISH)
 
 
 _WITHOUT_ANNOTATORS = (

@@ -270,6 +270,19 @@ def test_captions_in_other_forms_are_read(caption):
     assert answer(score)["answer"] != "yes"
 
 
+@pytest.mark.parametrize("side", ["model", "human"])
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_captions_of_another_language_are_not_tested(side, language):
+    german = "ein Mensch steht mit einem Hund vor dem Haus und wartet auf den Bus"
+    texts = {"model": german} if side == "model" else {"human": (german,) * 3}
+    made = [replace(r, **texts) for r in records(600, sometimes("handbag", 0.3, 0.0))]
+    words = {"male": ["man", "mensch"], "female": ["woman"]}
+    attribute = replace(GENDER, words=words, language=language)
+    score = replace(METRIC, attribute=attribute).compute(make_corpus(made), splits=[])
+    assert answer(score)["answer"] == "cannot_tell"
+    assert answer(score)["reason"].startswith("the word lists are English, and 0% of ")
+
+
 def test_capitals_count_as_captions_do():
     lower = records(600, sometimes("handbag", 0.3, 0.1))
     upper = [replace(r, model=r.model.upper()) for r in lower]
