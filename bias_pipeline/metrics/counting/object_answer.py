@@ -138,15 +138,15 @@ def _gap_sentences(contrast: ObjectContrast) -> list[str]:
     group, others = (f"{100 * share:.1f}" for share in contrast.invented)
     raw, alike = contrast.raw, contrast.alike[OBJECTS]
     gap = (
-        f"an absent object is named in {group} % of captions of {contrast.group} and {others} % of "
-        f"{contrast.others}: {_points(raw)}, and {_points(alike)} on pictures with the same objects"
+        f"captions that name an absent object: {contrast.group} {group} %, {contrast.others} "
+        f"{others} %; difference {_points(raw)}, on pictures with the same objects {_points(alike)}"
     )
     explained = composition(raw, alike)
     sentences = [f"{gap}; {explained}" if explained else gap]
     if contrast.recall:
         sentences.append(
-            f"objects that are there, named of {contrast.group} more than of {contrast.others}, "
-            f"minus people's difference: {_points(contrast.recall)} on comparable pictures (no "
+            f"objects that are there and are named, {contrast.group} minus {contrast.others}, "
+            f"beyond people's difference: {_points(contrast.recall)} on comparable pictures (no "
             "verdict)"
         )
     return sentences
