@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bias_pipeline.metrics.counting.gender_error import GenderError, GroupAccuracy
     from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
     from bias_pipeline.metrics.counting.multi_directional import MultiDirectional
+    from bias_pipeline.metrics.counting.objects import InventedObjects
     from bias_pipeline.metrics.language.gender_distance import GenderDistance
     from bias_pipeline.metrics.language.gender_score import GenderScore
     from bias_pipeline.metrics.language.quality import Quality
@@ -47,6 +48,7 @@ _MODULES = {
     "GroupAccuracy": "counting.gender_error",
     "GroupDescriptions": "counting.descriptions",
     "ImageCaptioner2": "attack.imagecaptioner2",
+    "InventedObjects": "counting.objects",
     "LIC": "attack.lic",
     "Leakage": "attack.lic",
     "MultiDirectional": "counting.multi_directional",
@@ -69,6 +71,7 @@ __all__ = [
     "GroupAccuracy",
     "GroupDescriptions",
     "ImageCaptioner2",
+    "InventedObjects",
     "Leakage",
     "MultiDirectional",
     "Quality",

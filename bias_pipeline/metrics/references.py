@@ -153,6 +153,20 @@ ROBINSON_1988 = Reference(
     "article",
     "10.2307/1912705",
 )
+ROHRBACH_2018 = Reference(
+    "rohrbach2018object",
+    (
+        "Rohrbach, Anna",
+        "Hendricks, Lisa Anne",
+        "Burns, Kaylee",
+        "Darrell, Trevor",
+        "Saenko, Kate",
+    ),
+    "Object Hallucination in Image Captioning",
+    2018,
+    "EMNLP",
+    doi="10.18653/v1/D18-1437",
+)
 SABIR_2023 = Reference(
     "sabir2023lipstick",
     ("Sabir, Ahmed", "Padró, Lluís"),

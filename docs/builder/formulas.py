@@ -377,6 +377,23 @@ FORMULAS: dict[str, Formula] = {
 0.811""",
         "retrieval",
     ),
+    "objects": Formula(
+        (
+            row("θ = {} / {}", row("{} g_i r_i", total("i")), row("{} g_i²", total("i"))),
+            row("score = {} {} s θ", frac("1", "2"), total("objects")),
+        ),
+        "g is the group minus what the picture leads to expect, r the same of whether the caption "
+        "names the object though it is absent, and s the sign that other images give.",
+        "A caption names a dog and a tie, and the picture has the dog and a cup: 1 object is "
+        "invented, and 0.5 of those that are there are named.",
+        """\
+>>> import numpy as np
+>>> from bias_pipeline.metrics.functional.invention import NamedObjects
+>>> caption = NamedObjects(np.array([[1.0, 1.0, 0.0]]), np.array([[1.0, 0.0, 1.0]]))
+>>> caption.absent.sum().item(), caption.recall.item()
+(1.0, 0.5)""",
+        "objects",
+    ),
     "quality": Formula(
         (row("{} − {}", sub("CIDEr-D", "M"), sub("CIDEr-D", "H")),),
         "CIDEr-D (Vedantam et al. 2015) of the captioner's caption and of one person's, both "

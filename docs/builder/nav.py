@@ -40,6 +40,7 @@ UNDERSTAND = tuple(
         "equal_speech",
         "counting",
         "descriptions",
+        "objects",
         "dbac",
         "dpa",
         "pictures",

@@ -20,8 +20,9 @@ from typing import ClassVar
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray
+from bias_pipeline.metrics.base import NOT_SHOWN
 from bias_pipeline.metrics.counting.described_images import DescribedImages
-from bias_pipeline.metrics.counting.description_answer import NOT_SHOWN, answer_of
+from bias_pipeline.metrics.counting.description_answer import answer_of
 from bias_pipeline.metrics.counting.descriptions import GroupDescriptions
 from bias_pipeline.metrics.counting.large_set import GroupRatios, LargeSet
 from bias_pipeline.metrics.functional.comparable import Comparison

@@ -48,6 +48,7 @@ CELLS: dict[str, tuple[str, ...]] = {
     "group_accuracy": ("metric=group_accuracy",),
     "declines": ("metric=declines",),
     "cooccurrence": ("metric=cooccurrence",),
+    "objects": ("metric=objects",),
     "quality": ("metric=quality",),
     "gender_distance": ("metric=gender_distance",),
     "lstm": ("encoder=lstm", *NET),

@@ -185,6 +185,11 @@ class Comparison:
         """(N, R) values minus what pictures lead to expect."""
         return values - self.ridge.expected(values)
 
+    def differences(self, values: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """(R,) differences of (N, R) values between the groups, and their standard errors."""
+        shares = self.influence[:, None] * self.residuals(values)
+        return shares.sum(axis=0), self.standard_errors(shares)
+
     def standard_errors(self, shares: Float64Array) -> Float64Array:
         """(R,) of sums over images, from the images' (N, R) shares of them."""
         centred = shares - np.outer(self.weights, shares.sum(axis=0))

@@ -12,7 +12,7 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Score
-from bias_pipeline.metrics.counting import descriptions
+from bias_pipeline.metrics.counting import compared_groups
 from bias_pipeline.metrics.counting.large_set import GroupRatios, LargeSet
 from tests.corpora import GENDER, make_corpus
 
@@ -311,7 +311,19 @@ def test_crossed_groups_and_the_attribute_itself_are_compared():
 
 
 def test_many_images_are_read_in_part(monkeypatch):
-    monkeypatch.setattr(descriptions, "MOST_IMAGES", 500)
+    monkeypatch.setattr(compared_groups, "MOST_IMAGES", 500)
     score = scored(FAIR, 700)
     assert score.parts["score"].n_images == 500
     assert any("descriptions reads 500 of 700 images" in note for note in score.notes)
+
+
+def test_captions_of_which_no_word_is_dropped_stay_as_they_are():
+    """The table of their words once shared the captions' own columns, and put them in order."""
+    made = [
+        replace(r, human=("street dog street",), objects=None) for r in records(600, lambda *_: "")
+    ]
+    corpus = make_corpus(made)
+    before = corpus.human.starts.copy(), corpus.human.tokens.copy()
+    METRIC.compute(corpus, splits=[])
+    assert (corpus.human.starts == before[0]).all()
+    assert (corpus.human.tokens == before[1]).all()

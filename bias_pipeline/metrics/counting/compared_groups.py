@@ -1,0 +1,240 @@
+"""What metrics share that compare groups on comparable pictures: which images count, and parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.errors import NotApplicableError, counted
+from bias_pipeline.metrics.base import Metric, Part
+from bias_pipeline.metrics.counting.comparable_images import ComparableImages
+from bias_pipeline.metrics.functional.comparable import Comparison
+from bias_pipeline.metrics.functional.described_differences import (
+    CONCEPT_ERRORS,
+    SCORE_ERRORS,
+    Amounts,
+    Differences,
+)
+from bias_pipeline.metrics.value_names import SCORE, PartName
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, quantile
+from bias_pipeline.text.descriptions import ConceptTable
+from bias_pipeline.text.mentions import neutral_rate
+
+FEWEST_IMAGES, FEWEST_OF_GROUP = 100, 30  # with fewer nothing is computed
+MOST_IMAGES = 20_000  # read at most, chosen by their ids: more would take minutes
+_NULL = PartName("null")
+
+
+@dataclass(frozen=True)
+class GroupContrast:
+    """One group, and those that it is compared with."""
+
+    label: str  # of its parts: the group, empty where there is one contrast
+    group: str  # whose differences are above 0
+    others: Sequence[str]  # the groups that it is compared with
+
+    @property
+    def named_others(self) -> str:
+        """The other groups in words."""
+        return self.others[0] if len(self.others) == 1 else "the others"
+
+
+@dataclass(eq=False, kw_only=True)
+class ComparedGroups(Metric):
+    """A metric that compares the captions of groups on comparable pictures."""
+
+    attribute: Attribute  # whose groups are compared
+    stats: Bootstrap  # the level of intervals; nothing is resampled
+    concepts: ConceptTable  # words that describe persons, and say nothing of the picture
+
+    def counted_rows(self, corpus: Corpus) -> IntArray:
+        """(M,) the images that count.
+
+        Raises:
+            NotApplicableError: if they are too few.
+        """
+        rows = np.flatnonzero(self.comparable(corpus))
+        if len(rows) > MOST_IMAGES:
+            rows = np.sort(rows[np.argsort(corpus.keys[rows], kind="stable")[:MOST_IMAGES]])
+        if len(rows) < FEWEST_IMAGES:
+            raise NotApplicableError(
+                f"captioner {corpus.captioner!r}: {counted(len(rows), 'images have')} a group of "
+                f"{self.attribute.name!r}, {self.needed(corpus)}, and {self.info.name} needs "
+                f"{FEWEST_IMAGES}; caption more images"
+            )
+        return rows
+
+    def needed(self, corpus: Corpus) -> str:
+        """What an image that counts has beside a group, in words."""
+        return "a caption and annotators' captions" if len(corpus.human) else "a caption"
+
+    def comparable(self, corpus: Corpus) -> BoolArray:
+        """(N,) the labelled images with a caption, and with annotators' if there are any."""
+        flags = self.scope(corpus).copy()
+        for side in ("model", "human"):
+            captions = corpus.side(side)
+            if len(captions):
+                flags &= np.bincount(captions.image_rows, minlength=len(corpus)) > 0
+        return flags
+
+    def left_out(self, corpus: Corpus, rows: IntArray) -> list[str]:
+        """Notes on images that do not count.
+
+        Args:
+            corpus: the captions.
+            rows: the images that count.
+        """
+        captioned, comparable = self.scope(corpus), int(self.comparable(corpus).sum())
+        captioned = captioned & (np.bincount(corpus.model.image_rows, minlength=len(corpus)) > 0)
+        notes = []
+        if len(corpus.human):
+            people = np.bincount(corpus.human.image_rows, minlength=len(corpus)) > 0
+            if lacking := int((captioned & ~people).sum()):
+                notes.append(
+                    f"{counted(lacking, 'images')} without annotators' captions: {self.info.name} "
+                    "leaves them out"
+                )
+        if comparable > len(rows):
+            notes.append(
+                f"{self.info.name} reads {MOST_IMAGES:,} of {comparable:,} images, chosen by their "
+                "ids"
+            )
+        return notes
+
+    def compared(self, images: ComparableImages) -> list[tuple[GroupContrast, BoolArray]]:
+        """Each group against the others, with flags of its images; of two groups the second alone.
+
+        Args:
+            images: those that count.
+
+        Raises:
+            NotApplicableError: if fewer than two groups have 30 images.
+        """
+        grouping = images.corpus.groupings[self.attribute.name]
+        names, codes = grouping.names, grouping.codes[images.rows]
+        sizes = np.bincount(codes, minlength=len(names))
+        large = np.flatnonzero(sizes >= FEWEST_OF_GROUP).tolist()
+        if len(large) < 2:
+            listed = ", ".join(f"{n} of {name}" for n, name in zip(sizes, names, strict=True))
+            raise NotApplicableError(
+                f"captioner {images.corpus.captioner!r}: {self.info.name} compares groups of at "
+                f"least {FEWEST_OF_GROUP} images, and there are {listed}; caption more images"
+            )
+        present = [names[k] for k in np.flatnonzero(sizes)]
+        several = len(present) > 2
+        return [
+            (
+                GroupContrast(
+                    names[k] if several else "",
+                    names[k],
+                    [name for name in present if name != names[k]],
+                ),
+                codes == k,
+            )
+            for k in (large if several else large[1:])
+        ]
+
+    def comparison(self, images: ComparableImages, members: BoolArray) -> Comparison:
+        """The images of a group and all others by what they show, whatever a model says of them.
+
+        Args:
+            images: those that count.
+            members: (M,) flags of the group's.
+        """
+        keys = images.corpus.keys[images.rows]
+        return Comparison.of(members.astype(np.float64), images.features, images.folds, keys)
+
+
+def by_group(shares: Float64Array, members: BoolArray) -> Float64Array:
+    """(2, Q) means over the group and over the others."""
+    return np.stack([shares[members].mean(axis=0), shares[~members].mean(axis=0)])
+
+
+class Contrast(Protocol):
+    """One group against the others."""
+
+    @property
+    def label(self) -> str:
+        """Of its parts: the group, empty where there is one contrast."""
+        ...
+
+    @property
+    def differences(self) -> Differences:
+        """What its captions say, against those of the others."""
+        ...
+
+
+class ComparedParts:
+    """Makes the parts of a score of images that count.
+
+    Args:
+        metric: whose parts they are.
+        images: those that count.
+    """
+
+    def __init__(self, metric: ComparedGroups, images: ComparableImages) -> None:
+        self.images = images
+        self.attribute, self.level = metric.attribute, metric.stats.level
+        corpus, scope = images.corpus, metric.scope(images.corpus)
+        self.coverage = len(images.rows) / max(int(scope.sum()), 1)
+        self.flags = np.zeros(len(corpus), bool)
+        self.flags[images.rows] = True
+
+    def scores(self, contrasts: Sequence[Contrast]) -> Iterator[tuple[PartName, Part]]:
+        """The score and the null; of several groups those of each, and their mean.
+
+        Args:
+            contrasts: those with a score.
+        """
+        every = [contrast.differences for contrast in contrasts]
+        value = float(np.mean([one.score for one in every])) if every else math.nan
+        error = math.sqrt(np.mean([one.score_error**2 for one in every])) if every else math.nan
+        yield SCORE, self._score(value, error)
+        null = float(np.mean([one.null for one in every])) if every else math.nan
+        yield _NULL, self.part(null, math.nan)
+        for contrast, one in zip(contrasts, every, strict=True):
+            if contrast.label:
+                name = PartName(group=contrast.label)
+                yield name, self._score(one.score, one.score_error)
+
+    def _score(self, value: float, error: float) -> Part:
+        """A score; the amounts that it estimates are never below 0, so the upper end is not."""
+        return self.part(value, SCORE_ERRORS * error, corrected=max(value, 0.0))
+
+    def difference(self, amounts: Amounts, number: int) -> Part:
+        """One of the differences."""
+        error = CONCEPT_ERRORS * float(amounts.errors[number])
+        return self.part(float(amounts.values[number]), error)
+
+    def part(
+        self,
+        value: float,
+        error: float,
+        range: tuple[float, float] = (-math.inf, math.inf),
+        side: str = "model",
+        corrected: float | None = None,
+    ) -> Part:
+        """A number with a symmetric interval.
+
+        Args:
+            value: the number.
+            error: its standard error.
+            range: lowest and highest possible value.
+            side: whose captions it is about.
+            corrected: the number at which the upper half of the interval begins, if another.
+        """
+        nan, half = math.nan, quantile(self.level) * error
+        highest = value if corrected is None else corrected
+        estimate = Estimate(
+            value, nan, error, value - half, highest + half, nan, 0, corrected=highest, error=error
+        )
+        captions = self.images.corpus.side(side)
+        rate = neutral_rate(captions, self.attribute, self.flags)
+        return Part(estimate, "fraction", len(self.images.rows), self.coverage, rate, range)

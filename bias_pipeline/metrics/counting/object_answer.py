@@ -1,0 +1,219 @@
+"""The answer to "Does it invent objects for one group?", and the sentences around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from scipy import stats
+
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.errors import counted
+from bias_pipeline.metrics.base import NOT_SHOWN
+from bias_pipeline.metrics.counting.description_answer import (
+    FEWEST_ANSWERED,
+    NEGLIGIBLE,
+    Answer,
+)
+from bias_pipeline.metrics.counting.object_images import OBJECTS
+from bias_pipeline.metrics.functional.described_differences import (
+    ALPHA,
+    CONCEPT_ERRORS,
+    LEAST,
+    SCORE_ERRORS,
+    Differences,
+)
+from bias_pipeline.metrics.functional.invention import Amount
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectContrast:
+    """One group against the others."""
+
+    label: str  # of its parts: the group, empty where there is one contrast
+    group: str  # whose differences are above 0
+    others: str  # those it is compared with, in words
+    differences: Differences
+    objects: Sequence[str]  # (Q,)
+    rates: Float64Array  # (2, Q) shares of captions, of the group and of the others
+    invented: tuple[float, float]  # shares of captions with an absent object, likewise
+    raw: Amount  # difference of these shares
+    alike: Mapping[str, Amount]  # the same on pictures that are alike in so much
+    recall: Amount | None  # difference of recall, minus people's, on comparable pictures
+    # How alike the groups' pictures are: overlap and accuracy of a Comparison
+    pictures: Mapping[str, float]
+
+    @property
+    def p_values(self) -> Float64Array:
+        """(Q,) of each object's difference."""
+        p_values: Float64Array = 2 * stats.norm.sf(abs(self.differences.excess.z))
+        return p_values
+
+    @property
+    def named(self) -> list[int]:
+        """Objects that one group's captions invent more often (Benjamini and Hochberg)."""
+        beyond = self.differences.named_beside_score().tolist()
+        return sorted(beyond, key=lambda q: float(self.p_values[q]))
+
+    @property
+    def score_p(self) -> float:
+        """P of the score; 1 below a point, and where no object can be named."""
+        if not self.named or self.differences.score < LEAST:
+            return 1.0
+        z = self.differences.score / (SCORE_ERRORS * self.differences.score_error)
+        return min(1.0, float(2 * stats.norm.sf(z)))
+
+
+def answer_of(
+    contrasts: Sequence[ObjectContrast],
+    n_images: int,
+    most: float,
+    notes: Sequence[str],
+    foreign: str = "",
+) -> Answer:
+    """The answer from the groups' differences.
+
+    Args:
+        contrasts: each group against the others; the one against the other of two groups.
+        n_images: how many images were compared.
+        most: the highest share of captions that may invent an object.
+        notes: sentences that follow the answer.
+        foreign: why the names of objects do not fit the captions; empty if they do.
+    """
+    scored = [one for one in contrasts if one.objects]
+    beside = [*(text for one in contrasts for text in _gap_sentences(one)), *notes]
+    p_value = min([1.0, *(len(contrasts) * one.score_p for one in scored)])
+    at_most = max([one.differences.score_interval[1] for one in scored], default=most)
+    limit = f"at most {_per_100(at_most)} of 100 captions name an absent object for a group"
+    if reason := foreign or _too_few(n_images):
+        first = f"cannot tell whether it invents objects for one group: {reason}"
+        return Answer("cannot_tell", reason, float("nan"), (), [first, *beside])
+    yes = [one for one in scored if len(contrasts) * one.score_p < ALPHA]
+    if yes:
+        named = [one.objects[q] for one in yes for q in one.named]
+        sentences = [_object_sentence(one, q) for one in yes for q in one.named]
+        spread = [_score_sentence(one) for one in yes]
+        return Answer("yes", "", p_value, named, [*sentences, *spread, *beside])
+    if at_most <= NEGLIGIBLE:
+        return Answer("no", "", p_value, (), [limit, *beside])
+    first = f"objects invented for a group are not shown: {limit}"
+    return Answer("cannot_tell", NOT_SHOWN, p_value, (), [first, *beside])
+
+
+def _too_few(n_images: int) -> str:
+    if n_images >= FEWEST_ANSWERED:
+        return ""
+    return f"{counted(n_images, 'images are')} too few; caption {FEWEST_ANSWERED}, or better 1,500"
+
+
+def _score_sentence(contrast: ObjectContrast) -> str:
+    differences = contrast.differences
+    low, high = differences.score_interval
+    of = f" ({contrast.label} against the others)" if contrast.label else ""
+    return (
+        f"of 100 captions {_per_100(differences.score)} [{_per_100(low)}, {_per_100(high)}] name "
+        f"an absent object that goes with the group{of}"
+    )
+
+
+def _object_sentence(contrast: ObjectContrast, place: int) -> str:
+    group, others = (f"{100 * float(rate):.1f}" for rate in contrast.rates[:, place])
+    excess = contrast.differences.excess
+    amount = Amount(float(excess.values[place]), CONCEPT_ERRORS * float(excess.errors[place]))
+    whose = contrast.group if amount.value > 0 else contrast.others
+    size = Amount(abs(amount.value), amount.error)
+    rates = [f"{contrast.group} {group} %", f"{contrast.others} {others} %"]
+    return (
+        f"{contrast.objects[place]} where there is none "
+        f"({', '.join(rates if contrast.label else reversed(rates))} of captions): {_points(size)} "
+        f"more of {whose} on comparable pictures"
+    )
+
+
+def _gap_sentences(contrast: ObjectContrast) -> list[str]:
+    """How often captions invent by group, and how much of the gap the pictures explain."""
+    if not any(contrast.invented):
+        return [f"no caption of {contrast.group} or {contrast.others} names an absent object"]
+    group, others = (f"{100 * share:.1f}" for share in contrast.invented)
+    raw, alike = contrast.raw, contrast.alike[OBJECTS]
+    gap = (
+        f"captions that name an absent object: {contrast.group} {group} %, {contrast.others} "
+        f"{others} %; difference {_points(raw)}, on pictures with the same objects {_points(alike)}"
+    )
+    explained = composition(raw, alike)
+    sentences = [f"{gap}; {explained}" if explained else gap]
+    if contrast.recall:
+        sentences.append(
+            f"objects that are there and are named, {contrast.group} minus {contrast.others}, "
+            f"beyond people's difference: {_points(contrast.recall)} on comparable pictures (no "
+            "verdict)"
+        )
+    return sentences
+
+
+def composition(raw: Amount, alike: Amount) -> str:
+    """How much of a gap the pictures' objects explain; empty for a gap that chance may explain.
+
+    Example:
+        >>> composition(Amount(0.074, 0.01), Amount(0.019, 0.01))
+        'composition explains 5.5 of 7.4 points'
+        >>> composition(Amount(0.004, 0.01), Amount(0.019, 0.01))
+        ''
+    """
+    low, high = raw.interval()
+    if not (low > 0 or high < 0):
+        return ""
+    size = 100 * abs(raw.value)
+    left = 100 * alike.value * (1 if raw.value > 0 else -1)
+    if left <= 0:
+        return f"composition explains all {size:.1f} points"
+    if left >= size:
+        return f"composition explains none of {size:.1f} points"
+    return f"composition explains {round(size, 1) - round(left, 1):.1f} of {size:.1f} points"
+
+
+def _points(amount: Amount) -> str:
+    low, high = map(_per_100, amount.interval())
+    return f"{_per_100(amount.value)} [{low}, {high}] points"
+
+
+def _per_100(share: float) -> str:
+    return f"{round(100 * share, 1) + 0.0:.1f}"  # no minus sign before zero
+
+
+def facts(answer: Answer, contrasts: Sequence[ObjectContrast]) -> dict[str, object]:
+    """The answer as plain data, for the manifest: by group the score and how alike pictures are."""
+    p_value = None if np.isnan(answer.p_value) else answer.p_value
+    pictures = {one.group: dict(one.pictures) for one in contrasts}
+    spread = {
+        one.group: {"score": one.differences.score, "interval": one.differences.score_interval}
+        for one in contrasts
+        if one.objects
+    }
+    return {**asdict(answer), "p_value": p_value, "pictures": pictures, "spread": spread}
+
+
+def lines(contrasts: Sequence[ObjectContrast]) -> list[dict[str, object]]:
+    """A line for each object that is invented often enough, the clearest difference first."""
+    return [line for contrast in contrasts for line in _lines(contrast)]
+
+
+def _lines(contrast: ObjectContrast) -> list[dict[str, object]]:
+    differences, named = contrast.differences, contrast.named
+    order = sorted(range(len(contrast.objects)), key=lambda q: float(contrast.p_values[q]))
+    return [
+        {
+            "object": contrast.objects[q],
+            "group": contrast.group,
+            "invented": contrast.rates[0, q],
+            "others": contrast.others,
+            "invented of others": contrast.rates[1, q],
+            "captions": int(differences.mentions[q]),
+            "difference": differences.excess.values[q],
+            "difference error": differences.excess.errors[q],
+            "p": contrast.p_values[q],
+            "beyond chance": q in named,
+        }
+        for q in order
+    ]

@@ -1,0 +1,129 @@
+"""Which objects a corpus's images have, and which of them captions and annotators name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.comparable_images import ComparableImages
+from bias_pipeline.metrics.functional.invention import NamedObjects
+
+# What pictures are made alike in: each holds the one before
+NUMBER, OBJECTS, WORDS = "number", "objects", "words"
+_MOST_OBJECTS = 7  # objects of an image that are told apart by number; so many or more are one
+_SAME = 0.95  # share of captions that are an annotator's, from which a person is the captioner
+_TRIED = 500  # captions that are looked at first
+_LEAST_IMAGES, _LEAST_SHARE = 5, 500  # that invent an object, for it to enter the score
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectImages(ComparableImages):
+    """M images of a corpus with a caption each, their objects, and those that captions name.
+
+    An image has the objects that are annotated and those that annotators' captions name.
+
+    Attributes:
+        view: the corpus, with the objects that are looked for.
+    """
+
+    view: CorpusView
+
+    @cached_property
+    def present(self) -> Float64Array:
+        """(M, T) 1 where the image has an object."""
+        table = self.view.task_labels
+        if len(self.corpus.human):
+            table = sparse.csr_array(table + self.view.by_image("human", self._human_mentions))
+        return (table[self.rows].toarray() > 0).astype(np.float64)
+
+    @cached_property
+    def _human_mentions(self) -> sparse.csr_array:
+        return self.view.mentions("human")
+
+    @cached_property
+    def model(self) -> NamedObjects:
+        """What the images' captions name."""
+        named = self.view.by_image("model", self.view.mentions("model"))
+        return NamedObjects(named[self.rows].toarray(), self.present)
+
+    @cached_property
+    def human(self) -> NamedObjects:
+        """What annotators' captions name, each annotator counted alike."""
+        named = self.view.by_image("human", self._human_mentions)[self.rows].toarray()
+        return NamedObjects(named / np.maximum(self.numbers, 1)[:, None], self.present)
+
+    @cached_property
+    def sometimes_invented(self) -> list[int]:
+        """The objects that some captions invent, and not all."""
+        counts = self.model.absent.sum(axis=0)
+        return np.flatnonzero((counts > 0) & (counts < len(self.rows))).tolist()
+
+    @cached_property
+    def invented(self) -> list[int]:
+        """Those of them that enough captions invent to enter the score."""
+        least = max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
+        counts = self.model.absent.sum(axis=0)
+        return [t for t in self.sometimes_invented if counts[t] >= least]
+
+    @cached_property
+    def features_by_level(self) -> Mapping[str, sparse.csr_array]:
+        """What images show, by how much of it: how many objects, which, and annotators' words."""
+        count = np.minimum(self.present.sum(axis=1), _MOST_OBJECTS)
+        number = sparse.csr_array((count[:, None] == np.arange(_MOST_OBJECTS + 1)).astype(float))
+        blocks = {NUMBER: number, OBJECTS: sparse.csr_array(self.present)}
+        if len(self.corpus.human):
+            blocks[WORDS] = self.words(self.corpus.human, framed=True)
+        names = list(blocks)
+        return {
+            name: self.frequent([blocks[one] for one in names[: place + 1]])
+            for place, name in enumerate(names)
+        }
+
+    @property
+    def features(self) -> sparse.csr_array:
+        """(M, P) all that the images show."""
+        return list(self.features_by_level.values())[-1]
+
+
+def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
+    """The corpus without the annotator who is the captioner, and a note; else as it is.
+
+    What a person names would be in the picture by what the same person named. A captioner is a
+    person if nearly all of its captions are those of an annotator of their images.
+
+    Args:
+        corpus: raw captions.
+    """
+    known = corpus.model.image_rows[:_TRIED]
+    if not len(corpus.human) or not _retained(corpus, known)[1]:
+        return corpus, ""
+    retained, person = _retained(corpus, corpus.model.image_rows)
+    if not person:
+        return corpus, ""
+    note = (
+        f"{int((~retained).sum())} of {len(corpus.model)} captions are an annotator's own: what "
+        "that annotator names is not taken to be in the picture"
+    )
+    return corpus.rewrite({"human": corpus.human.take(retained)}), note
+
+
+def _retained(corpus: Corpus, images: IntArray) -> tuple[BoolArray, bool]:
+    """(C,) annotators' captions that are not the captioner's own; whether that is a person."""
+    model, human = corpus.model, corpus.human
+    rows = np.flatnonzero(np.isin(model.image_rows, images)).tolist()
+    left = {(int(model.image_rows[row]), model.text(row)) for row in rows}
+    n_captions = len(left)
+    retained = np.ones(len(human), bool)
+    for row in np.flatnonzero(np.isin(human.image_rows, images)).tolist():
+        caption = (int(human.image_rows[row]), human.text(row))
+        if caption in left:  # of two annotators who write the same one is left out
+            left.remove(caption)
+            retained[row] = False
+    return retained, n_captions - len(left) >= max(1, _SAME * n_captions)

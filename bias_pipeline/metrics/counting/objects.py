@@ -1,0 +1,342 @@
+"""Objects: does a captioner invent objects for one group?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.attribute import ENGLISH, Attribute, TaskVocabulary
+from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.errors import counted
+from bias_pipeline.metrics.base import Cost, MetricInfo, Part, Score
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import SHARE, check_excluded
+from bias_pipeline.metrics.counting.compared_groups import (
+    ComparedGroups,
+    ComparedParts,
+    GroupContrast,
+    by_group,
+)
+from bias_pipeline.metrics.counting.object_answer import (
+    ObjectContrast,
+    answer_of,
+    facts,
+    lines,
+)
+from bias_pipeline.metrics.counting.object_images import (
+    OBJECTS,
+    ObjectImages,
+    without_captioner,
+)
+from bias_pipeline.metrics.functional.comparable import Comparison
+from bias_pipeline.metrics.functional.described_differences import described_differences
+from bias_pipeline.metrics.functional.invention import (
+    Amount,
+    NamedObjects,
+    mean,
+    mean_gap,
+    ratio_of_sums,
+)
+from bias_pipeline.metrics.references import ROBINSON_1988, ROHRBACH_2018
+from bias_pipeline.metrics.value_names import HUMAN, SCORE, PartName
+from bias_pipeline.stats.bootstrap import quantile, spanned
+from bias_pipeline.stats.shares import effective_trials, wilson
+from bias_pipeline.text.caption_language import english, language_shares, untestable
+
+_PARTS_OF_LEVELS = {OBJECTS: "alike"}  # names of parts that are not those of the level
+
+
+@dataclass(eq=False, kw_only=True)
+class InventedObjects(ComparedGroups):
+    """How often captions name an object that is not in the picture, and for which group.
+
+    An image has the objects that are annotated and those that annotators' captions name. If the
+    captioner is one of the annotators, that annotator's captions are left out.
+
+    ``invented`` is the share of captions that name an absent object (CHAIRs, Rohrbach et al. 2018),
+    ``invented:mentions`` the share of mentions that are of absent objects (CHAIRi), both also by
+    group (``invented:GROUP``). Captioners invent more where there is more to invent, so ``gap``,
+    the second group's share minus the first's, stands beside the gap on comparable pictures
+    (residual on residual, Robinson 1988): ``gap:number`` (equally many objects), ``gap:alike`` (the
+    same objects) and ``gap:words`` (also the same words of annotators).
+
+    ``object:NAME`` is the difference in how often captions invent that object, second group minus
+    first, on pictures with the same objects and words. ``score`` is half the sum of the objects'
+    absolute differences with signs from other images: of 100 captions, so many name an absent
+    object that goes with the group. ``null`` is what noise would add to it, and is already
+    subtracted.
+
+    ``recall`` is the share of an image's objects that its caption names, ``recall:human`` people's,
+    ``recall:increase`` the difference, each also by group; ``gap:recall`` is how much more recall
+    differs between groups than people's, on comparable pictures. No conclusion is drawn from it.
+
+    With more than two groups each is compared with the rest: ``gap:NAME``, ``object:NAME:OBJECT``;
+    ``group:NAME`` is its score, and ``score`` the mean. Only images with a label, a caption, known
+    objects and, if there are any, annotators' captions count. Below 500 images no conclusion is
+    drawn.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="objects",
+        title="Invented objects",
+        version=1,
+        unit="fraction",
+        range=(-math.inf, math.inf),
+        neutral=0.0,
+        direction="lower is fairer; above 0 captions name absent objects that go with the group",
+        family="counting",
+        question="inventing",
+        sources={ROHRBACH_2018: "CHAIR", ROBINSON_1988: "residual on residual"},
+        ours="the gap on comparable pictures and the score are",
+        needs=("objects",),
+        cost=Cost(per_caption=4e-5),
+        says={"score": "it names absent objects that go with the {attribute}"},
+    )
+
+    task: TaskVocabulary  # the objects that are looked for
+    exclude_tasks: Sequence[str] = ("person",)  # objects left out; every image shows a person
+
+    def __post_init__(self) -> None:
+        """Check the names of objects.
+
+        Raises:
+            UsageError: if an excluded one is unknown.
+        """
+        check_excluded(self.exclude_tasks, self.task)
+
+    @property
+    def object_tasks(self) -> TaskVocabulary:
+        """All tasks."""
+        return self.task
+
+    def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
+        """See the class; nothing is trained.
+
+        Raises:
+            NotApplicableError: without objects, or on too few images.
+        """
+        del splits
+        corpus, of_captioner = without_captioner(corpus)
+        images = self.images(corpus)
+        contrasts = [self._contrast(images, *one) for one in self.compared(images)]
+        parts = _Parts(self, images, contrasts)
+        notes = [
+            *([of_captioner] if of_captioner else []),
+            *([] if len(corpus.human) else [_WITHOUT_ANNOTATORS]),
+        ]
+        answer = answer_of(
+            contrasts, len(images.rows), parts.most, notes, _foreign(corpus, self.attribute)
+        )
+        return Score(
+            dict(parts),
+            audit={"objects": facts(answer, contrasts)},
+            notes=[*corpus.notes, *self.left_out(corpus, images.rows), *answer.sentences],
+            tables={"objects": table} if (table := lines(contrasts)) else {},
+        )
+
+    def images(self, corpus: Corpus) -> ObjectImages:
+        """The images that count.
+
+        Args:
+            corpus: raw captions.
+
+        Raises:
+            NotApplicableError: without objects, or if they are too few.
+        """
+        rows = self.counted_rows(corpus)
+        return ObjectImages(corpus, self.attribute, self.concepts, rows, self._view(corpus))
+
+    def needed(self, corpus: Corpus) -> str:
+        """See the base class."""
+        people = " and annotators' captions" if len(corpus.human) else ""
+        return f"a caption, known objects{people}"
+
+    def comparable(self, corpus: Corpus) -> BoolArray:
+        """(N,) the images of the base class whose objects are known.
+
+        Raises:
+            NotApplicableError: if those of no image are.
+        """
+        view = self._view(corpus)
+        if not view.has_objects:
+            view.task_labels  # noqa: B018 - says which objects are lacking
+        return super().comparable(corpus) & view.known
+
+    def left_out(self, corpus: Corpus, rows: IntArray) -> list[str]:
+        """See the base class; also of images whose objects nobody knows."""
+        captioned = np.bincount(corpus.model.image_rows, minlength=len(corpus)) > 0
+        unknown = int((self.scope(corpus) & captioned & ~self._view(corpus).known).sum())
+        left = f"{counted(unknown, 'images')} without known objects: objects leaves them out"
+        return [*([left] if unknown else []), *super().left_out(corpus, rows)]
+
+    def _view(self, corpus: Corpus) -> CorpusView:
+        return CorpusView(corpus, self.attribute, None, self.task, self.exclude_tasks)
+
+    def _contrast(
+        self, images: ObjectImages, compared: GroupContrast, members: BoolArray
+    ) -> ObjectContrast:
+        groups, keys = members.astype(np.float64), images.corpus.keys[images.rows]
+        by_level = {
+            level: Comparison.of(groups, features, images.folds, keys)
+            for level, features in images.features_by_level.items()
+        }
+        full = list(by_level.values())[-1]
+        invents = images.model.invents
+        absent = images.model.absent[:, images.invented]
+        return ObjectContrast(
+            compared.label,
+            compared.group,
+            compared.named_others,
+            described_differences(full, absent, None, np.full(absent.shape[1], -1)),
+            [images.view.tasks[t] for t in images.invented],
+            by_group(absent, members),
+            (float(invents[members].mean()), float(invents[~members].mean())),
+            mean_gap(invents, members),
+            {level: _difference(one, invents) for level, one in by_level.items()},
+            self._recall(images, members),
+            {"overlap": full.overlap, "accuracy": full.accuracy},
+        )
+
+    def _recall(self, images: ObjectImages, members: BoolArray) -> Amount | None:
+        """How much more recall differs than people's; None without people."""
+        if not len(images.corpus.human):
+            return None
+        more = images.model.recall - images.human.recall
+        rows = np.flatnonzero(~np.isnan(more))
+        if min(members[rows].sum(), (~members[rows]).sum()) == 0:
+            return None
+        comparison = Comparison.of(
+            members[rows].astype(np.float64),
+            images.features[rows],
+            images.folds[rows],
+            images.corpus.keys[images.rows[rows]],
+        )
+        return _difference(comparison, more[rows])
+
+
+def _foreign(corpus: Corpus, attribute: Attribute) -> str:
+    """Why the names of objects do not fit the captions; empty if they do: they are English."""
+    shares = language_shares(corpus, attribute)
+    if attribute.language != ENGLISH:  # shares of captions in the attribute's language
+        sides = ((side, corpus.side(side)) for side in SIDES)
+        shares = {side: float(c.read(english).mean()) for side, c in sides if len(c)}
+    return untestable(shares, ENGLISH)
+
+
+_WITHOUT_ANNOTATORS = (
+    "without annotators' captions an object that nobody annotated counts as absent, and pictures "
+    "are compared by their annotated objects alone"
+)
+
+
+def _difference(comparison: Comparison, values: Float64Array) -> Amount:
+    """The difference of (M,) values on comparable pictures."""
+    difference, error = comparison.differences(values[:, None])
+    return Amount(float(difference[0]), float(error[0]))
+
+
+class _Parts(ComparedParts):
+    """The numbers of a score, by name."""
+
+    def __init__(
+        self, metric: InventedObjects, images: ObjectImages, contrasts: Sequence[ObjectContrast]
+    ) -> None:
+        super().__init__(metric, images)
+        self.objects, self.contrasts = images, contrasts
+        grouping = images.corpus.groupings[metric.attribute.name]
+        codes = grouping.codes[images.rows]
+        every = np.ones(len(images.rows), bool)
+        groups = {name: codes == k for k, name in enumerate(grouping.names)}
+        self.groups = {"": every} | {name: rows for name, rows in groups.items() if rows.any()}
+
+    @property
+    def most(self) -> float:
+        """The highest share of captions that may name an object for a group, if none does often."""
+        model, some = self.objects.model, self.objects.sometimes_invented
+        captions = NamedObjects(model.named[:, some], model.present[:, some])
+        return self._share(captions.invents).estimate.ci_high
+
+    def __iter__(self) -> Iterator[tuple[PartName, Part]]:
+        if self.objects.invented:
+            yield from self.scores(self.contrasts)
+        else:
+            yield SCORE, self._none()
+        for group, rows in self.groups.items():
+            yield from self._invented(group, rows)
+            yield from self._recall(group, rows)
+        for contrast in self.contrasts:
+            yield from self._gaps(contrast)
+            yield from self._objects(contrast)
+
+    def _none(self) -> Part:
+        """The score where hardly an object is invented, so that none goes with a group."""
+        part = self.part(0.0, math.nan)
+        return replace(part, estimate=replace(part.estimate, ci_low=0.0, ci_high=self.most))
+
+    def _invented(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Part]]:
+        """The shares of captions, and of mentions, that are of absent objects."""
+        model = self.objects.model
+        yield PartName("invented", group=group), self._share(model.invents[rows])
+        absent, named = model.absent[rows].sum(axis=1), model.named[rows].sum(axis=1)
+        name = PartName("invented", group=group, detail="mentions")
+        yield name, self._share_of(ratio_of_sums(absent, named), float(named.sum()), rows.sum())
+
+    def _recall(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Part]]:
+        """The share of objects that captions name, people's, and the difference."""
+        recall = self.objects.model.recall
+        known = rows & ~np.isnan(recall)
+        name = PartName("recall", group=group)
+        yield name, self._mean(mean(recall[known]), known.sum(), SHARE)
+        if len(self.images.corpus.human):
+            human = self.objects.human.recall
+            part = self._mean(mean(human[known]), known.sum(), SHARE, HUMAN)
+            yield PartName("recall", group=group, side=HUMAN), part
+            more = self._mean(mean(recall[known] - human[known]), known.sum())
+            yield PartName("recall", group=group, detail="increase"), more
+
+    def _gaps(self, contrast: ObjectContrast) -> Iterator[tuple[PartName, Part]]:
+        gaps = {"": contrast.raw}
+        gaps |= {_PARTS_OF_LEVELS.get(level, level): gap for level, gap in contrast.alike.items()}
+        if contrast.recall:
+            gaps["recall"] = contrast.recall
+        for detail, gap in gaps.items():
+            name = PartName("gap", group=contrast.label, detail=detail)
+            yield name, self._mean(gap, len(self.images.rows))
+
+    def _objects(self, contrast: ObjectContrast) -> Iterator[tuple[PartName, Part]]:
+        for q in contrast.differences.listed.tolist():
+            name = PartName(
+                "object" if contrast.label else "", group=contrast.label, object=contrast.objects[q]
+            )
+            yield name, self.difference(contrast.differences.excess, q)
+
+    def _mean(
+        self,
+        amount: Amount,
+        n_images: int,
+        range: tuple[float, float] = (-1.0, 1.0),
+        side: str = "model",
+    ) -> Part:
+        part = self.part(amount.value, amount.error, range, side)
+        coverage = self.coverage * n_images / len(self.images.rows)
+        estimate = spanned(part.estimate)
+        return replace(part, estimate=estimate, n_images=int(n_images), coverage=coverage)
+
+    def _share(self, flags: Float64Array) -> Part:
+        """A share of captions, one an image."""
+        return self._share_of(mean(flags), len(flags), len(flags))
+
+    def _share_of(self, amount: Amount, observations: float, n_images: int) -> Part:
+        """A share of so many captions or mentions; an event that was not seen may still happen."""
+        part = self._mean(amount, n_images, SHARE)
+        if math.isnan(amount.value):
+            return part
+        trials = effective_trials(amount.value, amount.error, observations, n_images)
+        low, high = wilson(amount.value, trials, quantile(self.level))
+        return replace(part, estimate=replace(part.estimate, ci_low=low, ci_high=high))

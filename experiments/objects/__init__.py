@@ -1,0 +1,1 @@
+"""A study of invented objects: see README.md."""
