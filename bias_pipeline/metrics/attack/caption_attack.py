@@ -30,14 +30,14 @@ from bias_pipeline.metrics.attack.attack_runner import (
 from bias_pipeline.metrics.attack.extra_parts import (
     NO_LESS_THAN_NONE,
     at_equal_speech,
-    equal_speech_parts,
     gap_of,
     gap_sentence,
     learning_note,
     learning_parts,
-    rename_predictions,
+    score_of_alike,
     score_of_people,
     smaller_shares,
+    with_annotators,
 )
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
@@ -170,7 +170,7 @@ class CaptionAttack(Metric, ABC):
     def _under(
         self, transforms: Sequence[Transform], corpus: Corpus, splits: Sequence[Split]
     ) -> Score:
-        """The score under transforms; at equal speech also with people as the captioner."""
+        """The score under transforms; at equal speech also with annotators as the captioner."""
         transformed = self.transformed(transforms, corpus)
         score = self._score(corpus, transformed, splits)
         if not at_equal_speech(transforms) or SCORE not in score.parts:
@@ -180,13 +180,13 @@ class CaptionAttack(Metric, ABC):
             self.attribute.name,
             lambda people: self._headline_of(people, self.transformed(transforms, people), splits),
         )
-        parts = equal_speech_parts(SCORE, score.parts[SCORE], transformed, null.parts.get(SCORE))
-        return replace(
-            score,
-            parts={**score.parts, **parts},
-            predictions=[*score.predictions, *rename_predictions(null.predictions)],
-            notes=[*score.notes, *null.notes],
+        alike = score_of_alike(
+            corpus,
+            transforms,
+            self.transformed,
+            lambda annotator: self._headline_of(annotator, annotator, splits),
         )
+        return with_annotators(score, transformed, null, alike, self.stats.level)
 
     def _headline_of(self, corpus: Corpus, transformed: Corpus, splits: Sequence[Split]) -> Score:
         """The headline alone, of a corpus whose images both sides describe."""

@@ -19,10 +19,11 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Part, Score
-from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.metrics.value_names import ALIKE, BEYOND, SCORE, PartName
 from bias_pipeline.stats.bootstrap import Estimate, summary
+from bias_pipeline.text.alike import alike_annotator
 from bias_pipeline.text.matched import CHANGES, MatchedAlignment
-from bias_pipeline.text.transform import Transform
+from bias_pipeline.text.transform import Transform, applied
 
 NO_LESS_THAN_NONE = (0.0, math.inf)  # the range of a gap
 
@@ -228,6 +229,93 @@ def equal_speech_parts(
     }
 
 
-def rename_predictions(predictions: Sequence[Predictions]) -> list[Predictions]:
-    """Predictions of attackers of people, with ``people:`` before their names."""
-    return [replace(item, name=f"people:{item.name}") for item in predictions]
+def score_of_alike(
+    corpus: Corpus,
+    transforms: Sequence[Transform],
+    transformed: Callable[[Sequence[Transform], Corpus], Corpus],
+    score: Callable[[Corpus], Score],
+) -> Score:
+    """The score of an annotator at the captioner's length; else only a note on why there is none.
+
+    Args:
+        corpus: raw captions.
+        transforms: of which one is at equal speech.
+        transformed: a corpus as attackers read it, from transforms and captions.
+        score: the score of a corpus that attackers read.
+    """
+    before, align = _until_equal_speech(transforms)
+    try:
+        alike = alike_annotator(applied(before, corpus), align.seed)
+        matched = transformed(transforms[len(before) :], alike.corpus)
+        return score(alike.compared(matched))
+    except NotApplicableError as error:
+        return Score({}, notes=[f"there is no matched:alike: {error}"])
+
+
+def _until_equal_speech(
+    transforms: Sequence[Transform],
+) -> tuple[Sequence[Transform], MatchedAlignment]:
+    """The transforms before the alignment at equal speech, and that alignment."""
+    for number, transform in enumerate(transforms):
+        if isinstance(transform, MatchedAlignment):
+            return transforms[:number], transform
+    raise ValueError("no transform is at equal speech")
+
+
+def alike_parts(score: Part, alike: Part | None, level: float) -> dict[str, Part]:
+    """``matched:alike`` and ``matched:beyond``; NaN without an annotator alike.
+
+    Args:
+        score: the headline at equal speech.
+        alike: the headline where an annotator alike is the captioner, if there is one.
+        level: coverage of intervals, in (0, 1).
+    """
+    if alike is None or alike.estimate.draws is None or score.estimate.draws is None:
+        nan = math.nan
+        unknown = Estimate(nan, nan, nan, nan, nan, nan, 0)
+        absent = replace(score, estimate=unknown, n_images=0, coverage=0.0)
+        return {ALIKE: replace(absent, neutral_rate=nan), BEYOND: replace(absent, neutral=0.0)}
+    width = score.range[1] - score.range[0] if score.range else math.inf
+    beyond = replace(
+        score,
+        estimate=summary(score.estimate.draws - alike.estimate.draws, level),
+        range=(-width, width),
+        neutral=0.0,
+        n_images=alike.n_images,
+        coverage=alike.coverage,
+    )
+    return {ALIKE: replace(alike, neutral_rate=math.nan), BEYOND: beyond}
+
+
+def with_annotators(
+    score: Score, matched: Corpus, people: Score, alike: Score, level: float
+) -> Score:
+    """A score at equal speech with those of annotators as the captioner beside it.
+
+    Args:
+        score: of the captioner.
+        matched: the corpus as its attackers read it.
+        people: see :func:`score_of_people`.
+        alike: see :func:`score_of_alike`.
+        level: coverage of intervals, in (0, 1).
+    """
+    headline = score.parts[SCORE]
+    return replace(
+        score,
+        parts={
+            **score.parts,
+            **equal_speech_parts(SCORE, headline, matched, people.parts.get(SCORE)),
+            **alike_parts(headline, alike.parts.get(SCORE), level),
+        },
+        predictions=[
+            *score.predictions,
+            *rename_predictions(people.predictions, "people"),
+            *rename_predictions(alike.predictions, "alike"),
+        ],
+        notes=[*score.notes, *people.notes, *alike.notes],
+    )
+
+
+def rename_predictions(predictions: Sequence[Predictions], whose: str) -> list[Predictions]:
+    """Predictions of attackers of others than the captioner, with ``WHOSE:`` before their names."""
+    return [replace(item, name=f"{whose}:{item.name}") for item in predictions]
