@@ -9,7 +9,7 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.captions import Captions, offsets
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.errors import NotApplicableError, counted
+from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.text.matched import comparable
 

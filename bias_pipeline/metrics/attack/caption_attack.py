@@ -171,22 +171,25 @@ class CaptionAttack(Metric, ABC):
         self, transforms: Sequence[Transform], corpus: Corpus, splits: Sequence[Split]
     ) -> Score:
         """The score under transforms; at equal speech also with annotators as the captioner."""
-        transformed = self.transformed(transforms, corpus)
+        align = at_equal_speech(transforms)
+        first = transforms.index(align) if align else 0
+        unaligned = applied(transforms[:first], corpus)
+        transformed = self.transformed(transforms[first:], unaligned)
         score = self._score(corpus, transformed, splits)
-        if not at_equal_speech(transforms) or SCORE not in score.parts:
+        if align is None or SCORE not in score.parts:
             return score
-        null = score_of_people(
+        people = score_of_people(
             corpus,
             self.attribute.name,
             lambda people: self._headline_of(people, self.transformed(transforms, people), splits),
         )
         alike = score_of_alike(
-            corpus,
-            transforms,
-            self.transformed,
+            unaligned,
+            align,
+            lambda annotator: self.transformed(transforms[first:], annotator),
             lambda annotator: self._headline_of(annotator, annotator, splits),
         )
-        return with_annotators(score, transformed, null, alike, self.stats.level)
+        return with_annotators(score, transformed, people, alike, self.stats.level)
 
     def _headline_of(self, corpus: Corpus, transformed: Corpus, splits: Sequence[Split]) -> Score:
         """The headline alone, of a corpus whose images both sides describe."""

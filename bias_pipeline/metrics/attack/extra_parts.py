@@ -23,7 +23,7 @@ from bias_pipeline.metrics.value_names import ALIKE, BEYOND, SCORE, PartName
 from bias_pipeline.stats.bootstrap import Estimate, summary
 from bias_pipeline.text.alike import alike_annotator
 from bias_pipeline.text.matched import CHANGES, MatchedAlignment
-from bias_pipeline.text.transform import Transform, applied
+from bias_pipeline.text.transform import Transform
 
 NO_LESS_THAN_NONE = (0.0, math.inf)  # the range of a gap
 
@@ -150,9 +150,9 @@ NO_SECOND_PERSON = (
 )
 
 
-def at_equal_speech(transforms: Sequence[Transform]) -> bool:
-    """Whether people's captions are matched to the captioner's word by word."""
-    return any(isinstance(transform, MatchedAlignment) for transform in transforms)
+def at_equal_speech(transforms: Sequence[Transform]) -> MatchedAlignment | None:
+    """What matches people's captions to the captioner's word by word; None if nothing does."""
+    return next((each for each in transforms if isinstance(each, MatchedAlignment)), None)
 
 
 def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Score]) -> Score:
@@ -231,35 +231,23 @@ def equal_speech_parts(
 
 def score_of_alike(
     corpus: Corpus,
-    transforms: Sequence[Transform],
-    transformed: Callable[[Sequence[Transform], Corpus], Corpus],
+    align: MatchedAlignment,
+    matched: Callable[[Corpus], Corpus],
     score: Callable[[Corpus], Score],
 ) -> Score:
     """The score of an annotator at the captioner's length; else only a note on why there is none.
 
     Args:
-        corpus: raw captions.
-        transforms: of which one is at equal speech.
-        transformed: a corpus as attackers read it, from transforms and captions.
+        corpus: captions as they are before alignment.
+        align: the alignment at equal speech, which has the seed of the draws.
+        matched: a corpus as attackers read it, from captions before alignment.
         score: the score of a corpus that attackers read.
     """
-    before, align = _until_equal_speech(transforms)
     try:
-        alike = alike_annotator(applied(before, corpus), align.seed)
-        matched = transformed(transforms[len(before) :], alike.corpus)
-        return score(alike.compared(matched))
+        alike = alike_annotator(corpus, align.seed)
+        return score(alike.compared(matched(alike.corpus)))
     except NotApplicableError as error:
         return Score({}, notes=[f"there is no matched:alike: {error}"])
-
-
-def _until_equal_speech(
-    transforms: Sequence[Transform],
-) -> tuple[Sequence[Transform], MatchedAlignment]:
-    """The transforms before the alignment at equal speech, and that alignment."""
-    for number, transform in enumerate(transforms):
-        if isinstance(transform, MatchedAlignment):
-            return transforms[:number], transform
-    raise ValueError("no transform is at equal speech")
 
 
 def alike_parts(score: Part, alike: Part | None, level: float) -> dict[str, Part]:
