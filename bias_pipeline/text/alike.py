@@ -1,4 +1,4 @@
-"""An annotator brought to the captioner's length: what a score at equal speech is held against."""
+"""Annotators brought to the captioner's length: what a score at equal speech is held against."""
 
 from __future__ import annotations
 
@@ -17,28 +17,66 @@ LONG_ENOUGH = 0.95  # share of the captioner's words that the annotator's captio
 LEAST_IMAGES = 0.5  # share of the compared images that must have annotators enough; ours
 
 
-@dataclass(frozen=True, eq=False)
-class AlikeAnnotator:
-    """An annotator in the captioner's place, and the annotators whom nothing was taken from."""
+@dataclass(frozen=True)
+class AlikeAnnotators:
+    """Annotators who take the captioner's place in turn, at its length.
 
-    # The annotator's captions as the captioner's; of the human captions of each image, those that
-    # the annotator's was made of stand last
+    Attributes:
+        corpus: captions before alignment, the human ones of each image in a drawn order.
+        images: (N,) which of them have annotators enough.
+        n_joined: how many annotators' captions make one of the captioner's length.
+        wanted: (N,) how many words each of the captioner's captions has.
+        seed: of the draws.
+    """
+
     corpus: Corpus
-    remaining: IntArray  # (N,) how many human captions of each image the annotator is compared with
+    images: BoolArray
+    n_joined: int
+    wanted: IntArray
+    seed: int
 
-    def compared(self, matched: Corpus) -> Corpus:
-        """The corpus after alignment, without the captions that the annotator's were made of.
+    def turn(self, number: int) -> Corpus:
+        """An annotator as the captioner; the one who is compared with stands first in each image.
+
+        Those that the annotator is made of stand last.
 
         Args:
-            matched: ``corpus`` after alignment.
+            number: of the turn, from 0. In each another annotator is the first that is taken.
         """
-        human = matched.human
-        left = human.positions < self.remaining[human.image_rows]
-        return matched.rewrite({"human": human.take(left)})
+        human = self.corpus.human
+        people = human.take(self.images[human.image_rows])
+        n_people = np.bincount(people.image_rows, minlength=len(self.corpus))[people.image_rows]
+        turned = (people.positions - number) % n_people
+        ordered = people.take(np.lexsort((turned, people.image_rows)))
+        joined = joined_captions(ordered.take(ordered.positions < self.n_joined))
+        after = (turned - self.n_joined) % n_people
+        speaker = self.corpus.rewrite(
+            {
+                "model": cut_captions(joined, self._most(word_counts(joined))),
+                "human": people.take(np.lexsort((after, people.image_rows))),
+            }
+        )
+        return replace(
+            speaker, captioner="an annotator alike", vocabulary=None, notes=(), tables={}
+        )
+
+    def _most(self, joined: IntArray) -> IntArray:
+        """(M,) the captioner's lengths in the order of those of joined captions; ties are drawn."""
+        keys = self.corpus.keys[self.images]
+        drawn = random_words("annotator's length", self.seed, keys)
+        most = np.empty_like(joined)
+        most[np.lexsort((drawn, joined))] = np.sort(self.wanted[self.images])
+        return most
+
+    @property
+    def reached(self) -> float:
+        """Share of the captioner's words that the annotator of the first turn has."""
+        spoken = word_counts(self.turn(0).model).sum()
+        return float(spoken / max(self.wanted[self.images].sum(), 1))
 
 
-def alike_annotator(corpus: Corpus, seed: int) -> AlikeAnnotator:
-    """An annotator whose captions are as long as the captioner's.
+def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
+    """Annotators whose captions are as long as the captioner's.
 
     The annotators of an image are put into an order drawn by its id. The captions of the first are
     joined: of as few as are together as long as the captioner's captions. The captioner's lengths
@@ -53,33 +91,25 @@ def alike_annotator(corpus: Corpus, seed: int) -> AlikeAnnotator:
     Raises:
         NotApplicableError: if the images have too few human captions, or these are too short.
     """
-    human, model = _drawn(corpus, seed), corpus.model
-    images, captions = comparable(corpus), np.bincount(human.image_rows, minlength=len(corpus))
-    wanted = np.zeros(len(corpus), np.int64)
-    wanted[model.image_rows] = word_counts(model)
+    images = comparable(corpus)
+    captions = np.bincount(corpus.human.image_rows, minlength=len(corpus))
     if not (images & (captions > 1)).any():
         raise NotApplicableError(
             "people wrote one caption an image; one who takes the captioner's place and another "
             "to compare with are needed"
         )
+    wanted = np.zeros(len(corpus), np.int64)
+    wanted[corpus.model.image_rows] = word_counts(corpus.model)
+    drawn = corpus.rewrite({"human": _drawn(corpus, seed)})
     reached = 0.0
     for n_joined in range(1, int(captions.max())):
         enough = images & (captions > n_joined)
         if enough.sum() < LEAST_IMAGES * images.sum():
             break
-        chosen = (human.positions < n_joined) & enough[human.image_rows]
-        joined = joined_captions(human.take(chosen))
-        most = _dealt(wanted[enough], word_counts(joined), corpus, enough, seed)
-        reached = float(np.minimum(word_counts(joined), most).sum() / max(most.sum(), 1))
-        if reached >= LONG_ENOUGH or not most.any():
-            people = human.take(enough[human.image_rows])
-            speaker = corpus.rewrite(
-                {"model": cut_captions(joined, most), "human": _put_last(people, n_joined)}
-            )
-            speaker = replace(
-                speaker, captioner="an annotator alike", vocabulary=None, notes=(), tables={}
-            )
-            return AlikeAnnotator(speaker, np.maximum(captions - n_joined, 0))
+        alike = AlikeAnnotators(drawn, enough, n_joined, wanted, seed)
+        reached = alike.reached
+        if reached >= LONG_ENOUGH or not wanted[enough].any():
+            return alike
     raise NotApplicableError(
         f"people's captions are too short or too few: all of an image but one, joined, have "
         f"{reached:.0%} of the captioner's words, and {LONG_ENOUGH:.0%} are needed"
@@ -117,9 +147,9 @@ def cut_captions(captions: Captions, most: IntArray) -> Captions:
     """
     owner = np.repeat(np.arange(len(captions)), captions.lengths)
     before = offsets(_is_word(captions).astype(np.int64))
-    kept = before[:-1] - before[captions.starts[owner]] < most[owner]
-    lengths = np.bincount(owner[kept], minlength=len(captions))
-    cut = Captions(captions.types, captions.tokens[kept], offsets(lengths), captions.image_rows)
+    retained = before[:-1] - before[captions.starts[owner]] < most[owner]
+    lengths = np.bincount(owner[retained], minlength=len(captions))
+    cut = Captions(captions.types, captions.tokens[retained], offsets(lengths), captions.image_rows)
     return cut.compact()
 
 
@@ -135,19 +165,3 @@ def _drawn(corpus: Corpus, seed: int) -> Captions:
     keys, part = corpus.keys[human.image_rows], human.positions.astype(np.uint64)
     drawn = random_words("annotator alike", seed, keys, part)
     return human.take(np.lexsort((drawn, human.image_rows)))
-
-
-def _dealt(
-    lengths: IntArray, joined: IntArray, corpus: Corpus, images: BoolArray, seed: int
-) -> IntArray:
-    """(M,) the captioner's lengths in the order of those of joined captions; ties are drawn."""
-    drawn = random_words("annotator's length", seed, corpus.keys[images])
-    dealt = np.empty_like(lengths)
-    dealt[np.lexsort((drawn, joined))] = np.sort(lengths)
-    return dealt
-
-
-def _put_last(people: Captions, n_joined: int) -> Captions:
-    """Captions with the first few of each image after its others."""
-    turned = np.where(people.positions < n_joined, len(people), 0) + people.positions
-    return people.take(np.lexsort((turned, people.image_rows)))

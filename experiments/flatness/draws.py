@@ -126,6 +126,7 @@ def _scored(
         yield {
             "alignment": alignment,
             "metric": beyond.metric,
+            "metric_version": beyond.metric_version,
             "reach": parts["matched:reach"].value,
             "retained": 1.0 if retained is None else retained.value,
             "score": parts["score"].value,
@@ -177,12 +178,12 @@ def texts(rows: pd.DataFrame) -> dict[str, str]:
     unbiased = rows[(rows["planted"] == 0) & (rows["metric"] == "lic")]
     accused = int((unbiased["answer"] == "yes").sum())
     before = int((unbiased["answer_by_score"] == "yes").sum())
-    said = (
+    summary = (
         f"{rows['draw'].nunique()} draws of {N_IMAGES:,} images. {accused} of {len(unbiased)} "
         f"speakers without bias are accused ({100 * accused / len(unbiased):.1f} %), by the score "
         f"alone {before}."
     )
-    return {"Accused": f"{said}\n\n{markdown(accusations(rows))}"}
+    return {"Accused": f"{summary}\n\n{markdown(accusations(rows))}"}
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import Record
+from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.text.alike import alike_annotator, cut_captions, word_counts
-from bias_pipeline.text.matched import MatchedAlignment
+from bias_pipeline.text.alike import alike_annotators, cut_captions, word_counts
+from bias_pipeline.text.matched import CHANGES, MatchedAlignment
 from tests.corpora import make_corpus
 from tests.witness import alike as witness
 
@@ -43,44 +43,58 @@ def records_of(seed: int, model_words: tuple[int, int], n_people: int = 4) -> li
     ]
 
 
-@given(st.integers(0, 10_000), st.sampled_from([(1, 3), (3, 6), (5, 9), (9, 12)]))
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([(1, 3), (3, 6), (5, 9), (9, 12)]),
+    st.integers(0, 3),
+)
 @settings(deadline=None, max_examples=40)
-def test_it_is_the_annotator_that_a_witness_makes(seed, model_words):
+def test_it_is_the_annotator_that_a_witness_makes(seed, model_words, turn):
     records = records_of(seed, model_words)
-    alike = alike_annotator(make_corpus(records), seed=3)
-    made, corpus = witness.alike(records, seed=3), alike.corpus
-    assert {
-        corpus.ids[row]: corpus.model.text(k) for k, row in enumerate(corpus.model.image_rows)
-    } == {one.id: one.says for one in made}
-    left = alike.compared(corpus)
+    made = witness.alike(records, seed=3, turn=turn)
+    corpus = alike_annotators(make_corpus(records), seed=3).turn(turn)
+    assert captions_of(corpus) == {one.id: one.says for one in made}
     for one in made:
-        row = corpus.ids.index(one.id)
-        assert corpus.human.of_image(row) == (*one.left, *one.used)
-        assert left.human.of_image(row) == one.left
+        assert corpus.human.of_image(corpus.ids.index(one.id)) == one.others
+
+
+def captions_of(corpus: Corpus) -> dict[str, str]:
+    """Image to the caption of the model."""
+    return {corpus.ids[row]: corpus.model.text(k) for k, row in enumerate(corpus.model.image_rows)}
 
 
 @pytest.mark.parametrize(
-    ("model_words", "left"), [((1, 3), 3), ((3, 5), 3), ((6, 8), 2), ((9, 12), 1)]
+    ("model_words", "n_joined"), [((1, 3), 1), ((3, 5), 1), ((6, 8), 2), ((9, 12), 3)]
 )
-def test_as_few_annotators_are_joined_as_reach_the_length(model_words, left):
+def test_as_few_annotators_are_joined_as_reach_the_length(model_words, n_joined):
     records = [
         replace(r, human=(*r.human, "a dog runs by")[:4]) for r in records_of(0, model_words)
     ]
-    alike = alike_annotator(make_corpus(records), seed=0)
+    alike = alike_annotators(make_corpus(records), seed=0)
     wanted = sum(len(record.model.split()) for record in records)
-    assert set(alike.remaining.tolist()) == {left}
-    assert 0.95 * wanted <= word_counts(alike.corpus.model).sum() <= wanted
+    assert alike.n_joined == n_joined
+    assert 0.95 * wanted <= word_counts(alike.turn(0).model).sum() <= wanted
+
+
+def test_in_each_turn_another_annotator_speaks_and_another_is_compared_with():
+    records = [replace(r, human=tuple(f"{k} a b" for k in range(4))) for r in records_of(0, (3, 3))]
+    alike = alike_annotators(make_corpus(records), seed=0)
+    turns = [alike.turn(number) for number in range(4)]
+    for row in range(len(records)):
+        spoken = {turn.model.words(row)[0] for turn in turns}
+        compared = {turn.human.of_image(row)[0] for turn in turns}
+        assert len(spoken) == len(compared) == 4
+        assert all(turn.model.text(row) != turn.human.of_image(row)[0] for turn in turns)
 
 
 def test_neither_the_order_of_the_file_nor_labels_matter():
     records = records_of(0, (5, 9))
     other = [replace(r, labels={"gender": "mmf"[k % 3]}) for k, r in enumerate(records)]
-    said = []
-    for some in (records, other[::-1]):
-        corpus = alike_annotator(make_corpus(some), seed=0).corpus
-        rows = corpus.model.image_rows.tolist()
-        said.append({corpus.ids[row]: corpus.model.text(k) for k, row in enumerate(rows)})
-    assert said[0] == said[1]
+    one, two = (
+        captions_of(alike_annotators(make_corpus(some), seed=0).turn(1))
+        for some in (records, other[::-1])
+    )
+    assert one == two
 
 
 def test_which_image_the_captioner_says_more_about_does_not_matter():
@@ -88,13 +102,13 @@ def test_which_image_the_captioner_says_more_about_does_not_matter():
     records = records_of(0, (3, 9))
     by_length = sorted((record.model for record in records), key=len)
     partial = [replace(r, model=text) for r, text in zip(records, by_length, strict=True)]
-    one, two = (alike_annotator(make_corpus(some), seed=0) for some in (records, partial))
-    assert one.corpus.model.digest == two.corpus.model.digest
+    one, two = (alike_annotators(make_corpus(some), seed=0) for some in (records, partial))
+    assert captions_of(one.turn(0)) == captions_of(two.turn(0))
 
 
 def test_another_seed_draws_other_annotators():
     corpus = make_corpus(records_of(0, (3, 6)))
-    one, two = (alike_annotator(corpus, seed=seed).corpus.model.digest for seed in (0, 1))
+    one, two = (captions_of(alike_annotators(corpus, seed=seed).turn(0)) for seed in (0, 1))
     assert one != two
 
 
@@ -108,7 +122,7 @@ def test_another_seed_draws_other_annotators():
 )
 def test_too_few_annotators_are_refused_with_the_reason(n_people, model_words, message):
     with pytest.raises(NotApplicableError, match=message):
-        alike_annotator(make_corpus(records_of(0, model_words, n_people)), seed=0)
+        alike_annotators(make_corpus(records_of(0, model_words, n_people)), seed=0)
 
 
 @pytest.mark.parametrize(("n_people", "model_words"), [(2, (2, 5)), (3, (6, 9))])
@@ -119,7 +133,7 @@ def test_two_annotators_serve_a_captioner_of_their_length_and_three_a_longer_one
         replace(record, human=(*record.human, "a dog runs by")[:n_people])
         for record in records_of(0, model_words, n_people)
     ]
-    assert set(alike_annotator(make_corpus(records), seed=0).remaining.tolist()) == {1}
+    assert alike_annotators(make_corpus(records), seed=0).n_joined == n_people - 1
 
 
 def test_few_images_with_many_captions_do_not_make_the_annotator_longer():
@@ -127,15 +141,13 @@ def test_few_images_with_many_captions_do_not_make_the_annotator_longer():
     records = records_of(0, (9, 12), n_people=2)
     records[0] = replace(records[0], human=records[0].human * 4)
     with pytest.raises(NotApplicableError, match="too few"):
-        alike_annotator(make_corpus(records), seed=0)
+        alike_annotators(make_corpus(records), seed=0)
 
 
 def test_people_are_given_the_words_of_those_it_is_made_of():
     """As the captioner's annotators are given the words of all others."""
-    alike = alike_annotator(make_corpus(records_of(0, (6, 8))), seed=0)
-    matched = alike.compared(MatchedAlignment()(alike.corpus))
-    assert len(matched.human) == alike.remaining.sum()
-    (reach, *_) = (line["reach"] for line in matched.tables["equal_speech"])
+    matched = MatchedAlignment()(alike_annotators(make_corpus(records_of(0, (6, 8))), 0).turn(0))
+    (reach, *_) = (line["reach"] for line in matched.tables[CHANGES])
     assert reach == 1.0
 
 

@@ -2,10 +2,10 @@
 
 The annotators of each image are drawn in turn. As few of them as together have 95 % of the
 captioner's words are joined; the captioner's lengths go to the joined captions by rank, and the
-words above them are cut. The annotators that are left come first, for the comparison.
+words above them are cut. In each turn another annotator begins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,35 +19,47 @@ class Alike(NamedTuple):
 
     id: str
     says: str
-    left: tuple[str, ...]  # captions of the annotators that it is compared with
-    used: tuple[str, ...]  # those that it is made of
+    others: tuple[str, ...]  # captions of all annotators; it is compared with the first
 
 
-def alike(images: Sequence[Record], seed: int = 0) -> list[Alike]:
-    """The annotator on all images that have annotators enough; none without enough words."""
+def alike(images: Sequence[Record], seed: int = 0, turn: int = 0) -> list[Alike]:
+    """The annotator on all images that have annotators enough; none without enough words.
+
+    Args:
+        images: with captions by model and annotators.
+        seed: of the draws.
+        turn: the drawn order begins so many annotators later.
+    """
     order = {image.id: drawn_order(image, seed) for image in images}
     for n_joined in range(1, max(len(people) for people in order.values())):
         used = [image for image in images if len(image.human) > n_joined]
         if len(used) < len(images) / 2:
             break
-        joined = {image.id: " ".join(order[image.id][:n_joined]).split() for image in used}
-        lengths = sorted(len(image.model.split()) for image in used)
-        ranked = sorted(
-            used, key=lambda i: (len(joined[i.id]), draw("annotator's length", i.id, seed))
-        )
-        most = {image.id: length for image, length in zip(ranked, lengths, strict=True)}
-        spoken = sum(min(len(joined[i.id]), most[i.id]) for i in used)
-        if spoken >= 0.95 * sum(lengths):
-            return [
-                Alike(
-                    i.id,
-                    " ".join(joined[i.id][: most[i.id]]),
-                    tuple(order[i.id][n_joined:]),
-                    tuple(order[i.id][:n_joined]),
-                )
-                for i in used
-            ]
+        first = spoken(used, order, n_joined, seed)
+        if sum(map(len, first.values())) < 0.95 * sum(len(i.model.split()) for i in used):
+            continue
+        turned = {image.id: shifted(order[image.id], turn) for image in used}
+        says = spoken(used, turned, n_joined, seed)
+        return [
+            Alike(i.id, " ".join(says[i.id]), tuple(shifted(turned[i.id], n_joined))) for i in used
+        ]
     return []
+
+
+def spoken(
+    images: Sequence[Record], order: Mapping[str, Sequence[str]], n_joined: int, seed: int
+) -> dict[str, list[str]]:
+    """Image to the words of its first annotators, cut to one of the captioner's lengths."""
+    joined = {image.id: " ".join(order[image.id][:n_joined]).split() for image in images}
+    lengths = sorted(len(image.model.split()) for image in images)
+    ranked = sorted(joined, key=lambda i: (len(joined[i]), draw("annotator's length", i, seed)))
+    return {name: joined[name][:length] for name, length in zip(ranked, lengths, strict=True)}
+
+
+def shifted(captions: Sequence[str], by: int) -> list[str]:
+    """The captions from one on, and then those before it."""
+    by %= len(captions)
+    return [*captions[by:], *captions[:by]]
 
 
 def drawn_order(image: Record, seed: int) -> list[str]:

@@ -21,7 +21,7 @@ from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.value_names import ALIKE, BEYOND, SCORE, PartName
 from bias_pipeline.stats.bootstrap import Estimate, summary
-from bias_pipeline.text.alike import alike_annotator
+from bias_pipeline.text.alike import alike_annotators
 from bias_pipeline.text.matched import CHANGES, MatchedAlignment
 from bias_pipeline.text.transform import Transform
 
@@ -144,6 +144,8 @@ def error_of_first_seed(score: Estimate) -> float:
     return float(np.std(score.draws.resampled[:, 0], ddof=1))
 
 
+TURNS = 4  # in which annotators take the captioner's place, where attackers are quick
+
 NO_SECOND_PERSON = (
     "people wrote one caption an image, so one person cannot be compared with another: there is no "
     "matched:people"
@@ -229,25 +231,26 @@ def equal_speech_parts(
     }
 
 
-def score_of_alike(
-    corpus: Corpus,
-    align: MatchedAlignment,
-    matched: Callable[[Corpus], Corpus],
-    score: Callable[[Corpus], Score],
-) -> Score:
-    """The score of an annotator at the captioner's length; else only a note on why there is none.
+def alike_corpora(
+    corpus: Corpus, align: MatchedAlignment, matched: Callable[[Corpus], Corpus], n_turns: int
+) -> list[Corpus]:
+    """What attackers read where annotators at the captioner's length take its place in turn.
+
+    In each, one human caption of every image is compared with.
 
     Args:
         corpus: captions as they are before alignment.
         align: the alignment at equal speech, which has the seed of the draws.
         matched: a corpus as attackers read it, from captions before alignment.
-        score: the score of a corpus that attackers read.
+        n_turns: how many turns at most; an image has no more than human captions.
+
+    Raises:
+        NotApplicableError: if the annotators are too few.
     """
-    try:
-        alike = alike_annotator(corpus, align.seed)
-        return score(alike.compared(matched(alike.corpus)))
-    except NotApplicableError as error:
-        return Score({}, notes=[f"there is no matched:alike: {error}"])
+    alike = alike_annotators(corpus, align.seed)
+    turns = range(min(n_turns, int(corpus.human.positions.max()) + 1))
+    aligned = (matched(alike.turn(number)) for number in turns)
+    return [each.rewrite({"human": each.human.position(0)}) for each in aligned]
 
 
 def alike_parts(score: Part, alike: Part | None, level: float) -> dict[str, Part]:
@@ -284,7 +287,7 @@ def with_annotators(
         score: of the captioner.
         matched: the corpus as its attackers read it.
         people: see :func:`score_of_people`.
-        alike: see :func:`score_of_alike`.
+        alike: of annotators at the captioner's length; without parts if they are too few.
         level: coverage of intervals, in (0, 1).
     """
     headline = score.parts[SCORE]
@@ -298,7 +301,7 @@ def with_annotators(
         predictions=[
             *score.predictions,
             *rename_predictions(people.predictions, "people"),
-            *rename_predictions(alike.predictions, "alike"),
+            *alike.predictions,
         ],
         notes=[*score.notes, *people.notes, *alike.notes],
     )
