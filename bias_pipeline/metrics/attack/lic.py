@@ -40,7 +40,7 @@ class LIC(CaptionAttack):
         question="leakage",
         sources={HIROTA_2022: "eq. 2-4", RELIC_2023: "eq. 1-3"},
         without={"human captions": MODEL},
-        cost=Cost(per_caption=0.0, per_attacked=3.5e-5),
+        cost=Cost(per_caption=0.0, per_attacked=5e-5),
         responses={
             "score": ExpectedResponse(
                 moves=(
