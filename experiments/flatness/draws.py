@@ -179,9 +179,9 @@ def texts(rows: pd.DataFrame) -> dict[str, str]:
     accused = int((unbiased["answer"] == "yes").sum())
     before = int((unbiased["answer_by_score"] == "yes").sum())
     summary = (
-        f"{rows['draw'].nunique()} draws of {N_IMAGES:,} images. {accused} of {len(unbiased)} "
-        f"speakers without bias are accused ({100 * accused / len(unbiased):.1f} %), by the score "
-        f"alone {before}."
+        f"{rows['draw'].nunique()} of {N_DRAWS} draws, each of {N_IMAGES:,} images. {accused} of "
+        f"{len(unbiased)} speakers without bias are accused "
+        f"({100 * accused / len(unbiased):.1f} %), by the score alone {before}."
     )
     return {"Accused": f"{summary}\n\n{markdown(accusations(rows))}"}
 

@@ -21,7 +21,7 @@ from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Count, Share
-from bias_pipeline.errors import DataError, NotApplicableError, UsageError
+from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.attack.attack_runner import (
     AttackRunner,
     AttackSettings,
@@ -210,7 +210,7 @@ class CaptionAttack(Metric, ABC):
                 attack, both = self._attacked(matched, splits)
                 pairs += self._pairs(attack, both)
                 predictions += rename_predictions(attack.trained, f"alike:{number}")
-        except NotApplicableError as error:
+        except DataError as error:
             return Score({}, notes=[f"there is no matched:alike: {error}"])
         part = self._headline(Pair.of_all(pairs), matched, both)
         return Score({SCORE: part}, predictions=predictions)
@@ -227,9 +227,8 @@ class CaptionAttack(Metric, ABC):
     ) -> tuple[AttackRunner, BoolArray]:
         """Attackers of a corpus that annotators alone wrote, and the images that they guess."""
         attack = AttackRunner(self.attack_settings, transformed, splits)
-        return attack, _described(transformed.model, len(transformed)) & self.attackable(
-            transformed
-        )
+        described = _described(transformed.model, len(transformed))
+        return attack, described & self.attackable(transformed)
 
     def _score(self, corpus: Corpus, transformed: Corpus, splits: Sequence[Split]) -> Score:
         """The score of a corpus, from attackers that read the transformed captions."""
