@@ -23,7 +23,7 @@ from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Scor
 from bias_pipeline.metrics.corpus_view import objects_read
 from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.metrics.repeated_scores import mean_score, with_label_noise
-from bias_pipeline.metrics.value_names import sibling_name
+from bias_pipeline.metrics.value_names import BEYOND, sibling_name
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, Estimate, against, spanned
 from bias_pipeline.text.caption_language import language_shares
@@ -88,7 +88,7 @@ def run_cell(
         "seconds": round(time.time() - started, 3),
         **(facts or {}),
     }
-    compared = {*HEADLINES, *(reading.part for reading in metric.info.readings.values())}
+    compared = {*HEADLINES, BEYOND, *(rule.part for rule in metric.info.readings.values())}
     draws = {
         str(name): part_draws
         for name, part in score.parts.items()
@@ -201,7 +201,7 @@ def _tested(name: str, part: Part, info: MetricInfo) -> Estimate:
     estimate = spanned(part.estimate) if name in HEADLINES else part.estimate
     deciding = {part for rule in info.readings.values() for part in (rule.part, *rule.also)}
     deciding |= {sibling_name(part, "increase") for part in deciding if part.endswith(":model")}
-    if name not in {*HEADLINES, *deciding} or tested or math.isnan(estimate.ci_low):
+    if name not in {*HEADLINES, BEYOND, *deciding} or tested or math.isnan(estimate.ci_low):
         return estimate
     return against(estimate, neutral) if low < neutral < high else estimate
 

@@ -15,6 +15,7 @@ import pytest
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.main import WORDS, main
 from bias_pipeline.config import compose, overrides
+from bias_pipeline.metrics.value_names import BEYOND
 from bias_pipeline.report.metric_cards import cards
 from bias_pipeline.sweeps.launch import parse_sweep
 from tests.corpora import REPOSITORY
@@ -190,7 +191,7 @@ def test_the_readme_has_the_rows_of_the_study():
 
 def _at_equal_speech(captioner: str) -> str:
     rows = pd.read_csv(REPOSITORY / "experiments" / "equal_speech" / "rows.csv")
-    of = {"attribute": "gender", "metric": "lic", "alignment": "matched", "part": "score"}
+    of = {"attribute": "gender", "metric": "lic", "alignment": "matched", "part": BEYOND}
     (row,) = rows[(rows[[*of]] == [*of.values()]).all(axis=1)].query("captioner == @captioner").iloc
     arrow = "↑" if row.ci_low > 0 else "↓" if row.ci_high < 0 else "≈"
     value, low, high = (f"{100 * x:.1f}" for x in (row.value, row.ci_low, row.ci_high))

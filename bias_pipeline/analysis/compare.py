@@ -59,6 +59,7 @@ def rank_captioners(
     draws: Mapping[str, Mapping[str, Draws]],
     level: float = 0.95,
     least: int = 2,
+    parts: Sequence[str] = HEADLINES,
 ) -> list[Leaderboard]:
     """A leaderboard for each headline of results that differ only in the captioner.
 
@@ -67,13 +68,14 @@ def rank_captioners(
         draws: run id to the headlines under resampling.
         level: of intervals and tests, in (0, 1).
         least: how many captioners make a leaderboard.
+        parts: the numbers that are ranked, of which draws are stored.
 
     Returns:
-        One leaderboard for each headline of each group of cells with that many captioners.
+        One leaderboard for each part of each group of cells with that many captioners.
     """
     leaderboards = []
     for group in alike(results):
-        for part in HEADLINES:
+        for part in parts:
             scored = [r for r in group if part in draws[r.run_id]]
             if len(scored) >= least:
                 leaderboards.append(_leaderboard(scored, part, draws, level))

@@ -10,7 +10,7 @@ from bias_pipeline.corpus.corpus import BLANK_WARNING, SIDES
 from bias_pipeline.corpus.object_names import MOST_UNKNOWN
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
 from bias_pipeline.metrics.catalogue import info_of
-from bias_pipeline.metrics.value_names import sibling_name
+from bias_pipeline.metrics.value_names import BEYOND, SCORE, sibling_name
 from bias_pipeline.results.rows import Result, Row, mapping_in, number_or_nan
 from bias_pipeline.results.settings import text_settings
 from bias_pipeline.text.caption_language import untestable
@@ -53,12 +53,18 @@ class Limits:
 LIMITS = Limits()
 
 
-def evidence_rules(result: Result) -> dict[str, EvidenceRule]:
+def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
     """Headline to the reading that may decide; none in results of earlier versions.
 
-    A reading that is flat at equal speech follows no trait there.
+    A reading that is flat at equal speech follows no trait there. Where each of the results has a
+    number for what is beyond an annotator at the captioner's length, that decides.
+
+    Args:
+        result: whose readings are asked for.
+        others: those that it is compared with.
     """
     stored = mapping_in(result.manifest, "metric", "readings")
+    beyond = all(math.isfinite(_value_of(each, BEYOND)) for each in (result, *others))
     readings = {}
     for headline, fields in stored.items():
         if isinstance(fields, Mapping):
@@ -66,7 +72,8 @@ def evidence_rules(result: Result) -> dict[str, EvidenceRule]:
             follows = () if matched else tuple(fields["follows"])
             named = bool(fields["named"])
             also = tuple(fields.get("also", ()))
-            readings[headline] = EvidenceRule(str(fields["part"]), follows, named, matched, also)
+            part = BEYOND if matched and beyond and headline == SCORE else str(fields["part"])
+            readings[headline] = EvidenceRule(part, follows, named, matched, also)
     return readings
 
 
@@ -78,8 +85,12 @@ def reach_of(result: Result, headline: str) -> float:
 def _matched_share(result: Result, headline: str, detail: str) -> float:
     """The part ``matched:DETAIL`` of a headline; NaN if there is none."""
     part = f"matched:{detail}"
-    name = part if headline == "score" else sibling_name(headline, part)
-    return next((row.value for row in result.rows if row.part == name), math.nan)
+    return _value_of(result, part if headline == SCORE else sibling_name(headline, part))
+
+
+def _value_of(result: Result, part: str) -> float:
+    """The value of a part; NaN if there is none."""
+    return next((row.value for row in result.rows if row.part == part), math.nan)
 
 
 def people_part(part: str) -> str:
@@ -89,7 +100,7 @@ def people_part(part: str) -> str:
         >>> people_part("score"), people_part("a_to_t:shared")
         ('matched:people', 'a_to_t:shared:matched:people')
     """
-    return "matched:people" if part == "score" else f"{part}:matched:people"
+    return "matched:people" if part in (SCORE, BEYOND) else f"{part}:matched:people"
 
 
 # The parts of captions that may be scored alone, by `text.unit`.
@@ -138,8 +149,11 @@ def much_longer(result: Result, limits: Limits = LIMITS) -> str:
 
     People say in one short caption less of everything than a captioner in a long one.
     """
+    longest = limits.longer
+    if math.isfinite(_value_of(result, BEYOND)):
+        longest *= 1 + limits.speech  # two annotators joined write twice as much, more or less
     model, human = (caption_statistics_of(result, side)["words"] for side in SIDES)
-    if not model > limits.longer * human:
+    if not model > longest * human:
         return ""
     return (
         f"it writes {model:.1f} words a caption and people {human:.1f}; more than "

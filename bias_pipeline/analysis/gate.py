@@ -217,7 +217,7 @@ def _decision(
     limits: Limits,
 ) -> Decision:
     _check_margin_of(margin, first, headline)
-    reading = conclusion_checks.evidence_rules(first).get(headline)
+    reading = conclusion_checks.evidence_rules(first, other).get(headline)
     pair = (first, other)
     part = reading.part if reading else headline
     difference = _difference(pair, part, draws, level)

@@ -13,7 +13,13 @@ from dataclasses import dataclass, field, replace
 from bias_pipeline.analysis import conclusion_checks
 from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, scored_part
 from bias_pipeline.metrics.base import HEADLINES, NOT_SHOWN, QUESTIONS, EvidenceRule
-from bias_pipeline.metrics.value_names import direction_of, paired_names, sibling_name
+from bias_pipeline.metrics.value_names import (
+    ALIKE,
+    BEYOND,
+    direction_of,
+    paired_names,
+    sibling_name,
+)
 from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of, number_or_nan
 from bias_pipeline.results.settings import label
 from bias_pipeline.stats.compare import holm, p_of_interval
@@ -39,7 +45,7 @@ _ALPHA = 0.05
 
 
 # Doubts.
-ALONE = "there are no captions by people to compare it with"
+UNCOMPARED = "there are no captions by people to compare it with"
 UNNAMED = "people's captions name a group too rarely to compare it with them"
 # Questions that are not answered where captions are much longer than people's.
 _LIKE_PEOPLE = ("leakage", "assuming", "quality")
@@ -131,7 +137,7 @@ class Finding:
     @property
     def alone(self) -> bool:
         """Whether there is a number but none of people to compare it with."""
-        return self.doubt == ALONE and not math.isnan(self.row.value)
+        return self.doubt == UNCOMPARED and not math.isnan(self.row.value)
 
     @property
     def significant(self) -> bool:
@@ -372,9 +378,11 @@ def _finding(
     doubt = _doubt(result, compared, reading, headline, limits)
     alone = people not in rows if compared is not row else not (doubt or lowest < neutral)
     if alone:
-        doubt = ALONE
+        doubt = UNCOMPARED
     elif math.isnan(compared.value) and not math.isnan(row.value):
         doubt = UNNAMED
+    if part == BEYOND:  # the two numbers that are compared
+        row, people = rows[headline], ALIKE
     paired, people_paired = paired_names(part)
     if compared is not row and people_paired in rows:
         tested = (rows[paired].n_images, rows[people_paired].n_images)

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from bias_pipeline.analysis.conclusion_checks import LIMITS
+from bias_pipeline.metrics.value_names import BEYOND, SCORE
 from bias_pipeline.report.page import finished_runs
 from experiments.leaderboard.study import standings
 from experiments.study import markdown, published, sweep
@@ -28,7 +29,7 @@ CELLS = (
 )  # fmt: skip
 SHARES = {"all": "all", "half": "half", "quarter": "a quarter"}  # of the training images
 PARTS = (
-    "score", "model", "human", "matched:reach", "matched:people",
+    "score", "model", "human", "matched:reach", "matched:people", "matched:alike", "matched:beyond",
     *(f"learning:{share}" for share in SHARES),
 )  # fmt: skip
 COLUMNS = [
@@ -42,35 +43,43 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     root = f"dataset.root={data / 'lic' / 'bias_data'}"
     rows = sweep("equal speech", outputs, *CELLS, "dataset=lic", root)
     results, draws = finished_runs(outputs)
-    placed = rows.merge(standings(results, draws), on=["run_id", "part"], how="left")
+    ranked = standings(results, draws, [SCORE, BEYOND])
+    placed = rows.merge(ranked, on=["run_id", "part"], how="left")
     return placed.loc[placed["part"].isin(PARTS), COLUMNS]
 
 
-def answer(row: pd.Series) -> str:
-    """The conclusion about a captioner at equal speech."""
-    if row["reach"] < LIMITS.reach:
+def answer(beyond: pd.Series, reach: float) -> str:
+    """The conclusion about a captioner at equal speech.
+
+    Args:
+        beyond: its score minus that of an annotator at its length.
+        reach: share of its words that people use as often.
+    """
+    if reach < LIMITS.reach:
         return "unknown: people use too few of its words"
-    if row["ci_low"] > 0:
+    if beyond["ci_low"] > 0:
         return "yes"
-    if row["ci_high"] <= LIMITS.negligible:
+    if beyond["ci_high"] <= LIMITS.negligible:
         return "no"
-    return f"not above {100 * row['ci_high']:.1f} points"
+    return f"not above {100 * beyond['ci_high']:.1f} points"
 
 
 def table(rows: pd.DataFrame, attribute: str, metric: str) -> pd.DataFrame:
-    """Captioners as lines: the score under constant alignment, at equal speech, people, answer."""
+    """Captioners as lines: the score under either alignment, annotators, what is beyond, answer."""
     chosen = rows[(rows["attribute"] == attribute) & (rows["metric"] == metric)]
     lines = {}
     for captioner, cells in chosen.groupby("captioner", sort=False):
         part = cells.set_index(["alignment", "part"])
-        matched = part.loc[("matched", "score")].copy()
-        matched["reach"] = part.loc[("matched", "matched:reach"), "value"]
+        beyond = part.loc[("matched", "matched:beyond")]
+        reach = part.loc[("matched", "matched:reach"), "value"]
         lines[captioner] = {
             f"{metric}, as published aligned": _cell(part.loc[("constant", "score")]),
-            "at equal speech": _cell(matched),
+            "at equal speech": _cell(part.loc[("matched", "score")]),
             "people at equal speech": _cell(part.loc[("matched", "matched:people")]),
-            "reach": f"{100 * matched['reach']:.1f}",
-            "gives the group away?": answer(matched),
+            "annotator at its length": _cell(part.loc[("matched", "matched:alike")]),
+            "beyond": _cell(beyond),
+            "reach": f"{100 * reach:.1f}",
+            "gives the group away?": answer(beyond, reach),
         }
     return pd.DataFrame(lines).T
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from bias_pipeline.corpus.corpus import Corpus, Record
 
+JOINED = {"two joined": 2, "three joined": 3}  # captions of how many people
 MANNERS = ("whole", "half", "first five words", "400 words", "two joined", "synonyms")
 PLANTED = (0, 10, 20, 40)  # per cent of the captions that get a word of their group
 COMMON = 400  # vocabulary of a speaker with few words
@@ -69,7 +70,7 @@ class People:
         """The images with one person's captions rewritten in a style, and those of the other four.
 
         Args:
-            manner: of :data:`MANNERS`.
+            manner: of :data:`MANNERS`, or ``three joined``.
             planted: per cent of the captions that get a word of their group.
         """
         draws = random.Random(f"{manner}")  # noqa: S311 - a study's draws, no secret
@@ -80,8 +81,7 @@ class People:
             word = plants.choice(self.typical[record.labels[self.attribute]])
             if plants.random() < planted / 100:
                 model = f"{model} {word}"
-            others = captions[2:] if manner == "two joined" else captions[1:]
-            yield replace(record, model=model, human=tuple(others))
+            yield replace(record, model=model, human=tuple(captions[JOINED.get(manner, 1) :]))
 
     def _spoken(self, captions: Sequence[str], manner: str, draws: random.Random) -> str:
         words = captions[0].split()
@@ -91,8 +91,8 @@ class People:
             words = words[:5]
         elif manner == "400 words":
             words = [w for w in words if w in self.words or w in self.common] or words[:1]
-        elif manner == "two joined":
-            words += captions[1].split()
+        elif manner in JOINED:
+            words = " ".join(captions[: JOINED[manner]]).split()
         elif manner == "synonyms":
             words = [SYNONYMS.get(word, word) for word in words]
         return " ".join(words)
@@ -144,13 +144,28 @@ def _rest(
     return (sum(counts[o][word] for o in others) + 1) / (sum(sizes[o] for o in others) + 1)
 
 
-def sample(corpus: Corpus, n_images: int, n_captions: int = 5) -> list[Record]:
-    """Labelled images with so many human captions, drawn once and for all."""
+def sample(corpus: Corpus, n_images: int, n_captions: int = 5, seed: int = 0) -> list[Record]:
+    """Labelled images with so many human captions, drawn once and for all.
+
+    Args:
+        corpus: from which they are drawn.
+        n_images: how many, at most.
+        n_captions: how many human captions each has at least.
+        seed: of the draw.
+    """
     records = [
         record
         for record in corpus
         if len(record.human) >= n_captions and all(record.labels.values()) and record.labels
     ]
-    random_ = np.random.default_rng(0)
+    random_ = np.random.default_rng(seed)
     chosen = np.sort(random_.choice(len(records), min(n_images, len(records)), replace=False))
     return [records[row] for row in chosen.tolist()]
+
+
+LABELS = {"male": "Male", "female": "Female"}
+
+
+def relabelled(record: Record) -> Record:
+    """The image with the labels of LIC's files."""
+    return replace(record, labels={name: LABELS[label] for name, label in record.labels.items()})

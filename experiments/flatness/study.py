@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,17 +17,16 @@ import pandas as pd
 
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
-from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError
 from bias_pipeline.metrics.base import HEADLINES
 from experiments.flatness.figure import write_figure
-from experiments.flatness.speakers import MANNERS, PLANTED, SCENES, People, sample
+from experiments.flatness.speakers import MANNERS, PLANTED, SCENES, People, relabelled, sample
 from experiments.flatness.tables import write_tables
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "rows.csv"
 N_IMAGES = 3000
-LABELS = {"male": "Male", "female": "Female"}
 # Attackers of single words: pairs of words reveal which captions were rewritten (word pairs are a
 # separate line). Three caption positions are enough, and take half the time.
 _ATTACK = ("encoder.order=1", "metric.positions=3", "seeds=2")
@@ -66,7 +64,7 @@ def speakers(data: Path) -> Iterator[tuple[str, str, int, Corpus]]:
     root = f"dataset.root={data / 'lic' / 'bias_data'}"
     cell = compose.cell(["dataset=lic", root, "captioner=sat"])
     attribute = cell.build("attribute")
-    chosen = [_relabelled(record) for record in sample(cell.corpus(), N_IMAGES)]
+    chosen = [relabelled(record) for record in sample(cell.corpus(), N_IMAGES)]
     people = People(chosen, frozenset(attribute.all_words), attribute.name)
     groups = {attribute.name: (attribute.groups, attribute.labels["lic"])}
     for manner in MANNERS:
@@ -89,10 +87,6 @@ def speakers(data: Path) -> Iterator[tuple[str, str, int, Corpus]]:
         chosen_dials = dial_words or ["+dataset.captioners.speaker.a_to_t=0"]
         words = [f"dataset.n_images={N_IMAGES}", *chosen_dials, "captioner=speaker"]
         yield "scenes", name, 0, compose.cell(words).corpus()
-
-
-def _relabelled(record: Record) -> Record:
-    return replace(record, labels={name: LABELS[label] for name, label in record.labels.items()})
 
 
 def run(data: Path, rows: pd.DataFrame) -> pd.DataFrame:

@@ -95,8 +95,12 @@ def _notes(result: Result) -> list[str]:
     return [str(note) for note in notes] if isinstance(notes, list) else []
 
 
-def standings(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]) -> pd.DataFrame:
-    """From the report, for every headline: its direction, its rank, its group."""
+def standings(
+    results: Sequence[Result],
+    draws: Mapping[str, Mapping[str, Draws]],
+    parts: Sequence[str] = HEADLINES,
+) -> pd.DataFrame:
+    """From the report, for every part, such as a headline: its direction, its rank, its group."""
     by_run_id = {result.run_id: result for result in results}
     lines = [
         {
@@ -106,7 +110,7 @@ def standings(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]
             "unfairness": rank.unfairness,
             "letters": rank.letters,
         }
-        for leaderboard in rank_captioners(results, draws)
+        for leaderboard in rank_captioners(results, draws, parts=parts)
         for rank in leaderboard.ranks
     ]
     return pd.DataFrame(lines)

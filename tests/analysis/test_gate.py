@@ -281,3 +281,22 @@ def test_a_gate_passes_only_what_is_decided(first, second, margin, outcome):
     if outcome == "worse":
         passed = decided(cell("a", 0.1), cell("b", 0.3), margin)
         assert Comparison([], [passed, *made]).outcome == "worse"
+
+
+@pytest.mark.parametrize(
+    ("beyond", "part", "winner"),
+    [((0.1, 0.5), "matched:beyond", "first"), ((0.1, math.nan), "score", "other")],
+    ids=["both have an annotator at their length", "one has none: the scores"],
+)
+def test_captioners_at_equal_speech_are_compared_beyond_annotators_of_their_length(
+    beyond, part, winner
+):
+    results, draws = [], {}
+    for name, score, number in zip("ab", (0.3, 0.1), beyond, strict=True):
+        result = cell(name, score, {**ATTACKED, "matched": True})
+        parts = {"matched:reach": 0.99, "matched:beyond": number}
+        rows = [replace(result.rows[0], part=key, value=value) for key, value in parts.items()]
+        results.append(replace(result, rows=[*result.rows, *rows]))
+        draws[result.run_id] = {"score": draw(score), "matched:beyond": draw(number)}
+    (decision,) = decisions(results, draws)
+    assert (decision.part, decision.winner) == (part, winner)

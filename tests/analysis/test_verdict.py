@@ -64,6 +64,62 @@ def at_equal_speech(value: float, half: float = 0.01, reach: float = 0.99) -> Re
     return replace(result, rows=rows)
 
 
+def with_beyond(value: float, score: float = 0.03, half: float = 0.01) -> Result:
+    """LIC at equal speech with what is beyond an annotator at the captioner's length."""
+    result = at_equal_speech(score)
+    (first, *_) = result.rows
+    beyond = replace(
+        first, part="matched:beyond", value=value, ci_low=value - half, ci_high=value + half
+    )
+    alike = replace(first, part="matched:alike", value=score - value)
+    return replace(result, rows=[*result.rows, beyond, alike])
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (with_beyond(0.002), "no"),
+        (with_beyond(0.03), "more"),
+        (with_beyond(0.015, half=0.02), "none"),
+        (with_beyond(0.03, score=0.0), "more"),
+        (with_beyond(math.nan), "more"),
+        (with_beyond(math.nan, score=0.0), "no"),
+    ],
+    ids=[
+        "an annotator scores as much", "more than an annotator", "within chance",
+        "less than people, an annotator even less", "no annotator at its length: the score",
+        "the score, no more than people's",
+    ],
+)  # fmt: skip
+def test_at_equal_speech_what_is_beyond_an_annotator_at_its_length_decides(result, expected):
+    assert answer(result) == expected
+
+
+def test_the_score_at_equal_speech_stands_beside_that_of_annotators_of_its_length():
+    text = "\n".join(sentences(verdict([with_beyond(0.03, score=0.05)])))
+    assert "lic (gender 5.0 [4.0, 6.0] against people's 2.0)" in text
+
+
+def test_without_the_part_the_score_at_equal_speech_decides():
+    assert answer(at_equal_speech(0.03)) == "more"
+
+
+@pytest.mark.parametrize(
+    ("result", "words", "expected"),
+    [
+        (with_beyond(0.002), 20.5, "no"),
+        (with_beyond(0.002), 21.5, "unknown"),
+        (with_beyond(math.nan, score=0.0), 20.5, "unknown"),
+    ],
+)
+def test_an_annotator_at_its_length_allows_twice_as_many_words_more_or_less(
+    result, words, expected
+):
+    """Two annotators joined write twice as many, which the draw of images moves."""
+    speech = {"model": {**ALIKE, "words": words}, "human": ALIKE}
+    assert answer(replace(result, manifest={**result.manifest, "speech": speech})) == expected
+
+
 @pytest.mark.parametrize(
     ("result", "message"),
     [

@@ -27,10 +27,12 @@ from bias_pipeline.metrics.attack.attack_runner import (
     AttackSettings,
     over_alternatives,
 )
+from bias_pipeline.metrics.attack.attacked_pair import Pair, calibration
 from bias_pipeline.metrics.attack.extra_parts import (
     NO_LESS_THAN_NONE,
+    TURNS,
+    alike_corpora,
     at_equal_speech,
-    equal_speech_parts,
     gap_of,
     gap_sentence,
     learning_note,
@@ -38,13 +40,13 @@ from bias_pipeline.metrics.attack.extra_parts import (
     rename_predictions,
     score_of_people,
     smaller_shares,
+    with_annotators,
 )
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
 from bias_pipeline.metrics.functional.attack import (
     Relation,
     RelationName,
-    expected_calibration_error,
 )
 from bias_pipeline.metrics.value_names import (
     HUMAN,
@@ -54,9 +56,10 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
-from bias_pipeline.scoring import Accuracy, Lic, Scoring
+from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, steady
 from bias_pipeline.stats.scores import ScoreTable
+from bias_pipeline.text.matched import MatchedAlignment
 from bias_pipeline.text.mentions import neutral_rate
 from bias_pipeline.text.transform import Transform, applied
 
@@ -170,31 +173,62 @@ class CaptionAttack(Metric, ABC):
     def _under(
         self, transforms: Sequence[Transform], corpus: Corpus, splits: Sequence[Split]
     ) -> Score:
-        """The score under transforms; at equal speech also with people as the captioner."""
-        transformed = self.transformed(transforms, corpus)
+        """The score under transforms; at equal speech also with annotators as the captioner."""
+        align = at_equal_speech(transforms)
+        first = transforms.index(align) if align else 0
+        unaligned = applied(transforms[:first], corpus)
+        transformed = self.transformed(transforms[first:], unaligned)
         score = self._score(corpus, transformed, splits)
-        if not at_equal_speech(transforms) or SCORE not in score.parts:
+        if align is None or SCORE not in score.parts:
             return score
-        null = score_of_people(
+        people = score_of_people(
             corpus,
             self.attribute.name,
             lambda people: self._headline_of(people, self.transformed(transforms, people), splits),
         )
-        parts = equal_speech_parts(SCORE, score.parts[SCORE], transformed, null.parts.get(SCORE))
-        return replace(
-            score,
-            parts={**score.parts, **parts},
-            predictions=[*score.predictions, *rename_predictions(null.predictions)],
-            notes=[*score.notes, *null.notes],
-        )
+        alike = self._alike(unaligned, transforms[first:], align, splits)
+        return with_annotators(score, transformed, people, alike, self.stats.level)
+
+    def _alike(
+        self,
+        corpus: Corpus,
+        transforms: Sequence[Transform],
+        align: MatchedAlignment,
+        splits: Sequence[Split],
+    ) -> Score:
+        """The headline where annotators at the captioner's length take its place in turn."""
+        pairs: list[Pair] = []
+        predictions: list[Predictions] = []
+        try:
+            turns = alike_corpora(
+                corpus,
+                align,
+                lambda annotator: self.transformed(transforms, annotator),
+                TURNS if self.probe.quick else 1,
+            )
+            for number, matched in enumerate(turns):
+                attack, both = self._attacked(matched, splits)
+                pairs += self._pairs(attack, both)
+                predictions += rename_predictions(attack.trained, f"alike:{number}")
+        except DataError as error:
+            return Score({}, notes=[f"there is no matched:alike: {error}"])
+        part = self._headline(Pair.of_all(pairs), matched, both)
+        return Score({SCORE: part}, predictions=predictions)
 
     def _headline_of(self, corpus: Corpus, transformed: Corpus, splits: Sequence[Split]) -> Score:
         """The headline alone, of a corpus whose images both sides describe."""
-        attack = AttackRunner(self.attack_settings, transformed, splits)
-        both = _described(corpus.model, len(corpus)) & self.attackable(transformed)
+        attack, both = self._attacked(transformed, splits)
         (pair,) = self._pairs(attack, both)
         part = self._headline(pair, corpus, both)
         return Score({SCORE: part}, predictions=attack.trained)
+
+    def _attacked(
+        self, transformed: Corpus, splits: Sequence[Split]
+    ) -> tuple[AttackRunner, BoolArray]:
+        """Attackers of a corpus that annotators alone wrote, and the images that they guess."""
+        attack = AttackRunner(self.attack_settings, transformed, splits)
+        described = _described(transformed.model, len(transformed))
+        return attack, described & self.attackable(transformed)
 
     def _score(self, corpus: Corpus, transformed: Corpus, splits: Sequence[Split]) -> Score:
         """The score of a corpus, from attackers that read the transformed captions."""
@@ -261,11 +295,11 @@ class CaptionAttack(Metric, ABC):
 
     def _pairs(
         self, attack: AttackRunner, both: BoolArray, shares: Sequence[float] = ()
-    ) -> list[_Pair]:
+    ) -> list[Pair]:
         """Both sides, of all attackers and of those that learn from each share of the images."""
         model, human = (attack.on(name, both, shares) for name in (MODEL_PAIRED, HUMAN_PAIRED))
         cross_fitted = self.probe.cross_fits(attack.splits)
-        return [_Pair(*sides, cross_fitted) for sides in zip(model, human, strict=True)]
+        return [Pair(*sides, cross_fitted) for sides in zip(model, human, strict=True)]
 
     def _side(
         self,
@@ -283,7 +317,7 @@ class CaptionAttack(Metric, ABC):
         )[name]
         return self._scored(self._part(estimate, corpus, name.side, images, table.images))
 
-    def _headline(self, pair: _Pair, corpus: Corpus, both: BoolArray) -> Part:
+    def _headline(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Part:
         """The comparison of the sides alone."""
         tables = [ScoreTable.of(side, self.scoring) for side in (pair.model, pair.human)]
         estimate = self.stats.estimate(
@@ -291,14 +325,14 @@ class CaptionAttack(Metric, ABC):
         )[SCORE]
         return self._compared(self._part(estimate, corpus, "model", both, tables[0].images))
 
-    def _paired_parts(self, pair: _Pair, corpus: Corpus, both: BoolArray) -> dict[str, Part]:
+    def _paired_parts(self, pair: Pair, corpus: Corpus, both: BoolArray) -> dict[str, Part]:
         """Both sides, their comparison, and what it comes from."""
         tables = pair.tables(self.scoring)
         estimates = self.stats.estimate(
             tables, self._combinations(), corpus.keys, cross_fitted=pair.cross_fitted
         )
         for side, predictions in (("model", pair.model), ("human", pair.human)):
-            estimates[PartName("ece", side=side)] = _calibration(predictions)
+            estimates[PartName("ece", side=side)] = calibration(predictions)
         parts: dict[str, Part] = {
             name: self._part(estimate, corpus, name.side or "model", both, tables[0].images)
             for name, estimate in estimates.items()
@@ -308,7 +342,7 @@ class CaptionAttack(Metric, ABC):
         parts[SCORE] = self._compared(parts[SCORE])
         return parts
 
-    def _groups(self, pair: _Pair, corpus: Corpus, both: BoolArray) -> Score:
+    def _groups(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Score:
         """The score of each group of an intersection, and the largest gap between two."""
         if not self.attribute.crossed:
             return Score({})
@@ -400,43 +434,6 @@ class CaptionAttack(Metric, ABC):
             coverage=float(images.sum() / (grouping.codes >= 0).sum()),
             neutral_rate=neutral_rate(corpus.side(side), self.attribute, images),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Pair:
-    """Predictions on both sides of the same images."""
-
-    model: Sequence[Predictions]
-    human: Sequence[Predictions]
-    cross_fitted: bool
-
-    def of_first_seed(self) -> _Pair:
-        """Those of the first seed alone."""
-        model, human = ([p.of_first_seed() for p in side] for side in (self.model, self.human))
-        return _Pair(model, human, self.cross_fitted)
-
-    def tables(self, scoring: Scoring) -> list[ScoreTable]:
-        """Model and human, under the metric's own scoring, accuracy and LIC."""
-        three = scoring, Accuracy(scoring.average), Lic(scoring.average)
-        of_kind = {
-            type(how): [ScoreTable.of(side, how) for side in (self.model, self.human)]
-            for how in three
-        }
-        return [table for how in three for table in of_kind[type(how)]]
-
-
-def _calibration(predictions: Sequence[Predictions]) -> Estimate:
-    """Expected calibration error: mean over positions, then over seeds."""
-    per_seed = np.mean(
-        [
-            [expected_calibration_error(p, t) for _, t, p in of_position]
-            for of_position in predictions
-        ],
-        axis=0,
-    )
-    std = float(np.std(per_seed, ddof=1)) if len(per_seed) > 1 else float("nan")
-    nan = float("nan")
-    return Estimate(float(per_seed.mean()), std, nan, nan, nan, nan, len(per_seed))
 
 
 def _described(captions: Captions, n_images: int) -> BoolArray:

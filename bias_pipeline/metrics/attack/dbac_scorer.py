@@ -131,7 +131,7 @@ class DirectionScorer:
         return replace(
             score,
             parts={**score.parts, **parts},
-            predictions=[*score.predictions, *rename_predictions(people.predictions)],
+            predictions=[*score.predictions, *rename_predictions(people.predictions, "people")],
             notes=[*score.notes, *([] if people.parts else people.notes)],
         )
 

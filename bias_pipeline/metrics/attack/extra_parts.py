@@ -19,8 +19,9 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Part, Score
-from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.metrics.value_names import ALIKE, BEYOND, SCORE, PartName
 from bias_pipeline.stats.bootstrap import Estimate, summary
+from bias_pipeline.text.alike import alike_annotators
 from bias_pipeline.text.matched import CHANGES, MatchedAlignment
 from bias_pipeline.text.transform import Transform
 
@@ -143,15 +144,17 @@ def error_of_first_seed(score: Estimate) -> float:
     return float(np.std(score.draws.resampled[:, 0], ddof=1))
 
 
+TURNS = 4  # in which annotators take the captioner's place, where attackers are quick
+
 NO_SECOND_PERSON = (
     "people wrote one caption an image, so one person cannot be compared with another: there is no "
     "matched:people"
 )
 
 
-def at_equal_speech(transforms: Sequence[Transform]) -> bool:
-    """Whether people's captions are matched to the captioner's word by word."""
-    return any(isinstance(transform, MatchedAlignment) for transform in transforms)
+def at_equal_speech(transforms: Sequence[Transform]) -> MatchedAlignment | None:
+    """What matches people's captions to the captioner's word by word; None if nothing does."""
+    return next((each for each in transforms if isinstance(each, MatchedAlignment)), None)
 
 
 def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Score]) -> Score:
@@ -232,6 +235,82 @@ def equal_speech_parts(
     }
 
 
-def rename_predictions(predictions: Sequence[Predictions]) -> list[Predictions]:
-    """Predictions of attackers of people, with ``people:`` before their names."""
-    return [replace(item, name=f"people:{item.name}") for item in predictions]
+def alike_corpora(
+    corpus: Corpus, align: MatchedAlignment, matched: Callable[[Corpus], Corpus], n_turns: int
+) -> list[Corpus]:
+    """What attackers read where annotators at the captioner's length take its place in turn.
+
+    In each, one human caption of every image is compared with.
+
+    Args:
+        corpus: captions as they are before alignment.
+        align: the alignment at equal speech, which has the seed of the draws.
+        matched: a corpus as attackers read it, from captions before alignment.
+        n_turns: how many turns at most; an image has no more than human captions.
+
+    Raises:
+        NotApplicableError: if the annotators are too few.
+    """
+    alike = alike_annotators(corpus, align.seed)
+    turns = range(min(n_turns, int(corpus.human.positions.max()) + 1))
+    aligned = (matched(alike.turn(number)) for number in turns)
+    return [each.rewrite({"human": each.human.position(0)}) for each in aligned]
+
+
+def alike_parts(score: Part, alike: Part | None, level: float) -> dict[str, Part]:
+    """``matched:alike`` and ``matched:beyond``; NaN without an annotator alike.
+
+    Args:
+        score: the headline at equal speech.
+        alike: the headline where an annotator alike is the captioner, if there is one.
+        level: coverage of intervals, in (0, 1).
+    """
+    if alike is None or alike.estimate.draws is None or score.estimate.draws is None:
+        nan = math.nan
+        unknown = Estimate(nan, nan, nan, nan, nan, nan, 0)
+        absent = replace(score, estimate=unknown, n_images=0, coverage=0.0)
+        return {ALIKE: replace(absent, neutral_rate=nan), BEYOND: replace(absent, neutral=0.0)}
+    width = score.range[1] - score.range[0] if score.range else math.inf
+    beyond = replace(
+        score,
+        estimate=summary(score.estimate.draws - alike.estimate.draws, level),
+        range=(-width, width),
+        neutral=0.0,
+        n_images=alike.n_images,
+        coverage=alike.coverage,
+    )
+    return {ALIKE: replace(alike, neutral_rate=math.nan), BEYOND: beyond}
+
+
+def with_annotators(
+    score: Score, matched: Corpus, people: Score, alike: Score, level: float
+) -> Score:
+    """A score at equal speech with those of annotators as the captioner beside it.
+
+    Args:
+        score: of the captioner.
+        matched: the corpus as its attackers read it.
+        people: see :func:`score_of_people`.
+        alike: of annotators at the captioner's length; without parts if they are too few.
+        level: coverage of intervals, in (0, 1).
+    """
+    headline = score.parts[SCORE]
+    return replace(
+        score,
+        parts={
+            **score.parts,
+            **equal_speech_parts(SCORE, headline, matched, people.parts.get(SCORE)),
+            **alike_parts(headline, alike.parts.get(SCORE), level),
+        },
+        predictions=[
+            *score.predictions,
+            *rename_predictions(people.predictions, "people"),
+            *alike.predictions,
+        ],
+        notes=[*score.notes, *people.notes, *alike.notes],
+    )
+
+
+def rename_predictions(predictions: Sequence[Predictions], whose: str) -> list[Predictions]:
+    """Predictions of attackers of others than the captioner, with ``WHOSE:`` before their names."""
+    return [replace(item, name=f"{whose}:{item.name}") for item in predictions]

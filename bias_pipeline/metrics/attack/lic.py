@@ -21,7 +21,9 @@ class LIC(CaptionAttack):
     attackers), both in [0, 1] with 1 / K^2 for a uniform prediction; ``score`` is their difference
     on the images that have both, in [-1, 1]. LIC mixes accuracy with confidence:
     ``lic_from:accuracy`` and ``lic_from:confidence`` are their parts of the difference, ``ece:*``
-    shows how well the attackers are calibrated.
+    shows how well the attackers are calibrated. At equal speech (``alignment=matched``)
+    ``matched:alike`` is the score of annotators at the captioner's length, and ``matched:beyond``
+    the score minus that, on which conclusions rest.
 
     Example:
         >>> LIC.info.neutral
@@ -40,7 +42,7 @@ class LIC(CaptionAttack):
         question="leakage",
         sources={HIROTA_2022: "eq. 2-4", RELIC_2023: "eq. 1-3"},
         without={"human captions": MODEL},
-        cost=Cost(per_caption=0.0, per_attacked=3.5e-5),
+        cost=Cost(per_caption=0.0, per_attacked=5e-5),
         responses={
             "score": ExpectedResponse(
                 moves=(
@@ -77,7 +79,7 @@ class Leakage(CaptionAttack):
 
     Source: Wang et al. 2019, applied to captions. ``model`` and ``human`` are accuracies in
     [0, 1], 1 / K by chance; ``score`` is their difference on the images that have both. It uses
-    the same predictions as LIC.
+    the same predictions as LIC, and has the same parts at equal speech.
 
     Example:
         >>> Leakage.info.range

@@ -12,8 +12,9 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.split_rules import CrossFit
 from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.metrics.attack.extra_parts import NO_SECOND_PERSON
-from bias_pipeline.metrics.attack.lic import LIC
+from bias_pipeline.metrics.attack.lic import LIC, Leakage
 from bias_pipeline.metrics.base import Score
+from bias_pipeline.metrics.value_names import ALIKE, BEYOND
 from bias_pipeline.scoring import Lic
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.text.align import ConstantAlignment
@@ -25,6 +26,9 @@ from tests.corpora import GENDER, make_corpus
 from tests.metrics.attack.test_dbac import TASKS, TWO, WORDS, corpus_of
 from tests.metrics.attack.test_dbac import build as build_dbac
 from tests.metrics.places import place
+from tests.witness import alike
+from tests.witness.attackers import PENALTY
+from tests.witness.equal_speech import attacked, matched
 
 SEEDS = (0, 12)
 TYPICAL = {"m": ("truck", "hammer", "tie"), "f": ("flower", "purse", "dress")}
@@ -71,6 +75,10 @@ def half(random: np.random.Generator, _: str, words: list[str]) -> list[str]:
     return [w for w in words if random.random() < 0.5] or words[:1]
 
 
+def doubled(_: np.random.Generator, __: str, words: list[str]) -> list[str]:
+    return [*words, *words]
+
+
 def stereotyped(random: np.random.Generator, group: str, words: list[str]) -> list[str]:
     extra = [str(random.choice(TYPICAL[group]))] if random.random() < 0.4 else []
     return [*words, *extra]
@@ -108,11 +116,11 @@ def talkative(n_images: int = 1200, planted: float = 0.0) -> Corpus:
 BOTH = MatchedAlignment(GENDER.words, sides=("human", "model"))
 
 
-def score(data: Corpus, align: Transform | None = None) -> Score:
+def score(data: Corpus, align: Transform | None = None, penalty: float = 1.0) -> Score:
     metric = LIC(
         GENDER,
         [Tokenize(), MaskWords(GENDER.words, "<gender>"), align or MatchedAlignment(GENDER.words)],
-        ConvexProbe(Ngram(order=1), inverse_penalty=1.0),
+        ConvexProbe(Ngram(order=1), inverse_penalty=penalty),
         CrossFit(),
         Lic("groups"),
         Bootstrap(resamples=200, level=0.99),
@@ -174,6 +182,101 @@ def test_one_caption_an_image_has_no_people_to_hold_against():
     result = score(corpus(plain, 400, n_people=1))
     assert "matched:people" not in result.parts
     assert NO_SECOND_PERSON in result.notes
+
+
+def test_beyond_is_the_score_less_that_of_an_annotator_at_its_length():
+    parts = score(corpus(stereotyped, 600)).parts
+    whole, alike, beyond = (parts[name].estimate for name in ("score", ALIKE, BEYOND))
+    assert beyond.value == pytest.approx(whole.value - alike.value)
+    assert beyond.draws.resampled == pytest.approx(whole.draws.resampled - alike.draws.resampled)
+    assert beyond.error > max(whole.error, alike.error)
+    assert parts[BEYOND].neutral == 0
+    assert parts[BEYOND].n_images == parts["score"].n_images
+
+
+@pytest.mark.parametrize(
+    ("manner", "expected"),
+    [(plain, "around 0"), (half, "around 0"), (stereotyped, "above 0")],
+)
+def test_planted_bias_alone_is_beyond_an_annotator_at_the_captioners_length(manner, expected):
+    assert place(score(corpus(manner)).parts[BEYOND].estimate) == expected
+
+
+def two_joined(planted: float) -> Corpus:
+    """A captioner that says what two people say, with words of its group in some captions."""
+    data = corpus(plain, n_people=5)
+    random = np.random.default_rng(1)
+    records = []
+    for k, record in enumerate(data):
+        extra = [str(random.choice(TYPICAL["mf"[k % 2]]))] if random.random() < planted else []
+        says = " ".join([record.model, record.human[0], *extra])
+        labels = {"gender": "mf"[k % 2]}
+        records.append(Record(record.id, says, record.human[1:], labels))
+    return make_corpus(records)
+
+
+@pytest.mark.parametrize(("planted", "expected"), [(0.0, "around 0"), (0.4, "above 0")])
+def test_two_people_joined_are_held_against_two_others_joined(planted, expected):
+    assert place(score(two_joined(planted)).parts[BEYOND].estimate) == expected
+
+
+def test_annotators_take_the_captioners_place_in_turn_each_against_another():
+    names = [one.name for one in score(two_joined(0.0)).predictions]
+    alike_names = [name for name in names if name.startswith("alike")]
+    of_turns = [(f"alike:{k}:model:paired", f"alike:{k}:human:paired:0") for k in range(4)]
+    assert alike_names == [name for pair in of_turns for name in pair]
+
+
+def test_annotators_at_its_length_score_what_a_witness_finds():
+    data = two_joined(0.0)
+    groups = np.array([k % 2 for k in range(len(data))])
+    differences = []
+    for turn in range(4):
+        made = alike.alike([*data], turn=turn)
+        people = [[text.split() for text in one.others] for one in made]
+        says = [one.says.split() for one in made]
+        read = (says, matched(says, people, 0))
+        model, human = (attacked(captions, groups, len(SEEDS)) for captions in read)
+        differences.append(model - human)
+    ours, *_ = estimate(score(data, penalty=PENALTY), ALIKE)
+    assert ours == pytest.approx(np.mean(differences), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("n_people", "manner", "message"),
+    [
+        (1, plain, "people wrote one caption an image"),
+        (2, doubled, "people's captions are too short or too few"),
+    ],
+)
+def test_too_few_annotators_leave_no_number_and_a_reason(n_people, manner, message):
+    result = score(corpus(manner, 400, n_people=n_people))
+    for name in (ALIKE, BEYOND):
+        part = result.parts[name]
+        assert np.isnan(part.estimate.value)
+        assert (part.n_images, part.coverage) == (0, 0.0)
+    assert any(note.startswith(f"there is no matched:alike: {message}") for note in result.notes)
+    assert np.isfinite(estimate(result)).all()
+
+
+@pytest.mark.parametrize("metric", [LIC, Leakage])
+@pytest.mark.parametrize("align", [None, BOTH])
+def test_both_metrics_have_it_by_both_alignments_with_a_p_that_fits_its_interval(metric, align):
+    data = corpus(stereotyped, 400)
+    build = metric(
+        GENDER,
+        [align or MatchedAlignment(GENDER.words)],
+        ConvexProbe(Ngram(order=1)),
+        CrossFit(),
+        Lic("groups"),
+        Bootstrap(resamples=200),
+    )
+    result = run_cell(data, build, SEEDS, run_id="x")
+    rows = {row.part: row for row in result.rows}
+    beyond = rows["matched:beyond"]
+    assert (beyond.p_value < 0.05) == (beyond.ci_low > 0 or beyond.ci_high < 0)
+    assert np.isnan(rows["matched:alike"].p_value)
+    assert "matched:beyond" in result.draws
 
 
 def few_with_three_captions() -> Corpus:

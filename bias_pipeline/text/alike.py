@@ -1,0 +1,167 @@
+"""Annotators brought to the captioner's length: what a score at equal speech is held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.captions import Captions, offsets
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.io.hashing import random_words
+from bias_pipeline.text.matched import comparable
+
+LONG_ENOUGH = 0.95  # share of the captioner's words that the annotator's captions must have; ours
+LEAST_IMAGES = 0.5  # share of the compared images that must have annotators enough; ours
+
+
+@dataclass(frozen=True)
+class AlikeAnnotators:
+    """Annotators who take the captioner's place in turn, at its length.
+
+    Attributes:
+        corpus: captions before alignment, the human ones of each image in a drawn order.
+        images: (N,) which of them have annotators enough.
+        n_joined: how many annotators' captions make one of the captioner's length.
+        wanted: (N,) how many words each of the captioner's captions has.
+        seed: of the draws.
+    """
+
+    corpus: Corpus
+    images: BoolArray
+    n_joined: int
+    wanted: IntArray
+    seed: int
+
+    def turn(self, number: int) -> Corpus:
+        """An annotator as the captioner; the one who is compared with stands first in each image.
+
+        Those that the annotator is made of stand last.
+
+        Args:
+            number: of the turn, from 0. In each another annotator is the first that is taken.
+        """
+        human = self.corpus.human
+        people = human.take(self.images[human.image_rows])
+        n_people = np.bincount(people.image_rows, minlength=len(self.corpus))[people.image_rows]
+        turned = (people.positions - number) % n_people
+        ordered = people.take(np.lexsort((turned, people.image_rows)))
+        joined = joined_captions(ordered.take(ordered.positions < self.n_joined))
+        after = (turned - self.n_joined) % n_people
+        speaker = self.corpus.rewrite(
+            {
+                "model": cut_captions(joined, self._most(word_counts(joined))),
+                "human": people.take(np.lexsort((after, people.image_rows))),
+            }
+        )
+        return replace(
+            speaker, captioner="an annotator alike", vocabulary=None, notes=(), tables={}
+        )
+
+    def _most(self, joined: IntArray) -> IntArray:
+        """(M,) the captioner's lengths in the order of those of joined captions; ties are drawn."""
+        keys = self.corpus.keys[self.images]
+        drawn = random_words("annotator's length", self.seed, keys)
+        most = np.empty_like(joined)
+        most[np.lexsort((drawn, joined))] = np.sort(self.wanted[self.images])
+        return most
+
+    @property
+    def reached(self) -> float:
+        """Share of the captioner's words that the annotator of the first turn has."""
+        spoken = word_counts(self.turn(0).model).sum()
+        return float(spoken / max(self.wanted[self.images].sum(), 1))
+
+
+def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
+    """Annotators whose captions are as long as the captioner's.
+
+    The annotators of an image are put into an order drawn by its id. The captions of the first are
+    joined: of as few as are together as long as the captioner's captions. The captioner's lengths
+    are then dealt out by rank, the longest to the image with the longest joined caption, and each
+    joined caption is cut to its length. So which image the captioner says more about decides
+    nothing, and neither do labels.
+
+    Args:
+        corpus: captions as they are before alignment, without words that name groups.
+        seed: of the draws.
+
+    Raises:
+        NotApplicableError: if the images have too few human captions, or these are too short.
+    """
+    images = comparable(corpus)
+    captions = np.bincount(corpus.human.image_rows, minlength=len(corpus))
+    if not (images & (captions > 1)).any():
+        raise NotApplicableError(
+            "people wrote one caption an image; one who takes the captioner's place and another "
+            "to compare with are needed"
+        )
+    wanted = np.zeros(len(corpus), np.int64)
+    wanted[corpus.model.image_rows] = word_counts(corpus.model)
+    drawn = corpus.rewrite({"human": _drawn(corpus, seed)})
+    reached = 0.0
+    for n_joined in range(1, int(captions.max())):
+        enough = images & (captions > n_joined)
+        if enough.sum() < LEAST_IMAGES * images.sum():
+            break
+        alike = AlikeAnnotators(drawn, enough, n_joined, wanted, seed)
+        reached = alike.reached
+        if reached >= LONG_ENOUGH or not wanted[enough].any():
+            return alike
+    raise NotApplicableError(
+        f"people's captions are too short or too few: all of an image but one, joined, have "
+        f"{reached:.0%} of the captioner's words, and {LONG_ENOUGH:.0%} are needed"
+    )
+
+
+def word_counts(captions: Captions) -> IntArray:
+    """(N,) how many words each caption has; punctuation is no word."""
+    owner = np.repeat(np.arange(len(captions)), captions.lengths)
+    return np.bincount(owner[_is_word(captions)], minlength=len(captions))
+
+
+def joined_captions(captions: Captions) -> Captions:
+    """One caption an image: all of its captions, one after the other.
+
+    Example:
+        >>> joined_captions(Captions.from_texts(["a dog", "it runs", "a cat"], [0, 0, 1])).text(0)
+        'a dog it runs'
+    """
+    first = np.flatnonzero(captions.positions == 0)
+    starts = captions.starts[np.append(first, len(captions))]
+    return Captions(captions.types, captions.tokens, starts, captions.image_rows[first])
+
+
+def cut_captions(captions: Captions, most: IntArray) -> Captions:
+    """Captions that end with their last allowed word.
+
+    Args:
+        captions: N of them.
+        most: (N,) how many words each may have; punctuation is no word.
+
+    Example:
+        >>> cut_captions(Captions.from_texts(["a dog , and more"]), np.array([2])).text(0)
+        'a dog'
+    """
+    owner = np.repeat(np.arange(len(captions)), captions.lengths)
+    before = offsets(_is_word(captions).astype(np.int64))
+    retained = before[:-1] - before[captions.starts[owner]] < most[owner]
+    lengths = np.bincount(owner[retained], minlength=len(captions))
+    cut = Captions(captions.types, captions.tokens[retained], offsets(lengths), captions.image_rows)
+    return cut.compact()
+
+
+def _is_word(captions: Captions) -> BoolArray:
+    """(T,) whether each token has a letter or digit."""
+    words = np.array([any(map(str.isalnum, word)) for word in captions.types], bool)
+    return words[captions.tokens]
+
+
+def _drawn(corpus: Corpus, seed: int) -> Captions:
+    """The human captions, those of each image in an order drawn by its id."""
+    human = corpus.human
+    keys, part = corpus.keys[human.image_rows], human.positions.astype(np.uint64)
+    drawn = random_words("annotator alike", seed, keys, part)
+    return human.take(np.lexsort((drawn, human.image_rows)))
