@@ -96,6 +96,13 @@ class DescribedImages:
         least = max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
         return sparse.csr_array(sparse.hstack([_frequent(block, least) for block in blocks]))
 
+    @property
+    def alike(self) -> str:
+        """What pictures that are compared have in common, in words."""
+        if self.corpus.objects is not None:
+            return "with the same objects"
+        return "that annotators describe alike" if len(self.corpus.human) else "it describes alike"
+
     def _words(self, captions: Captions, *, framed: bool) -> sparse.csr_array:
         """(M, V) share of each image's captions that have a word."""
         words = content_words(

@@ -13,11 +13,13 @@ from bias_pipeline.errors import counted
 from bias_pipeline.metrics.functional.described_differences import (
     ALPHA,
     CONCEPT_ERRORS,
+    Amounts,
     Differences,
 )
 from bias_pipeline.metrics.functional.descriptions import Reference
 
 NOT_SHOWN = "not beyond chance"
+CLOSER = "closer together than annotators"
 FEWEST_ANSWERED = 500  # images with which the question is answered
 NEGLIGIBLE = 0.02  # the share up to which the score is none
 _OFTEN = 0.05  # the share of captions of a concept whose smallest difference is printed
@@ -36,6 +38,7 @@ class Contrast:
     classes: Sequence[str]  # (L,)
     rates: Float64Array  # (2, Q) shares of captions, of the group and of the others
     human_rates: Float64Array  # (2, Q) likewise of annotators' captions; NaN without any
+    alike: str  # what compared pictures have in common, in words
     # How alike the groups' pictures are: overlap and accuracy of a Comparison
     pictures: Mapping[str, float]
 
@@ -140,28 +143,45 @@ class _Test:
 
 
 def concept_sentence(contrast: Contrast, concept: int) -> str:
-    """How often a concept is said of each group, and how much of that is beyond annotators."""
-    group, others = (_per_100(float(rate)) for rate in contrast.rates[:, concept])
-    references = contrast.differences.references
+    """Of which group a concept is said more often, how often, and how much is beyond annotators."""
+    differences = contrast.differences
+    difference, beyond = differences.shown, differences.excess
+    size = _points(float(beyond.values[concept]), CONCEPT_ERRORS * float(beyond.errors[concept]))
+    (more, often), (less, seldom) = _more_and_less(contrast, difference, concept)
     text = (
-        f"{contrast.concepts[concept]} ({contrast.group} {group} %, {contrast.others} {others} % "
-        "of captions): "
+        f'says "{contrast.concepts[concept]}" of {more} more often: in {_per_100(often)} of 100 '
+        f"captions, of {less} in {_per_100(seldom)}; on pictures {contrast.alike} "
     )
-    amount, error = (
-        float(values[concept])
-        for values in (contrast.differences.excess.values, contrast.differences.excess.errors)
-    )
-    size = _points(amount, CONCEPT_ERRORS * error)
-    if references[concept] is Reference.HARDLY:
-        return f"{text}{size} on comparable pictures; annotators hardly ever say it"
-    return f"{text}{size} beyond what annotators would show"
+    if differences.references[concept] is Reference.HARDLY:
+        return f"{text}{size} more; annotators hardly ever say it"
+    shown = f"{100 * abs(float(difference.values[concept])):.1f} points more"
+    return f"{text}{shown}; {size} go beyond what annotators would show"
+
+
+def _more_and_less(
+    contrast: Contrast, amounts: Amounts, concept: int
+) -> tuple[tuple[str, float], tuple[str, float]]:
+    """The side of which a concept is said more on comparable pictures, and the other; their rates.
+
+    Args:
+        contrast: the groups.
+        amounts: the captioner's own differences.
+        concept: its number.
+    """
+    group, others = (float(rate) for rate in contrast.rates[:, concept])
+    sides = (contrast.group, group), (contrast.others, others)
+    return sides if amounts.values[concept] > 0 else (sides[1], sides[0])
 
 
 def _class_sentence(contrast: Contrast, kind: int) -> str:
-    excess = contrast.differences.class_excess
+    excess, shown = contrast.differences.class_excess, contrast.differences.class_shown
     size = _points(float(excess.values[kind]), CONCEPT_ERRORS * float(excess.errors[kind]))
     of = contrast.group if excess.values[kind] > 0 else contrast.others
-    return f"words of {contrast.classes[kind]} go with {of}: {size} beyond annotators"
+    return (
+        f"uses words of {contrast.classes[kind]} of {of} more often: on pictures {contrast.alike} "
+        f"{100 * abs(float(shown.values[kind])):.1f} points more; {size} go beyond what annotators "
+        "would show"
+    )
 
 
 def _points(amount: float, error: float) -> str:
@@ -192,7 +212,7 @@ def _beside(contrast: Contrast) -> list[str]:
     """Sentences on concepts that are no part of the answer."""
     differences, names = contrast.differences, contrast.concepts
     closer = [names[q] for q in differences.closer_together()]
-    sentences = [f"closer together than annotators: {', '.join(closer)}"] if closer else []
+    sentences = [f"{CLOSER}: {', '.join(closer)}"] if closer else []
     by_reference: dict[Reference, list[int]] = {}
     for concept, reference in enumerate(differences.references):
         if differences.mentions[concept] >= 10:
@@ -233,6 +253,7 @@ def lines(contrasts: Sequence[Contrast]) -> list[dict[str, object]]:
 def _lines(contrast: Contrast) -> list[dict[str, object]]:
     differences = contrast.differences
     z = np.minimum(abs(differences.shown.z), abs(differences.excess.z))
+    closer = set(differences.closer_together().tolist())
     listed = sorted(differences.listed.tolist(), key=lambda q: -z[q])
     return [
         {
@@ -248,6 +269,7 @@ def _lines(contrast: Contrast) -> list[dict[str, object]]:
             "beyond annotators": differences.excess.values[q],
             "beyond annotators error": CONCEPT_ERRORS * differences.excess.errors[q],
             "annotators at this rate by": differences.references[q].value,
+            "note": CLOSER if q in closer else "",
         }
         for q in listed
     ]

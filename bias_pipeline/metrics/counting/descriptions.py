@@ -15,6 +15,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import NotApplicableError, counted
 from bias_pipeline.metrics.base import Cost, Metric, MetricInfo, Part, Score
+from bias_pipeline.metrics.counting.described_examples import example_tables
 from bias_pipeline.metrics.counting.described_images import DescribedImages
 from bias_pipeline.metrics.counting.description_answer import Contrast, answer_of, facts, lines
 from bias_pipeline.metrics.counting.large_set import LargeSet
@@ -102,7 +103,9 @@ class GroupDescriptions(Metric):
             dict(_Parts(self, images, contrasts)),
             audit={"descriptions": facts(answer, contrasts)},
             notes=[*corpus.notes, *self._left_out(corpus, rows), *answer.sentences],
-            tables={"descriptions": lines(contrasts)} if contrasts else {},
+            tables={"descriptions": lines(contrasts), **example_tables(images, contrasts)}
+            if contrasts
+            else {},
         )
 
     def contrasts(self, images: DescribedImages) -> list[Contrast]:
@@ -171,6 +174,7 @@ class GroupDescriptions(Metric):
             table.classes,
             _by_group(images.says, members),
             human_rates,
+            images.alike,
             {"overlap": comparison.overlap, "accuracy": comparison.accuracy},
         )
 
