@@ -19,6 +19,7 @@ from bias_pipeline.commands.photos import (
 )
 from bias_pipeline.config import compose
 from bias_pipeline.config.overrides import quoted
+from bias_pipeline.config.presets import preset
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.image_ids import short_id
@@ -32,6 +33,7 @@ from bias_pipeline.declared import Count, Range
 from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
 from bias_pipeline.io.machine import WEB
 from bias_pipeline.io.terminal import print_out, warn
+from bias_pipeline.text.descriptions import ConceptTable
 from bias_pipeline.text.tokenize import tokenize_word
 from bias_pipeline.vision.photos import find_photos, read_photo
 
@@ -420,14 +422,17 @@ class ScoredFiles:
         words = [word for word in given if not word.startswith("-")]
         with _COMPOSING:
             cell = compose.cell([*map(self._here, words), *self._root(words)])
-            keys, attribute = cell.keys, cell.build("attribute")
-            transforms = getattr(cell.build("metric"), "transforms", ())
+            keys, attribute, metric = cell.keys, cell.build("attribute"), cell.build("metric")
+            transforms = getattr(metric, "transforms", ())
+            concepts = getattr(metric, "concepts", None)  # those of the run, if it has its own
+            if not isinstance(concepts, ConceptTable):
+                concepts = preset({"metric": "descriptions"}).build("metric").concepts
         of_captions = [
             transform
             for number, transform in enumerate(transforms)
             if keys.get(f"transforms.{number}") != _ALIGNMENT
         ]
-        return CaptionsBehind(cell.corpus(), attribute, of_captions)
+        return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions)
 
     def _here(self, word: str) -> str:
         """An override of a file, with the file of that name in the folder if there is one."""

@@ -370,11 +370,13 @@ def paired_bars(pairs: Sequence[PairedBar], groups: Sequence[str], title: str) -
             tops = [place - 0.4 + k * high for place in range(len(pairs))]
             wide = [100 * pair.shares[k] for pair in pairs]
             people = [100 * pair.people[k] for pair in pairs]
-            shade = {"color": colours.mark, "alpha": strength}
-            axes.barh([top + 0.3 * high for top in tops], wide, 0.5 * high, label=group, **shade)
-            label = {"label": "annotators"} if k == 0 and any(p == p for p in people) else {}
-            axes.barh([top + 0.65 * high for top in tops], people, 0.2 * high, color=colours.faint,
-                      **label)  # fmt: skip
+            axes.barh([top + 0.3 * high for top in tops], wide, 0.5 * high, label=group,
+                      color=colours.mark, alpha=strength)  # fmt: skip
+            bars = axes.barh(
+                [top + 0.65 * high for top in tops], people, 0.2 * high, color=colours.faint
+            )
+            if k == 0 and not all(map(math.isnan, people)):
+                bars.set_label("annotators")
         axes.set_yticks(range(len(pairs)), [printable(pair.name) for pair in pairs])
         axes.set_ylim(len(pairs) - 0.4, -0.6)
         axes.set_xlim(left=0)

@@ -64,7 +64,8 @@ class _Examples:
     def _spellings(self, side: str) -> Iterator[Line]:
         _, descriptions, groups = self._of(side)
         names = self.groups
-        counts = [descriptions.spellings[groups == group].sum(axis=0) for group in range(len(names))]
+        by_caption = descriptions.spellings
+        counts = [by_caption[groups == group].sum(axis=0) for group in range(len(names))]
         for concept, group in product(self.concepts, range(len(names))):
             columns = np.flatnonzero((descriptions.concept_of == concept) & (counts[group] > 0))
             order = np.argsort(-counts[group][columns], kind="stable")
@@ -86,7 +87,8 @@ class _Examples:
         columns = descriptions.concepts.tocsc()
         chosen = []
         for concept in self.concepts:
-            rows = columns.indices[columns.indptr[concept] : columns.indptr[concept + 1]]
+            first, last = columns.indptr[concept : concept + 2].tolist()
+            rows = columns.indices[first:last].astype(np.int64)
             rows = rows[groups[rows] >= 0]
             chosen += [(concept, row) for row in _in_turn(rows, groups, drawn)]
         words = describing_words(
