@@ -203,8 +203,8 @@ def test_a_concept_is_said_of_a_person_in_every_caption_that_is_shown(client, ru
 
 def test_a_class_has_the_images_of_its_concepts(client, runs):
     address = f"/run/{runs[1].run_id}/images"
-    counts = [count(client.get(f"{address}?{query}").text)
-              for query in ("class=age", "concept=young", "concept=old", "concept=adult")]  # fmt: skip
+    queries = ("class=age", "concept=young", "concept=old", "concept=adult")
+    counts = [count(client.get(f"{address}?{query}").text) for query in queries]
     assert max(counts[1:]) <= counts[0] <= sum(counts[1:])
     both = count(client.get(f"{address}?class=age&concept=young&group=female").text)
     assert 0 < both < counts[1]
