@@ -244,8 +244,8 @@ def test_descriptions_lead_to_the_captions_that_say_them(tmp_path):
     text = html.unescape(client.get(f"/run/{result.run_id}?find=young").text)
     address = f"/run/{result.run_id}/images?concept=young"
     assert address in text
-    (own,) = (row for row in result.rows if row.part == "own:young")
-    assert count(client.get(address).text) > 0.02 * own.n_images
+    (row,) = (line for line in result.rows if line.part == "own:young")
+    assert count(client.get(address).text) > 0.02 * row.n_images
 
 
 def test_a_number_leads_to_its_images(client, runs):
