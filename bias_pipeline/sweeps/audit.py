@@ -81,9 +81,9 @@ class Plan:
         """The metric of each cell, and its settings that are not the defaults."""
         speech = _at_equal_speech(self.reach)
         matched = [(metric, speech) for metric in self.matched]
-        if self.by_sentence:
+        if self.by_sentence:  # before the whole captions, whose numbers are the last word
             sentence = {**_at_equal_speech(self.first_sentence), **FIRST_SENTENCE}
-            matched.append((AT_EQUAL_SPEECH[0], sentence))
+            matched.insert(0, (AT_EQUAL_SPEECH[0], sentence))
         return [*((metric, {}) for metric in self.metrics), *matched]
 
 

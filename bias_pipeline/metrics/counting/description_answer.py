@@ -13,7 +13,6 @@ from bias_pipeline.errors import counted
 from bias_pipeline.metrics.functional.described_differences import (
     ALPHA,
     CONCEPT_ERRORS,
-    Amounts,
     Differences,
 )
 from bias_pipeline.metrics.functional.descriptions import Reference
@@ -143,34 +142,25 @@ class _Test:
 
 
 def concept_sentence(contrast: Contrast, concept: int) -> str:
-    """Of which group a concept is said more often, how often, and how much is beyond annotators."""
-    differences = contrast.differences
-    difference, beyond = differences.shown, differences.excess
+    """How often a concept is said of each group, of which more, and how much beyond annotators."""
+    shown, beyond = contrast.differences.shown, contrast.differences.excess
     size = _points(float(beyond.values[concept]), CONCEPT_ERRORS * float(beyond.errors[concept]))
-    (more, often), (less, seldom) = _more_and_less(contrast, difference, concept)
+    more = contrast.group if shown.values[concept] > 0 else contrast.others
     text = (
-        f'says "{contrast.concepts[concept]}" of {more} more often: in {_per_100(often)} of 100 '
-        f"captions, of {less} in {_per_100(seldom)}; on pictures {contrast.alike} "
+        f"{contrast.concepts[concept]} ({_rates(contrast, concept)} of captions): said of {more} "
+        f"more often, on pictures {contrast.alike} by "
     )
-    if differences.references[concept] is Reference.HARDLY:
-        return f"{text}{size} more; annotators hardly ever say it"
-    shown = f"{100 * abs(float(difference.values[concept])):.1f} points more"
-    return f"{text}{shown}; {size} go beyond what annotators would show"
+    if contrast.differences.references[concept] is Reference.HARDLY:
+        return f"{text}{size}; annotators hardly ever say it"
+    difference = 100 * abs(float(shown.values[concept]))
+    return f"{text}{difference:.1f} points; {size} go beyond what annotators would show"
 
 
-def _more_and_less(
-    contrast: Contrast, amounts: Amounts, concept: int
-) -> tuple[tuple[str, float], tuple[str, float]]:
-    """The side of which a concept is said more on comparable pictures, and the other; their rates.
-
-    Args:
-        contrast: the groups.
-        amounts: the captioner's own differences.
-        concept: its number.
-    """
-    group, others = (float(rate) for rate in contrast.rates[:, concept])
-    sides = (contrast.group, group), (contrast.others, others)
-    return sides if amounts.values[concept] > 0 else (sides[1], sides[0])
+def _rates(contrast: Contrast, concept: int) -> str:
+    """How often a concept is said of each group; of two groups in the attribute's order."""
+    group, others = (_per_100(float(rate)) for rate in contrast.rates[:, concept])
+    named = [f"{contrast.group} {group} %", f"{contrast.others} {others} %"]
+    return ", ".join(named if contrast.label else reversed(named))
 
 
 def _class_sentence(contrast: Contrast, kind: int) -> str:
@@ -178,9 +168,9 @@ def _class_sentence(contrast: Contrast, kind: int) -> str:
     size = _points(float(excess.values[kind]), CONCEPT_ERRORS * float(excess.errors[kind]))
     of = contrast.group if excess.values[kind] > 0 else contrast.others
     return (
-        f"uses words of {contrast.classes[kind]} of {of} more often: on pictures {contrast.alike} "
-        f"{100 * abs(float(shown.values[kind])):.1f} points more; {size} go beyond what annotators "
-        "would show"
+        f"words of {contrast.classes[kind]} go with {of}: on pictures {contrast.alike} by "
+        f"{100 * abs(float(shown.values[kind])):.1f} points; {size} go beyond what annotators would "
+        "show"
     )
 
 

@@ -94,7 +94,7 @@ def test_a_planted_description_is_noticed_with_its_size(planted):
 
 
 def test_a_concept_that_annotators_hardly_ever_say_is_no_more_than_they_would(planted):
-    (sentence,) = [note for note in planted.notes if note.startswith('says "focused"')]
+    (sentence,) = [note for note in planted.notes if note.startswith("focused")]
     assert "annotators hardly ever say it" in sentence
     assert "would show" not in sentence
 
