@@ -169,8 +169,8 @@ def _class_sentence(contrast: Contrast, kind: int) -> str:
     of = contrast.group if excess.values[kind] > 0 else contrast.others
     return (
         f"words of {contrast.classes[kind]} go with {of}: on pictures {contrast.alike} by "
-        f"{100 * abs(float(shown.values[kind])):.1f} points; {size} go beyond what annotators would "
-        "show"
+        f"{100 * abs(float(shown.values[kind])):.1f} points; {size} go beyond what annotators "
+        "would show"
     )
 
 
