@@ -64,13 +64,14 @@ def _measured(root: Path, n_images: int, *, captions: bool) -> list[str]:
     """A line of the table."""
     corpus = _corpus(n_images) if captions else None
     attribute = cell(["attribute=gender"]).build("attribute")
+    concepts = cell(["metric=descriptions"]).build("metric").concepts
     result, n_guesses = _run(n_images, corpus)
     ResultStore(root).save(result)
 
     def read(result: Result) -> CaptionsBehind:
         if corpus is None:
             raise DataError("the captions are not at hand")
-        return CaptionsBehind(corpus, attribute)
+        return CaptionsBehind(corpus, attribute, concepts)
 
     def client() -> TestClient:
         pages = BrowsePages(RunFolder(root), Library(read))

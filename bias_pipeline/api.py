@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +44,7 @@ from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.sweeps.audit import (
-    EQUAL_SPEECH,
+    FIRST_SENTENCE,
     Audit,
     Plan,
     ScoredCells,
@@ -342,9 +343,11 @@ class _InMemoryRunner:
         """The corpus of the first captioner."""
         return self._corpus(self._cell(next(iter(self.files)), attribute=attribute))
 
-    def reach(self, attribute: str) -> float:
-        """The share of the first captioner's words that people reach at equal speech."""
-        chosen = {**self._of(attribute), **_numbers(EQUAL_SPEECH), "metric": "lic"}
+    def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
+        """The share of the first captioner's words that people reach; NaN if set otherwise."""
+        if "text" in self.settings and FIRST_SENTENCE.keys() <= settings.keys():
+            return math.nan
+        chosen = {**self._of(attribute), **_numbers(settings), "metric": "lic"}
         lic = self._cell(next(iter(self.files)), **chosen)
         return word_reach(lic, self._corpus(lic))
 

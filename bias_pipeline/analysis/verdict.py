@@ -21,7 +21,7 @@ from bias_pipeline.metrics.value_names import (
     sibling_name,
 )
 from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of, number_or_nan
-from bias_pipeline.results.settings import label
+from bias_pipeline.results.settings import label, text_settings
 from bias_pipeline.stats.compare import holm, p_of_interval
 
 BY_RULES = ("leakage", "misgendering", "assuming", "tasks")  # see `EvidenceRule`
@@ -239,6 +239,8 @@ def covered_words(results: Sequence[Result]) -> dict[str, float]:
     left: dict[str, float] = {}
     counted: dict[str, float] = {}
     for result in results:
+        if text_settings(result)["text.unit"] != "caption":
+            continue
         for row in result.rows:
             if row.metric == "lic" and row.part == "matched:retained":
                 left[row.attribute] = row.value

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bias_pipeline.analysis.attacker_variants import KEYS, OVER, Variants, variants
+from bias_pipeline.analysis.caption_pairs import PAIRS, caption_pairs, write_pairs
 from bias_pipeline.analysis.feature_sensitivity import CHANGES, WHOLE, shifts
 from bias_pipeline.analysis.power import balanced_images, measured_sizes
 from bias_pipeline.analysis.rebalance import (
@@ -31,7 +32,7 @@ from bias_pipeline.errors import (
     did_you_mean,
 )
 from bias_pipeline.fitting.mitigation import write_weights
-from bias_pipeline.io.files import replace_file, table_csv
+from bias_pipeline.io.files import replace_file, require_new, table_csv, write_file
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.report.sensitivity import (
     planted_shares,
@@ -366,5 +367,50 @@ def rebalance_command(words: Sequence[str]) -> int:
         f"{options.out}: weights of {counted(len(weights), 'images')}, {weights.min():.2f} to "
         f"{weights.max():.2f}, worth {percent(effective_share(weights))} % of as many equal ones; "
         f"use them with fit sat --weights {shlex.quote(str(options.out))}"
+    )
+    return 0
+
+
+def pairs_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(
+        f"{PROGRAM} analysis pairs",
+        usage="%(prog)s --out FILE.csv [key=value ...] [options]",
+        description="Pairs of captions by one captioner, of two pictures of the same scene, one of "
+        "a person of each group: the file of a study for rate --pairs",
+    )
+    parser.add_argument(
+        "overrides", nargs="*", metavar="key=value", help="the captions and labels, as for run"
+    )
+    parser.add_argument(
+        "--out", type=file_of("CSV", ".csv"), required=True, help="the file; a new one"
+    )
+    parser.add_argument(
+        "--n", type=number(Count), default=PAIRS, metavar="N", help=f"pairs at most ({PAIRS})"
+    )
+    parser.add_argument(
+        "--groups", default="", metavar="A,B", help="two groups, where the attribute has more"
+    )
+    return parser
+
+
+def pairs_command(words: Sequence[str]) -> int:
+    """Draw the pairs and write the file of a study."""
+    options = pairs_parser().parse_intermixed_args(list(words))
+    require_new(options.out)
+    cell = compose.cell(["metric=descriptions", *options.overrides])
+    metric, corpus = cell.build("metric"), cell.corpus()
+    groups = [name.strip() for name in options.groups.split(",") if name.strip()]
+    pairs = caption_pairs(corpus, metric.attribute, metric.concepts, groups, options.n)
+    write_file(options.out, write_pairs(pairs))
+    if len(pairs) < options.n:
+        print_out(
+            f"only {counted(len(pairs), 'pairs')} of pictures show the same scene; caption more "
+            "pictures for more"
+        )
+    study = shlex.quote(str(options.out.with_suffix("")))
+    print_out(
+        f"{options.out}: {counted(len(pairs), 'pairs')} of {corpus.captioner}; ask raters with "
+        f"{PROGRAM} rate --pairs {shlex.quote(str(options.out))} --out {study}"
     )
     return 0

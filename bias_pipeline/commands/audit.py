@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import shlex
 from argparse import Namespace
@@ -39,7 +40,6 @@ from bias_pipeline.report.page import write_page
 from bias_pipeline.report.sensitivity import unseen
 from bias_pipeline.report.text_formats import skipped_cells
 from bias_pipeline.sweeps.audit import (
-    EQUAL_SPEECH,
     FIRST,
     MATCHED_BOTH,
     Plan,
@@ -127,8 +127,10 @@ class _FileCells:
     def corpus(self, attribute: str) -> Corpus:
         return cell(self._of(attribute)).corpus()
 
-    def reach(self, attribute: str) -> float:
-        lic = cell([*self._of(attribute), "metric=lic", *_words_of(EQUAL_SPEECH)])
+    def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
+        if any(word.partition("=")[0] in settings for word in self.overrides):
+            return math.nan
+        lic = cell([*self._of(attribute), "metric=lic", *_words_of(settings)])
         return word_reach(lic, lic.corpus())
 
     def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
@@ -370,6 +372,12 @@ def _announce(
                 f"{which}people can use only {plan.reach:.0%} of its words as often: at equal "
                 f"speech ({', '.join(plan.matched)}) the others are removed "
                 f"(alignment={MATCHED_BOTH})"
+            )
+        if plan.by_sentence:
+            print_out(
+                f"{which}compared by the first sentence of each caption too (lic, without "
+                f"preambles), since people can use {plan.first_sentence:.0%} of the words there as "
+                "often"
             )
         if plan.left_out:
             alone = cells.alone(name, plan.left_out)

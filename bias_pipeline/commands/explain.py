@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline.analysis.added_words import added_words
 from bias_pipeline.analysis.caption_words import DELTAS, Likeness, Reach, likeness, reach
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.captioners.fitted import KINDS as FITTED
@@ -21,6 +22,7 @@ from bias_pipeline.commands.photos import BATCH, Batch
 from bias_pipeline.config import compose
 from bias_pipeline.config.compose import CellConfig
 from bias_pipeline.config.overrides import captioners_in, quoted, sweeps
+from bias_pipeline.config.presets import preset
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import Count, NotNegativeCount, Resamples
 from bias_pipeline.errors import UsageError, counted
@@ -36,7 +38,7 @@ from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.report.figures import AXIS, substitution_curves
 from bias_pipeline.report.tables import number as decimal
 from bias_pipeline.report.tables import percent
-from bias_pipeline.report.word_attribution import print_words, save_words
+from bias_pipeline.report.word_attribution import print_added, print_words, save_words
 from bias_pipeline.text.contextual import ENOUGH, ContextualAlignment
 
 if TYPE_CHECKING:
@@ -200,6 +202,9 @@ def analysis_words_command(arguments: Sequence[str]) -> int:
     for cell in _cells(options.overrides):
         corpus, metric = cell.corpus(), cell.build("metric")
         explanation = words(metric, corpus, cell.seeds, options.resamples, how)
+        if len(corpus.human):
+            concepts = preset({"metric": "descriptions"}).build("metric").concepts
+            print_added(added_words(corpus, cell.build("attribute"), concepts), corpus.captioner)
         written = save_words(Path(cell.tree["paths"]["outputs"]), cell.run_id(corpus), explanation)
         print_words(explanation)
         print_out(written)
@@ -225,7 +230,8 @@ def analysis_words_parser() -> Parser:
     """The options and their help."""
     parser = Parser(
         f"{PROGRAM} analysis words",
-        description="Which words give the attribute away, and which the captioner added",
+        description="Which words the captioner added where it describes people, by group, and "
+        "which words give the attribute away",
     )
     parser.add_argument(
         "--resamples",

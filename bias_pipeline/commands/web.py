@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 import threading
 from argparse import Namespace
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from bias_pipeline.analysis.caption_pairs import write_pairs
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.commands.photos import (
     add_masking_options,
@@ -17,28 +18,29 @@ from bias_pipeline.commands.photos import (
     masking_of,
     without_settings,
 )
+from bias_pipeline.commands.rated_items import (
+    check_items,
+    consent_text,
+    known_answers,
+    pair_study,
+    rated_captions,
+    rating_question,
+)
 from bias_pipeline.config import compose
 from bias_pipeline.config.overrides import quoted
-from bias_pipeline.corpus.attribute import Attribute, LabelMap
-from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.config.presets import preset
 from bias_pipeline.corpus.image_ids import short_id
-from bias_pipeline.datasets.coco_files import model_captions
-from bias_pipeline.datasets.columns import Layout
-from bias_pipeline.datasets.image_numbers import of_photos
-from bias_pipeline.datasets.label_values import recognised
-from bias_pipeline.datasets.rating_tables import CANNOT_TELL
-from bias_pipeline.datasets.tables import check_file, open_rows
 from bias_pipeline.declared import Count, Range
-from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
+from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
+from bias_pipeline.io.files import write_file
 from bias_pipeline.io.machine import WEB
 from bias_pipeline.io.terminal import print_out, warn
-from bias_pipeline.text.tokenize import tokenize_word
+from bias_pipeline.text.descriptions import ConceptTable
 from bias_pipeline.vision.photos import find_photos, read_photo
 
 if TYPE_CHECKING:
     from bias_pipeline.results.rows import Result
     from bias_pipeline.web.captions_behind import CaptionsBehind
-    from bias_pipeline.web.study import RatingQuestion
 
 Port = Annotated[int, Range(low=0, high=65_535)]
 PORT = 8000
@@ -46,7 +48,6 @@ LOOPBACK = "127.0.0.1"
 _HERE = frozenset({"localhost", LOOPBACK, "[::1]"})
 _EVERYWHERE = ("0.0.0.0", "::", "*", "")  # noqa: S104 - refused
 _LEAST_TOKEN = 12  # characters
-_ADDED = frozenset({CANNOT_TELL, "cannot tell"})  # to every question's answers
 
 
 def add_address_options(parser: Parser, others: str) -> None:
@@ -130,6 +131,13 @@ def rate_parser() -> Parser:
     )
     parser.add_argument("--captions", type=Path, metavar="FILE", help="show these captions")
     parser.add_argument(
+        "--pairs",
+        type=Path,
+        metavar="FILE",
+        help="show pairs of captions, as analysis pairs writes them, and ask which of both treats "
+        "its person differently",
+    )
+    parser.add_argument(
         "--mask-captions",
         action="store_true",
         help="mask the attribute's words in captions, as for attackers",
@@ -150,8 +158,17 @@ def rate_parser() -> Parser:
     parser.add_argument(
         "--gather",
         type=Path,
+        nargs="+",
         metavar="DIR",
-        help="print how far raters in DIR agree, and write how often labels are wrong",
+        help="print how far raters in DIR agree, and write how often labels are wrong; of studies "
+        "of pairs also what raters say",
+    )
+    parser.add_argument(
+        "--runs",
+        type=Path,
+        metavar="DIR",
+        help="with --gather of three studies of pairs or more: how metrics' numbers in finished "
+        "runs go with what raters say",
     )
     return parser
 
@@ -163,7 +180,12 @@ def rate_command(words: Sequence[str]) -> int:
     if options.gather:
         _gather(options)
         return 0
-    _check(options)
+    if options.runs:
+        raise UsageError("--runs DIR goes with --gather DIR")
+    if options.pairs:
+        _check_pairs(options)
+    else:
+        _check(options)
     options.masking = masking_of(options, settings)
     WEB.require()
     _serve(options)
@@ -193,15 +215,33 @@ def _check(options: Namespace) -> None:
     check_address(options)
 
 
+def _check_pairs(options: Namespace) -> None:
+    """Refuse words that do not fit a study of pairs."""
+    others = (
+        *("folder", "captions", "attribute", "answers", "ordinal", "mask_captions"),
+        *("image_masking", "crop", "regions"),
+    )
+    given = next((name for name in others if getattr(options, name)), None)
+    if given:
+        name = "photos" if given == "folder" else f"--{given.replace('_', '-')}"
+        raise UsageError(f"--pairs shows two captions and has its own answers; leave {name} out")
+    if options.out is None:
+        raise UsageError("--out is missing; see --help")
+    check_address(options)
+
+
 def _serve(options: Namespace) -> None:
     from bias_pipeline.web.application import listening, serve
+    from bias_pipeline.web.pair_summary import PAIRS_FILE
     from bias_pipeline.web.rating import RatingPages
     from bias_pipeline.web.study import AnswerStore
 
-    study = _study(options)
+    study, pairs = pair_study(options) if options.pairs else (_study(options), [])
     host = options.host or LOOPBACK
     with listening(host, options.port) as listener:
         store = AnswerStore(options.out, study)
+        if pairs:
+            write_file(options.out / PAIRS_FILE, write_pairs(pairs), sync=True)
         try:
             token = token_of(options)
             application = RatingPages(store, token).application(hosts_of(options))
@@ -221,9 +261,9 @@ def _study(options: Namespace) -> Any:
 
     cell = compose.cell([f"attribute={options.attribute}"] if options.attribute else [])
     attribute = cell.build("attribute")
-    question = _question(options, attribute)
+    question = rating_question(options, attribute)
     photos = find_photos(options.folder) if options.folder else {}
-    captions = _captions(options, cell, photos) if options.captions else {}
+    captions = rated_captions(options, cell, photos) if options.captions else {}
     masked = masked_photos(options, photos)
     able = {i: path for i, path in photos.items() if masked is None or not masked.absent(path)}
     if len(able) < len(photos):
@@ -240,116 +280,26 @@ def _study(options: Namespace) -> Any:
         captions,
         masked or read_photo,
         str(masked or ""),
-        _text(options.consent) if options.consent else CONSENT,
-        _gold(options.gold, question, attribute) if options.gold else {},
+        consent_text(options.consent) if options.consent else CONSENT,
+        known_answers(options.gold, question, attribute) if options.gold else {},
         options.limit,
     )
-    _check_items(study, options)
+    check_items(study, options)
     return study
 
 
-def _question(options: Namespace, attribute: Any) -> Any:
-    """About the group of who is shown, or with answers of its own."""
-    from bias_pipeline.web.study import NO_ATTRIBUTE, RatingQuestion
-
-    if options.attribute:
-        shown = "picture" if options.folder else "caption"
-        usual = (
-            f"What is the {attribute.name} of the person in the {shown}, as far as you can tell?"
-        )
-        groups = tuple(attribute.groups)
-        return RatingQuestion(options.question or usual, attribute.name, groups, options.ordinal)
-    answers = tuple(filter(None, map(str.strip, (options.answers or "yes,no").split(","))))
-    if len(set(answers)) < max(2, len(answers)):
-        raise UsageError("--answers needs two different answers or more, separated by commas")
-    for added in _ADDED & set(answers):
-        raise UsageError(f"--answers: {added!r} is always added; leave it out")
-    return RatingQuestion(options.question, NO_ATTRIBUTE, answers, options.ordinal)
-
-
-def _check_items(study: Any, options: Namespace) -> None:
-    """Refuse a study without items, or with known answers about none of them."""
-    if not study.images:
-        shown = options.captions or options.regions
-        raise DataError(
-            f"{shown} fits none of the photos in {options.folder}; give the file of these photos"
-        )
-    if not study.gold:
-        return
-    n_fit = len(study.gold.keys() & set(study.images))
-    if not n_fit:
-        raise DataError(
-            f"{options.gold} has no answers about these items; name them by image_id, as "
-            f"{study.images[0]}"
-        )
-    print_out(
-        f"{options.gold}: {counted(n_fit, f'of {len(study.gold)} answers are')} about these items"
-    )
-
-
-def _captions(
-    options: Namespace, cell: compose.CellConfig, photos: Collection[str] = ()
-) -> dict[str, str]:
-    """Image id to caption, masked if wanted."""
-    layout = Layout()
-    captions = model_captions(check_file(options.captions, "--captions"), None, layout).captions
-    whole = of_photos(options.captions, captions, photos, layout) if photos else captions
-    read = {image: text for image, text in whole.items() if text.strip()}
-    if len(read) < len(whole):
-        print_out(counted(len(whole) - len(read), "captions are blank and not shown"))
-    if not read:
-        raise DataError(f"{options.captions} has no caption with words to show; give another file")
-    texts = list(read.values())
-    if options.mask_captions:
-        masked = cell.build("masking").mask(Captions.from_texts(texts).rewrite(_tokens))
-        texts = [masked.text(row) for row in range(len(masked))]
-    return {short_id(image): text for image, text in zip(read, texts, strict=True)}
-
-
-def _tokens(word: str) -> list[str]:
-    return tokenize_word(word.lower(), keep_punctuation=True, keep_unknown=True)
-
-
-def _text(path: Path) -> str:
-    try:
-        text = check_file(path, "--consent").read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not in UTF-8; save it as UTF-8") from error
-    if not text.strip():
-        raise DataError(f"{path} is empty; write what raters agree to")
-    return text
-
-
-def _gold(path: Path, question: RatingQuestion, attribute: Attribute) -> dict[str, str]:
-    """Image id to known answer; answers may be written as labels are: "Male", "m", "woman"."""
-    what = "known answers: a table of image_id and value"
-    rows = open_rows(check_file(path, "--gold"), what=what, wanted=("image_id", "value"))
-    for column in ("image_id", "value"):
-        rows.require(column)
-    lines = [(line, row, rows.text(line, row, "value").strip()) for line, row in rows.items]
-    answers = LabelMap("value", {value: value for value in question.values})
-    answers, facts = recognised((value for _, _, value in lines), answers, attribute)
-    for fact in facts:
-        print_out(f"{path}: {fact}")
-    known: dict[str, str] = {}
-    for line, row, value in lines:
-        if value not in answers.groups:
-            usual = tuple(question.values)
-            rows.refuse(line, f"{value!r} is not one of the answers; {did_you_mean(value, usual)}")
-        image, answer = short_id(rows.id(line, row, "image_id")), answers.groups[value]
-        if known.setdefault(image, answer) != answer:
-            rows.refuse(line, f"image id {image} has another answer above; keep one of the lines")
-    return known
-
-
 def _gather(options: Namespace) -> None:
-    """Print agreement of the answers of a study, and write how often labels err."""
+    """Print agreement of the answers of studies, and what raters say of pairs."""
+    from bias_pipeline.web.pair_summary import pair_lines, print_correlations
     from bias_pipeline.web.summary import agreement_lines
 
     if options.out or options.folder:
         raise UsageError("--gather DIR takes no photos and no --out")
-    for line in agreement_lines(options.gather):
-        print_out(line)
+    for folder in options.gather:
+        for line in [*agreement_lines(folder), *pair_lines(folder)]:
+            print_out(line)
+    if options.runs:
+        print_correlations(options.gather, options.runs)
 
 
 _COMPOSING = threading.Lock()  # Hydra composes one configuration at a time
@@ -420,14 +370,17 @@ class ScoredFiles:
         words = [word for word in given if not word.startswith("-")]
         with _COMPOSING:
             cell = compose.cell([*map(self._here, words), *self._root(words)])
-            keys, attribute = cell.keys, cell.build("attribute")
-            transforms = getattr(cell.build("metric"), "transforms", ())
+            keys, attribute, metric = cell.keys, cell.build("attribute"), cell.build("metric")
+            transforms = getattr(metric, "transforms", ())
+            concepts = getattr(metric, "concepts", None)  # those of the run, if it has its own
+            if not isinstance(concepts, ConceptTable):
+                concepts = preset({"metric": "descriptions"}).build("metric").concepts
         of_captions = [
             transform
             for number, transform in enumerate(transforms)
             if keys.get(f"transforms.{number}") != _ALIGNMENT
         ]
-        return CaptionsBehind(cell.corpus(), attribute, of_captions)
+        return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions)
 
     def _here(self, word: str) -> str:
         """An override of a file, with the file of that name in the folder if there is one."""

@@ -345,6 +345,50 @@ def bars(
     return Plot(title, (6.4, 1.0 + legend + 0.24 * len(stacked)), draw, Points((), (), ()))
 
 
+@dataclass(frozen=True)
+class PairedBar:
+    """The captioner's share of each of K groups, and annotators' beside it."""
+
+    name: str  # beside them
+    shares: Sequence[float]  # (K,) in [0, 1]
+    people: Sequence[float]  # (K,) likewise; NaN where there are none
+
+
+def paired_bars(pairs: Sequence[PairedBar], groups: Sequence[str], title: str) -> Plot:
+    """A bar for each group, each above annotators' narrow one; groups have their own shades.
+
+    Args:
+        pairs: the first on top.
+        groups: the K names.
+        title: also read aloud by screen readers.
+    """
+    strengths = [1 - 0.65 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
+    high = 0.8 / len(groups)
+
+    def draw(axes: Axes, colours: Colours) -> None:
+        for k, (group, strength) in enumerate(zip(groups, strengths, strict=True)):
+            tops = [place - 0.4 + k * high for place in range(len(pairs))]
+            wide = [100 * pair.shares[k] for pair in pairs]
+            people = [100 * pair.people[k] for pair in pairs]
+            axes.barh([top + 0.3 * high for top in tops], wide, 0.5 * high, label=group,
+                      color=colours.mark, alpha=strength)  # fmt: skip
+            bars = axes.barh(
+                [top + 0.65 * high for top in tops], people, 0.2 * high, color=colours.faint
+            )
+            if k == 0 and not all(map(math.isnan, people)):
+                bars.set_label("annotators")
+        axes.set_yticks(range(len(pairs)), [printable(pair.name) for pair in pairs])
+        axes.set_ylim(len(pairs) - 0.4, -0.6)
+        axes.set_xlim(left=0)
+        axes.set_xlabel("per cent of captions")
+        columns = min(len(groups) + 1, _NAMES_ABREAST)
+        axes.figure.legend(loc="outside upper center", ncols=columns, frameon=False)
+
+    return Plot(
+        title, (6.4, 1.2 + (0.12 + 0.18 * len(groups)) * len(pairs)), draw, Points((), (), ())
+    )
+
+
 def scale(row: Row) -> float:
     """The factor for a row's numbers: 100 for fractions, which are drawn in per cent."""
     return 100.0 if row.unit == "fraction" else 1.0

@@ -20,6 +20,7 @@ from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.catalogue import bibtex
 from bias_pipeline.report import interaction
 from bias_pipeline.report.concepts import concept_sections
+from bias_pipeline.report.described import description_sections
 from bias_pipeline.report.examples import NOTHING, ScreenExamples, examples_of
 from bias_pipeline.report.report_tables import (
     STRONG,
@@ -185,14 +186,16 @@ def report_of_folder(folder: Path, limits: Limits = LIMITS) -> Report:
     words, unread = word_files(folder)
     behind, unshown = examples_of(ResultStore(folder), results, words)
     queries, lost = concept_sections(ResultStore(folder), results)
-    faults = [*skipped, *damaged, *unshown, *unread, *lost]
+    described, undescribed = description_sections(ResultStore(folder), results)
+    faults = [*skipped, *damaged, *unshown, *unread, *lost, *undescribed]
     if skipped:
         faults.insert(
             0, f"{counted(len(skipped), f'of {len(results) + len(skipped)} runs cannot')} be read."
         )
     for sentence in faults:
         log.warning("%s", sentence)
-    return report_of(results, draws, [*queries, *map(section, words)], faults, behind, limits)
+    further = [*described, *queries, *map(section, words)]
+    return report_of(results, draws, further, faults, behind, limits)
 
 
 def report_of(

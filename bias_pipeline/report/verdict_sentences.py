@@ -389,13 +389,15 @@ def _unsure(verdict: Verdict, question: str, attributes: Sequence[str]) -> str:
 
 def _of_a_part(findings: Sequence[Finding], described: bool) -> Iterable[str]:
     """Numbers of the words that people use as often, of which no more can be concluded."""
-    by_share: dict[str, list[Finding]] = {}
+    by_share: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
-        by_share.setdefault(percent(finding.retained, 0), []).append(finding)
-    for share, some in by_share.items():
+        unit = finding.only.partition(" in ")[2]
+        of_words = f"of its words in {unit}" if unit else "of its words"
+        by_share.setdefault((percent(finding.retained, 0), of_words), []).append(finding)
+    for (share, of_words), some in by_share.items():
         rest = "; those that describe people are tested below" if described else ""
         yield (
-            f"On the {share} % of its words that people use as often: {_by_metric(some, _shown)}. "
+            f"On the {share} % {of_words} that people use as often: {_by_metric(some, _shown)}. "
             f"The other {100 - int(share)} % were removed{rest}"
         )
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from bias_pipeline.analysis.added_words import AddedWord
 from bias_pipeline.errors import DataError, counted, unwritable
 from bias_pipeline.explain.linear import Example, Gram
 from bias_pipeline.explain.words import (
@@ -32,8 +33,10 @@ from bias_pipeline.report.report_tables import (
     Weighted,
     cell_text,
 )
+from bias_pipeline.report.tables import percent
 
 SHOWN = 20
+MOST_ADDED = 10
 MOST_REVEALING = 8
 _ENDS = ("", "_ci_low", "_ci_high")
 _SIDES = ("model", "human", "difference")
@@ -254,10 +257,10 @@ def section(words: RevealingWords) -> Section:
 
 
 def sheets(words: RevealingWords) -> list[Sheet]:
-    """Tables of the words that give most away: model's captions, the difference, people's."""
+    """Tables of the words that give most away: what was added, model's captions, people's."""
     captions = {
+        "difference": "What the captioner added, then what it left out: model minus human",
         "model": f"What gives {words.attribute} away in the captions of {words.captioner}",
-        "difference": "What the captioner added: model minus human",
         "human": f"What gives {words.attribute} away in people's captions",
     }
     sides = dict.fromkeys(word.side for word in words.words)
@@ -267,10 +270,9 @@ def sheets(words: RevealingWords) -> list[Sheet]:
 def _sheet(words: RevealingWords, by: str, caption: str) -> Sheet:
     by_gram = {(word.side, word.gram): word for word in words.words}
     ranked = [word for word in words.words if word.side == by and word.gram]
+    ranked.sort(key=lambda word: -word.gain.value)
     if by == "difference":
-        ranked.sort(key=lambda word: -abs(word.gain.value))
-    else:
-        ranked.sort(key=lambda word: -word.gain.value)
+        ranked = _added_and_left_out(ranked)
     sides = [side for side in _SIDES if (side, ()) in by_gram]
     rows: list[list[Cell]] = []
     for word in [by_gram[by, ()], *ranked[:SHOWN]]:
@@ -281,6 +283,12 @@ def _sheet(words: RevealingWords, by: str, caption: str) -> Sheet:
         rows.append([name, towards(pointing, words.groups), *numbers])
     unit = "n-gram" if words.method == EXACT else "word"
     return Sheet(caption, [unit, "towards", *sides], rows, folded=by == "human")
+
+
+def _added_and_left_out(ranked: Sequence[RevealingWord]) -> list[RevealingWord]:
+    """The words of largest difference: first those added, then those left out, the most first."""
+    largest = sorted(ranked, key=lambda word: -abs(word.gain.value))[:SHOWN]
+    return sorted(largest, key=lambda word: (word.gain.value < 0, -abs(word.gain.value)))
 
 
 def towards(word: RevealingWord, groups: Sequence[str]) -> str | None:
@@ -320,8 +328,27 @@ def _examples(words: RevealingWords) -> list[Sheet]:
     return [Sheet(caption, head, rows, towards=(first, second))]
 
 
+def print_added(words: Sequence[AddedWord], captioner: str) -> None:
+    """Print, for each group, the words that a captioner says of persons more than annotators do."""
+    for group in dict.fromkeys(word.group for word in words):
+        print_text(f"Said of {group} by {captioner} more often than by annotators, per cent")
+        lines = [
+            [
+                word.word,
+                word.concept,
+                percent(word.model),
+                percent(word.human),
+                SheetNumber(word.more, word.more - word.half, word.more + word.half,
+                            fraction=True, digits=1).text,
+            ]
+            for word in [word for word in words if word.group == group][:MOST_ADDED]
+        ]  # fmt: skip
+        print_table(["word", "concept", captioner, "annotators", "more"], lines, keys=2)
+        print_out()
+
+
 def print_words(words: RevealingWords) -> None:
-    """Print the words that give most away."""
+    """Print the words that give most away, those that the captioner added first."""
     for sheet in sheets(words):
         print_text(sheet.caption)
         lines = [[cell_text(cell) for cell in row] for row in sheet.rows]

@@ -46,6 +46,9 @@ _SEEDS = 2  # repetitions; each guesses every image
 EQUAL_SPEECH = {"alignment": "matched", "encoder.order": "1"}
 AT_EQUAL_SPEECH = ("lic", "leakage")
 MATCHED_BOTH = "matched_both"  # the alignment where people reach too few of the captioner's words
+# What is tried of captions that say much more than people: their first sentence.
+FIRST_SENTENCE = {"text.unit": "sentence", "text.preambles": "cut"}
+_HELPS = 0.1  # by so much people must reach more of its words
 # Without objects DPA does not run, and DBAC's attackers of tasks answer in its place.
 AT_EQUAL_SPEECH_WITHOUT_OBJECTS = (*AT_EQUAL_SPEECH, "dbac")
 _FEW_CAPTIONS = 10_000
@@ -61,6 +64,8 @@ class Plan:
     seconds: float  # expected
     matched: Sequence[str] = ()  # metrics that are run at equal speech too
     reach: float = 1.0  # the share of the captioner's words that people can use as often
+    # The same of the first sentence of each caption; NaN where that is not tried
+    first_sentence: float = math.nan
 
     @property
     def too_rich(self) -> bool:
@@ -68,11 +73,24 @@ class Plan:
         return self.reach < LIMITS.reach
 
     @property
+    def by_sentence(self) -> bool:
+        """Whether the first sentence of each caption is compared too, since that helps."""
+        return self.too_rich and self.first_sentence >= self.reach + _HELPS
+
+    @property
     def cells(self) -> list[tuple[str, Mapping[str, str]]]:
         """The metric of each cell, and its settings that are not the defaults."""
-        speech = {**EQUAL_SPEECH, "alignment": MATCHED_BOTH} if self.too_rich else EQUAL_SPEECH
+        speech = _at_equal_speech(self.reach)
         matched = [(metric, speech) for metric in self.matched]
+        if self.by_sentence:  # before the whole captions, whose numbers are the last word
+            sentence = {**_at_equal_speech(self.first_sentence), **FIRST_SENTENCE}
+            matched.insert(0, (AT_EQUAL_SPEECH[0], sentence))
         return [*((metric, {}) for metric in self.metrics), *matched]
+
+
+def _at_equal_speech(reach: float) -> Mapping[str, str]:
+    """The settings at equal speech; where people reach too few words the others are removed."""
+    return {**EQUAL_SPEECH, "alignment": MATCHED_BOTH} if reach < LIMITS.reach else EQUAL_SPEECH
 
 
 Announce = Callable[[Mapping[str, Corpus], Mapping[str, Plan]], None]
@@ -114,8 +132,13 @@ class Cells(Protocol):
         """What is scored under an attribute."""
         ...
 
-    def reach(self, attribute: str) -> float:
-        """The share of the captioner's words that people reach at equal speech."""
+    def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
+        """The share of the captioner's words that people reach; NaN if the user set otherwise.
+
+        Args:
+            attribute: whose words are masked.
+            settings: of the cell of LIC that is asked.
+        """
         ...
 
     def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
@@ -144,9 +167,20 @@ def planned(
     for name, corpus in corpora.items():
         usual = 1 if len(corpus.model) <= _FEW_CAPTIONS else 5
         plan = plan_for(corpus, 60 * (minutes or usual), noisy=cells.noisy(name))
-        plans[name] = replace(plan, reach=cells.reach(name)) if plan.matched else plan
+        plans[name] = _compared(plan, cells, name, corpus) if plan.matched else plan
     announce(corpora, plans)
     return corpora, plans
+
+
+def _compared(plan: Plan, cells: Cells, attribute: str, corpus: Corpus) -> Plan:
+    """The plan with what people reach of the captions, and of their first sentences if little."""
+    whole = replace(plan, reach=cells.reach(attribute, EQUAL_SPEECH))
+    if not whole.too_rich or AT_EQUAL_SPEECH[0] not in plan.matched:
+        return whole
+    first = cells.reach(attribute, {**EQUAL_SPEECH, **FIRST_SENTENCE})
+    both = replace(whole, first_sentence=first)
+    more = catalogue.seconds_of(AT_EQUAL_SPEECH[0], corpus, plan.seeds) if both.by_sentence else 0.0
+    return replace(both, seconds=plan.seconds + more)
 
 
 def word_reach(lic: CellConfig, corpus: Corpus) -> float:

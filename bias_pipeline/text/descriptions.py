@@ -173,8 +173,8 @@ def _described(captions: Captions, table: ConceptTable) -> Descriptions:
     number: dict[tuple[str, int], int] = {}
     for start in range(0, len(captions), _TOGETHER):
         block = captions.take(np.arange(start, min(start + _TOGETHER, len(captions))))
-        sentences = _sentences(block)
-        for rule in (_adjectives, _person_nouns, _carried):
+        sentences = sentences_of(block)
+        for rule in RULES:
             places, concepts = rule(sentences, table)
             sentence = np.searchsorted(sentences.starts, places, side="right") - 1
             rows.append(start + sentences.image_rows[sentence])
@@ -236,13 +236,17 @@ def _tokens(word: str) -> list[str]:
     return _TOKEN.findall(word.lower().replace("’", "'"))
 
 
-def _sentences(captions: Captions) -> Captions:
-    """The sentences of captions, one a row; ``image_rows`` are the captions."""
+def tokens_of(word: str) -> list[str]:
+    """A word of a raw caption as tokens of sentences; the last word of a sentence has its end."""
+    return [*_tokens(word), _END] if ends_sentence(word) else _tokens(word)
 
-    def ended(word: str) -> list[str]:
-        return [*_tokens(word), _END] if ends_sentence(word) else _tokens(word)
 
-    tokens = captions.rewrite(ended).join(["facial hair"])
+def sentences_of(captions: Captions) -> Captions:
+    """The sentences of captions, one a row; ``image_rows`` are the captions.
+
+    Their tokens are those of :func:`tokens_of`, in the order of the captions; "facial hair" is one.
+    """
+    tokens = captions.rewrite(tokens_of).join(["facial hair"])
     mark = np.array([word == _END for word in tokens.types], bool)
     ends = np.flatnonzero(mark[tokens.tokens]) + 1 if len(mark) else np.empty(0, np.int64)
     starts = np.unique(np.concatenate([tokens.starts[:-1], ends[ends < len(tokens.tokens)]]))
@@ -263,12 +267,12 @@ def _places(sentences: Captions, number: Mapping[str, int]) -> tuple[IntArray, I
 def _adjectives(sentences: Captions, table: ConceptTable) -> tuple[IntArray, IntArray]:
     """Places of adjectives that describe a person, and their concepts."""
     places, concepts = _places(sentences, table.adjective_concepts)
-    near = _Adjectives(sentences, places, table)
+    near = AdjectiveSlots(sentences, places, table)
     says = near.say() & ~_of_another(sentences, table)[near.row]
     return places[says], concepts[says]
 
 
-class _Adjectives(Neighbours):
+class AdjectiveSlots(Neighbours):
     """Rules a to d at the places of adjectives."""
 
     def __init__(self, sentences: Captions, places: IntArray, table: ConceptTable) -> None:
@@ -319,12 +323,15 @@ class _Adjectives(Neighbours):
         return subject
 
     def behind_comma(self) -> BoolArray:
-        """Rule b, with a comma, and with nothing behind that it could describe instead."""
+        """Rule b, with a comma."""
         comma = self.among(frozenset(","), self.verb + 1) & (self.verb + 1 < self.places)
+        return comma & self.closes() & self.among(self.nouns, self.verb)
+
+    def closes(self) -> BoolArray:
+        """Whether nothing stands behind the word that it could describe instead of a person."""
         following = self.past(self.chain - {","}, self.places + 1, 1)
         closing = _SIGNS | word_set([self.table.people.closing, self.table.linking])
-        last = (following == self.end) | self.among(closing, following)
-        return comma & last & self.among(self.nouns, self.verb)
+        return (following == self.end) | self.among(closing, following)
 
     def appearing(self) -> BoolArray:
         """Rule c."""
@@ -417,3 +424,6 @@ def _another(sentences: Captions, table: ConceptTable) -> BoolArray:
     another = np.zeros(len(sentences), bool)
     another[rows] = near.among(bystanders, near.places) | near.within(word_set(table.others), _NEAR)
     return another
+
+
+RULES: tuple[_Rule, ...] = (_adjectives, _person_nouns, _carried)

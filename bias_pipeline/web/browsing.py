@@ -157,12 +157,14 @@ def _settings(result: Result) -> dict[str, Any]:
 
 
 _WRONG = ("gender_error",)  # metrics whose numbers are about captions that name another group
-_OBJECT = "object"
+_WORDS = ("object", "word")  # parts whose name has a word of the captions
+_DESCRIPTIONS = ("concept", "class")  # parts named after what captions say of persons
 
 
 def images_link(row: Row, result: Result) -> str:
     """The address of the images behind a number; empty if no images are its own."""
-    filters = _filters(row.part, _groups(result))
+    kinds = _DESCRIPTIONS if row.metric == "descriptions" else ()
+    filters = _filters(row.part, _groups(result), kinds)
     if filters is None:
         return ""
     if row.metric in _WRONG:
@@ -170,14 +172,23 @@ def images_link(row: Row, result: Result) -> str:
     return View(f"/run/{result.run_id}/images", {}).link(**filters)
 
 
-def _filters(part: str, groups: tuple[str, ...]) -> dict[str, str] | None:
+def _filters(
+    part: str, groups: tuple[str, ...], kinds: tuple[str, ...] = ()
+) -> dict[str, str] | None:
     """The filters of a part.
+
+    Args:
+        part: its name.
+        groups: of the attribute.
+        kinds: of parts that are named after what captions say of persons.
 
     Example:
         >>> _filters("a_to_t:female:stop sign", ("male", "female"))
         {'group': 'female', 'word': 'stop sign'}
         >>> _filters("model:paired", ("male", "female")), _filters("ece:model", ("male", "female"))
         ({'part': 'model'}, None)
+        >>> _filters("concept:young:female", ("male", "female"), ("concept", "class"))
+        {'group': 'female', 'concept': 'young'}
     """
     plain = part.removesuffix(":paired")
     if plain in SUMS:
@@ -189,8 +200,10 @@ def _filters(part: str, groups: tuple[str, ...]) -> dict[str, str] | None:
     others = [piece for piece in pieces[1:] if piece not in groups]
     filters = {"group": group[0]} if group else {}
     of_pair = bool(direction_of(part) and group)
-    if len(others) == 1 and (of_pair or pieces[0] == _OBJECT):
+    if len(others) == 1 and (of_pair or pieces[0] in _WORDS):
         filters["word"] = others[0]
+    if len(others) == 1 and pieces[0] in kinds:
+        filters[pieces[0]] = others[0]
     return filters or None
 
 

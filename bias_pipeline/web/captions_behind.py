@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 
 import numpy as np
+from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, Naming
@@ -17,6 +18,8 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.object_names import coco_name
 from bias_pipeline.errors import DataError
 from bias_pipeline.results.rows import Result, mapping_in
+from bias_pipeline.text.description_words import describing_words
+from bias_pipeline.text.descriptions import ConceptTable, described
 from bias_pipeline.text.mentions import Listed, listed_words, lowered_words, named_group
 from bias_pipeline.text.tokenize import tokenize_word
 from bias_pipeline.text.transform import Transform, applied
@@ -36,6 +39,7 @@ class CaptionsBehind:
 
     corpus: Corpus  # as it was read
     attribute: Attribute  # whose groups are counted
+    concepts: ConceptTable  # by which captions describe persons
     transforms: Sequence[Transform] = ()  # what attackers' captions go through, caption by caption
 
     @cached_property
@@ -59,6 +63,28 @@ class CaptionsBehind:
         flags = np.zeros(len(self.corpus), bool)
         flags[captions.image_rows[joined.mentions([words])]] = True
         return flags
+
+    @cached_property
+    def _concepts_of_captions(self) -> sparse.csc_array:
+        """(C, Q) which concepts each caption says of a person; read once, when first asked for."""
+        return described(self.corpus.model, self.concepts).concepts.tocsc()
+
+    def describing(self, concepts: Collection[str]) -> BoolArray:
+        """(N,) images whose caption says one of these concepts of a person."""
+        columns = [k for k, name in enumerate(self.concepts.concepts) if name in concepts]
+        captions = np.flatnonzero(self._concepts_of_captions[:, columns].sum(axis=1))
+        flags = np.zeros(len(self.corpus), bool)
+        flags[self.corpus.model.image_rows[captions]] = True
+        return flags
+
+    def describing_words(self, texts: Sequence[str], concepts: Collection[str]) -> list[list[bool]]:
+        """Whether each word of each caption says one of these concepts of a person."""
+        words = describing_words(Captions.from_texts(list(texts)), self.concepts)
+        names = self.concepts.concepts
+        return [
+            [number >= 0 and names[number] in concepts for number in words.in_caption(row)]
+            for row in range(len(texts))
+        ]
 
     @cached_property
     def objects(self) -> list[str]:

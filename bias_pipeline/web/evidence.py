@@ -115,7 +115,7 @@ class Evidence:
         """The images that a view shows, in its order."""
         part = self.part(view)
         keep = np.ones(len(self), bool)
-        for name in ("group", "names", "guess", "object", "word"):
+        for name in ("group", "names", "guess", "object", "word", "concept", "class"):
             if view[name]:
                 keep &= getattr(self, f"_by_{name}")(view[name])
         order = self._order(view["sort"] or self.usual_order(part), part)
@@ -163,6 +163,28 @@ class Evidence:
         self._with_captions()
         assert self.captions is not None
         return self.captions.holding(word)[self.rows]
+
+    def concepts(self, view: View) -> frozenset[str]:
+        """The concepts by which a view filters captions; none if it does not."""
+        if self.captions is None:
+            return frozenset()
+        classes = self.captions.concepts.class_of
+        of_class = {concept for concept, kind in classes.items() if kind == view["class"]}
+        return frozenset({view["concept"]} & classes.keys() | of_class)
+
+    def _by_concept(self, name: str) -> BoolArray:
+        self._with_captions()
+        assert self.captions is not None
+        _known(name, self.captions.concepts.concepts)
+        return self.captions.describing([name])[self.rows]
+
+    def _by_class(self, name: str) -> BoolArray:
+        self._with_captions()
+        assert self.captions is not None
+        _known(name, self.captions.concepts.classes)
+        classes = self.captions.concepts.class_of
+        concepts = [concept for concept, kind in classes.items() if kind == name]
+        return self.captions.describing(concepts)[self.rows]
 
     def _with_captions(self) -> IntArray:
         if self.named is None:

@@ -40,7 +40,10 @@ from bias_pipeline.web.shared_reads import SharedReads, awaited
 from bias_pipeline.web.shown_images import ShownImages, WordVotes, read_word_votes
 from bias_pipeline.web.views import Page, View
 
-_KNOWN = ("part", "group", "names", "guess", "object", "word", "beside", "sort", "page")
+_KNOWN = (
+    *("part", "group", "names", "guess", "object", "word", "concept", "class"),
+    *("beside", "sort", "page"),
+)
 _THREADS = 4  # pages and pictures that are made at a time
 _MOST_OBJECTS = 300  # of a list to choose from
 Render = Callable[..., Response]
@@ -124,9 +127,12 @@ class ImagePages:
         part = evidence.part(view)
         places = evidence.places(view)
         shares = evidence.shares(part)
-        known = ShownImages(evidence, part, self._words(result))
+        concepts = evidence.concepts(view)
+        known = ShownImages(evidence, part, self._words(result), concepts)
         known_beside = (
-            None if beside is None else ShownImages(beside, part, self._words(beside.result))
+            None
+            if beside is None
+            else ShownImages(beside, part, self._words(beside.result), concepts)
         )
         page = Page(
             view,
@@ -144,6 +150,8 @@ class ImagePages:
             fault=fault,
             groups=evidence.groups,
             objects=() if captions is None else captions.objects[:_MOST_OBJECTS],
+            concepts=() if captions is None else sorted(captions.concepts.concepts),
+            classes=() if captions is None else captions.concepts.classes,
             names=() if captions is None else NAMES,
             guesses=() if evidence.scores is None else GUESSES,
             orders=[name for name in ORDERS if evidence.scores is not None or name == "image"],

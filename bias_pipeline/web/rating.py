@@ -173,6 +173,7 @@ class RatingPages:
             next=0 if chosen is None else self._beside(rater, place, 1),
             picture=_picture_key(self._visit(request), image) if study.photos else "",
             caption=study.captions.get(image),
+            beside=study.beside.get(image),
             chosen=chosen,
             n_answered=self.store.n_answers(rater),
             n_items=len(study.images) - len(self.unreadable),

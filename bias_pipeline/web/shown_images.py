@@ -25,6 +25,7 @@ class ShownCaption:
 
     captioner: str  # who wrote it
     words: Sequence[tuple[str, int]]  # each with the number of the group that it names, else -1
+    describing: Sequence[bool]  # whether each word says a concept that is filtered by
     read: Marked  # as attackers read it, words that told them marked; empty if that is not known
     named: str  # the group that it names, in words
     right: float  # share of the attackers' guesses that were right; NaN if there are none
@@ -52,6 +53,7 @@ class ShownImages:
     evidence: Evidence  # on them
     part: str  # whose sum is shown
     word_votes: WordVotes | None  # the words that told attackers, if that is known
+    concepts: frozenset[str] = frozenset()  # those that are marked in captions
 
     def images(self, places: IntArray, beside: ShownImages | None) -> list[ShownImage]:
         """Images as they are shown.
@@ -110,6 +112,9 @@ class ShownImages:
             if captions.transforms and (rows >= 0).all():
                 read = captions.as_attackers_read(rows)
         words = captions.naming_words(texts) if captions is not None else [[]] * len(places)
+        describing = [list[bool]()] * len(places)
+        if captions is not None and self.concepts:
+            describing = captions.describing_words(texts, self.concepts)
         named = None if evidence.named is None else evidence.named[places].tolist()
         shares, scores = evidence.shares(self.part), evidence.scores
         captioner = evidence.result.rows[0].captioner
@@ -117,6 +122,7 @@ class ShownImages:
             ShownCaption(
                 captioner=captioner,
                 words=words[n],
+                describing=describing[n],
                 read=self._marked(read[n], place),
                 named="" if named is None else named_text(named[n], evidence.groups),
                 right=math.nan if scores is None else float(scores.right[place]),

@@ -61,7 +61,7 @@ class RatingQuestion:
 
 @dataclass(frozen=True)
 class Study:
-    """A question about pictures, captions or both."""
+    """A question about pictures, captions or both, or about pairs of captions."""
 
     question: RatingQuestion  # that is asked about each
     photos: Mapping[str, Path]  # image id to file; empty if only captions are shown
@@ -71,6 +71,8 @@ class Study:
     consent: str = CONSENT  # the text that raters agree to
     gold: Mapping[str, str] = field(default_factory=dict)  # image id to a known answer
     limit: int | None = None  # only so many items, the first by their ids; None for all
+    # Id to a second caption, shown as B beside the first; empty if there is none
+    beside: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def images(self) -> tuple[str, ...]:
@@ -81,7 +83,10 @@ class Study:
     @cached_property
     def settings(self) -> dict[str, object]:
         """What must stay the same while answers are collected."""
-        shown = [(image, self.captions.get(image)) for image in self.images]
+        shown: list[tuple[str | None, ...]] = [
+            (image, self.captions.get(image), *filter(None, [self.beside.get(image)]))
+            for image in self.images
+        ]
         return {
             "question": self.question.text,
             "attribute": self.question.attribute,

@@ -293,6 +293,21 @@ def test_of_words_that_people_cannot_reach_the_others_are_scored(ok, plan, few, 
     assert re.search(r"On the \d\d % of its words that people use as often: lic", text)
 
 
+PARAGRAPH = "The image depicts {}. Everything looks calm and bright, with soft colors in the scene."
+
+
+@pytest.mark.parametrize("options", [(), ("--unit", "caption")])
+def test_paragraphs_are_compared_by_their_first_sentence_too(options, ok, plan, few, tmp_path):
+    """Unless the user says what is scored."""
+    plan(matched=("lic",))
+    longer = few.changed(tmp_path / "long.json", lambda _, text: PARAGRAPH.format(text.rstrip(".")))
+    words = ("--attributes", few.labels, "--captions", few.people, *options)
+    text = ok("audit", longer, *words)
+    tried = "compared by the first sentence of each caption too (lic, without preambles), since"
+    assert (tried in " ".join(text.split())) is (not options)
+    assert ("--unit sentence" in text) is (not options)
+
+
 def test_where_words_are_removed_the_answer_is_about_the_rest(ok, plan, few, tmp_path):
     plan(matched=("lic",))
     longer = few.changed(tmp_path / "long.json", lambda _, text: f"{text}. Everything looks calm.")

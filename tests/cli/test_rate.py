@@ -16,7 +16,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from bias_pipeline.commands.web import _captions, _gold, rate_parser
+from bias_pipeline.commands.rated_items import known_answers, rated_captions
+from bias_pipeline.commands.web import rate_parser
 from bias_pipeline.config import compose
 from bias_pipeline.io.files import read_csv
 from tests.cli.commands import served
@@ -204,7 +205,7 @@ def test_known_answers_are_read_as_labels_are(tmp_path):
     path = tmp_path / "gold.csv"
     path.write_text("image_id,value\n1,Male\n2, female \n3,F\n4,woman\n5,unsure\n6,male\n")
     gender = compose.cell(["attribute=gender"]).build("attribute")
-    known = _gold(path, RatingQuestion("?", "gender", ("male", "female")), gender)
+    known = known_answers(path, RatingQuestion("?", "gender", ("male", "female")), gender)
     assert list(known.values()) == ["male", "female", "female", "female", "Unsure", "male"]
 
 
@@ -212,7 +213,7 @@ def test_blank_captions_are_not_shown(tmp_path, capsys):
     path = tmp_path / "captions.json"
     path.write_text('[{"image_id": 1, "caption": " "}, {"image_id": 2, "caption": "a dog"}]')
     options = rate_parser().parse_args(["--captions", str(path)])
-    assert _captions(options, compose.cell([])) == {"2": "a dog"}
+    assert rated_captions(options, compose.cell([])) == {"2": "a dog"}
     assert "1 caption is blank" in capsys.readouterr().out
 
 

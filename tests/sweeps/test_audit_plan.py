@@ -1,6 +1,7 @@
 """What an audit plans: more metrics in more time, the same for an attribute whatever the others."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,8 +53,8 @@ class Columns:
         del attribute
         return False
 
-    def reach(self, attribute: str) -> float:
-        del attribute
+    def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
+        del attribute, settings
         return 1.0
 
     def scored(self, plans: Mapping[str, auditing.Plan]) -> auditing.ScoredCells:
@@ -77,6 +78,42 @@ def test_a_further_column_of_labels_changes_nothing_of_what_is_run_for_gender(
 def test_words_that_people_cannot_reach_are_removed_at_equal_speech(reach, alignment):
     plan = auditing.Plan(["lic"], [], 2, 1.0, ("lic",), reach)
     assert [dict(settings).get("alignment") for _, settings in plan.cells] == [None, alignment]
+
+
+@pytest.mark.parametrize(
+    ("whole", "first", "alignment"),
+    [
+        (0.34, 0.94, "matched_both"),
+        (0.34, 0.97, "matched"),
+        (0.34, 0.43, None),  # hardly better
+        (0.34, math.nan, None),  # the user chose what is scored
+        (0.96, 0.99, None),
+    ],
+)
+def test_first_sentences_are_compared_too_where_people_reach_more_of_them(whole, first, alignment):
+    plan = auditing.Plan(["lic"], [], 2, 1.0, ("lic",), whole, first)
+    sentences = [dict(settings) for _, settings in plan.cells if "text.unit" in settings]
+    assert [settings["alignment"] for settings in sentences] == ([alignment] if alignment else [])
+    assert all(settings["text.preambles"] == "cut" for settings in sentences)
+
+
+@pytest.mark.parametrize(("shares", "times"), [((0.96, 1.0), 1), ((0.4, 0.9), 2)])
+def test_first_sentences_are_read_only_where_whole_captions_say_too_much(
+    shares, times, tmp_path, monkeypatch
+):
+    reads: list[Mapping[str, str]] = []
+
+    def reach(self: Columns, attribute: str, settings: Mapping[str, str]) -> float:
+        reads.append(settings)
+        return shares["text.unit" in settings]
+
+    monkeypatch.chdir(tmp_path)
+    _, usual = auditing.planned(Columns(("gender",)))
+    monkeypatch.setattr(Columns, "reach", reach)
+    _, plans = auditing.planned(Columns(("gender",)))
+    assert len(reads) == times
+    assert plans["gender"].by_sentence is (times == 2)
+    assert (plans["gender"].seconds > usual["gender"].seconds) is (times == 2)
 
 
 @pytest.mark.parametrize(("captioner", "reached"), [("faithful", True), ("verbose", False)])

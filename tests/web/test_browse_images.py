@@ -188,6 +188,66 @@ def test_an_object_is_in_every_image_that_is_shown(client, runs):
     assert all("umbrella" in corpus.objects[corpus.ids.index(i)] for i in ids)
 
 
+def test_a_concept_is_said_of_a_person_in_every_caption_that_is_shown(client, runs):
+    run = runs[1].run_id
+    text = client.get(f"/run/{run}/images?concept=young").text
+    captions = re.findall(r'<p class="caption">(.*?)</p>', text)
+    assert 0 < count(text) < count(client.get(f"/run/{run}/images").text)
+    underlined = [re.findall(r"<u>(?:<mark[^>]*>)?([^<]+)", caption) for caption in captions]
+    assert all(underlined)
+    words = {word.lower().strip(".,") for each in underlined for word in each}
+    assert words <= {"young", "boy", "girl", "boys", "girls", "teenage", "child", "kid", "kids",
+                     "little", "toddler", "children", "baby", "youth"}  # fmt: skip
+    assert '<option value="young" selected>' in text
+
+
+def test_a_class_has_the_images_of_its_concepts(client, runs):
+    address = f"/run/{runs[1].run_id}/images"
+    queries = ("class=age", "concept=young", "concept=old", "concept=adult")
+    counts = [count(client.get(f"{address}?{query}").text) for query in queries]
+    assert max(counts[1:]) <= counts[0] <= sum(counts[1:])
+    both = count(client.get(f"{address}?class=age&concept=young&group=female").text)
+    assert 0 < both < counts[1]
+
+
+def test_a_concept_does_not_count_where_no_person_is_described(tmp_path):
+    run = run_of_files(tmp_path / "runs", tmp_path / "files", "beside an old truck")
+    text = client_of(tmp_path / "runs").get(f"/run/{run}/images?concept=old").text
+    assert count(text) == 0
+    text = client_of(tmp_path / "runs").get(f"/run/{run}/images?word=old").text
+    assert count(text) == 60
+
+
+def test_concepts_are_indexed_once_and_only_when_asked_for(tmp_path, monkeypatch):
+    from bias_pipeline.web import captions_behind
+
+    run = run_of_files(tmp_path / "runs", tmp_path / "files", "who is old")
+    reads: list[int] = []
+    usual = captions_behind.described
+
+    def read(captions, table):
+        reads.append(len(captions))
+        return usual(captions, table)
+
+    monkeypatch.setattr(captions_behind, "described", read)
+    client = client_of(tmp_path / "runs")
+    assert count(client.get(f"/run/{run}/images").text) == 60
+    assert reads == []
+    for query in ("concept=old", "class=age", "concept=old&page=2"):
+        assert count(client.get(f"/run/{run}/images?{query}").text) == 60
+    assert reads == [60]
+
+
+def test_descriptions_lead_to_the_captions_that_say_them(tmp_path):
+    result = computed(tmp_path, "metric=descriptions", "captioner=stereotyper", "logger=[]")
+    client = client_of(tmp_path)
+    text = html.unescape(client.get(f"/run/{result.run_id}?find=young").text)
+    address = f"/run/{result.run_id}/images?concept=young"
+    assert address in text
+    (row,) = (line for line in result.rows if line.part == "own:young")
+    assert count(client.get(address).text) > 0.02 * row.n_images
+
+
 def test_a_number_leads_to_its_images(client, runs):
     error = runs[3].run_id
     text = html.unescape(client.get(f"/run/{error}").text)
@@ -356,6 +416,8 @@ def test_files_are_taken_from_another_folder(tmp_path):
     [
         ("images?group=purple", 400),
         ("images?part=ece", 400),
+        ("images?concept=%3Cscript%3Ealert(1)%3C/script%3E", 400),
+        ("images?class=nil", 400),
         ("images?sort=colour", 400),
         *((f"images?{wrong}", 404) for wrong in ("beside=absent", "page=999")),
         *((f"image/{image}", 404) for image in ("99999", "x", "9" * 5000)),

@@ -81,3 +81,10 @@ class DescribedImages(ComparableImages):
         removed = np.maximum(usage.wanted - usage.used, 0)
         share = np.minimum(counted / np.maximum(usage.wanted, 1), 1)
         return float(removed @ share / total)
+
+    @property
+    def alike(self) -> str:
+        """What pictures that are compared have in common, in words."""
+        if self.corpus.objects is not None:
+            return "with the same objects"
+        return "that annotators describe alike" if len(self.corpus.human) else "it describes alike"

@@ -18,6 +18,7 @@ from bias_pipeline.metrics.functional.described_differences import (
 )
 from bias_pipeline.metrics.functional.descriptions import Reference
 
+CLOSER = "closer together than annotators"
 FEWEST_ANSWERED = 500  # images with which the question is answered
 NEGLIGIBLE = 0.02  # the share up to which the score is none
 _LARGE = 0.05  # a difference whose interval is beyond it is told, whoever explains it
@@ -38,6 +39,7 @@ class Contrast:
     classes: Sequence[str]  # (L,)
     rates: Float64Array  # (2, Q) shares of captions, of the group and of the others
     human_rates: Float64Array  # (2, Q) likewise of annotators' captions; NaN without any
+    alike: str  # what compared pictures have in common, in words
     # How alike the groups' pictures are: overlap and accuracy of a Comparison
     pictures: Mapping[str, float]
 
@@ -142,17 +144,18 @@ class _Test:
 
 
 def concept_sentence(contrast: Contrast, concept: int) -> str:
-    """How often a concept is said of each group, and how much of that is beyond annotators."""
-    references = contrast.differences.references
-    text = f"{contrast.concepts[concept]} ({_rates(contrast, concept)} of captions): "
-    amount, error = (
-        float(values[concept])
-        for values in (contrast.differences.excess.values, contrast.differences.excess.errors)
+    """How often a concept is said of each group, of which more, and how much beyond annotators."""
+    shown, beyond = contrast.differences.shown, contrast.differences.excess
+    size = _points(float(beyond.values[concept]), CONCEPT_ERRORS * float(beyond.errors[concept]))
+    more = contrast.group if shown.values[concept] > 0 else contrast.others
+    text = (
+        f"{contrast.concepts[concept]} ({_rates(contrast, concept)} of captions): said of {more} "
+        f"more often, on pictures {contrast.alike} by "
     )
-    size = _points(amount, CONCEPT_ERRORS * error)
-    if references[concept] is Reference.HARDLY:
-        return f"{text}{size} on comparable pictures; annotators hardly ever say it"
-    return f"{text}{size} beyond what annotators would show"
+    if contrast.differences.references[concept] is Reference.HARDLY:
+        return f"{text}{size}; annotators hardly ever say it"
+    difference = 100 * abs(float(shown.values[concept]))
+    return f"{text}{difference:.1f} points; {size} go beyond what annotators would show"
 
 
 def _rates(contrast: Contrast, concept: int) -> str:
@@ -187,10 +190,14 @@ def differing(contrast: Contrast) -> list[str]:
 
 
 def _class_sentence(contrast: Contrast, kind: int) -> str:
-    excess = contrast.differences.class_excess
+    excess, shown = contrast.differences.class_excess, contrast.differences.class_shown
     size = _points(float(excess.values[kind]), CONCEPT_ERRORS * float(excess.errors[kind]))
     of = contrast.group if excess.values[kind] > 0 else contrast.others
-    return f"words of {contrast.classes[kind]} go with {of}: {size} beyond annotators"
+    return (
+        f"words of {contrast.classes[kind]} go with {of}: on pictures {contrast.alike} by "
+        f"{100 * abs(float(shown.values[kind])):.1f} points; {size} go beyond what annotators "
+        "would show"
+    )
 
 
 def _points(amount: float, error: float) -> str:
@@ -221,7 +228,7 @@ def _beside(contrast: Contrast) -> list[str]:
     """Sentences on concepts that are no part of the answer."""
     differences, names = contrast.differences, contrast.concepts
     closer = [names[q] for q in differences.closer_together()]
-    sentences = [f"closer together than annotators: {', '.join(closer)}"] if closer else []
+    sentences = [f"{CLOSER}: {', '.join(closer)}"] if closer else []
     by_reference: dict[Reference, list[int]] = {}
     for concept, reference in enumerate(differences.references):
         if differences.mentions[concept] >= 10:
@@ -271,6 +278,7 @@ def lines(contrasts: Sequence[Contrast]) -> list[dict[str, object]]:
 def _lines(contrast: Contrast) -> list[dict[str, object]]:
     differences = contrast.differences
     z = np.minimum(abs(differences.shown.z), abs(differences.excess.z))
+    closer = set(differences.closer_together().tolist())
     listed = sorted(differences.listed.tolist(), key=lambda q: -z[q])
     return [
         {
@@ -286,6 +294,7 @@ def _lines(contrast: Contrast) -> list[dict[str, object]]:
             "beyond annotators": differences.excess.values[q],
             "beyond annotators error": CONCEPT_ERRORS * differences.excess.errors[q],
             "annotators at this rate by": differences.references[q].value,
+            "note": CLOSER if q in closer else "",
         }
         for q in listed
     ]

@@ -19,6 +19,7 @@ from bias_pipeline.metrics.counting.compared_groups import (
     GroupContrast,
     by_group,
 )
+from bias_pipeline.metrics.counting.described_examples import example_tables
 from bias_pipeline.metrics.counting.described_images import DescribedImages
 from bias_pipeline.metrics.counting.description_answer import Contrast, answer_of, facts, lines
 from bias_pipeline.metrics.counting.large_set import LargeSet
@@ -93,7 +94,9 @@ class GroupDescriptions(ComparedGroups):
             dict(_Parts(self, images, contrasts)),
             audit={"descriptions": facts(answer, contrasts)},
             notes=[*corpus.notes, *self.left_out(corpus, rows), *answer.sentences],
-            tables={"descriptions": lines(contrasts)} if contrasts else {},
+            tables={"descriptions": lines(contrasts), **example_tables(images, contrasts)}
+            if contrasts
+            else {},
         )
 
     def contrasts(self, images: DescribedImages) -> list[Contrast]:
@@ -144,6 +147,7 @@ class GroupDescriptions(ComparedGroups):
             table.classes,
             by_group(images.says, members),
             human_rates,
+            images.alike,
             {"overlap": comparison.overlap, "accuracy": comparison.accuracy},
         )
 

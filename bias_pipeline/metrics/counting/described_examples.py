@@ -1,0 +1,133 @@
+"""How captions describe persons, in their own words: spellings by group, captions, open slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, product, zip_longest
+
+import numpy as np
+
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import SIDES
+from bias_pipeline.io.hashing import UIntArray, random_words
+from bias_pipeline.metrics.counting.described_images import DescribedImages
+from bias_pipeline.metrics.counting.description_answer import Contrast
+from bias_pipeline.text.description_words import Marked, describing_words, open_slots
+from bias_pipeline.text.descriptions import Descriptions
+
+SPELLINGS, CAPTIONS, SLOTS = "described_words", "described_captions", "described_slots"
+_MOST_SPELLINGS = 6  # of a concept, a side and a group
+_MOST_CAPTIONS = 4  # of a concept, half of them of each side
+_MOST_SLOTS = 12
+_FEWEST = 2  # captions with a word of no concept
+
+Line = dict[str, object]
+
+
+def example_tables(images: DescribedImages, contrasts: Sequence[Contrast]) -> dict[str, list[Line]]:
+    """Tables of spellings with counts, captions with the word marked, and words of no concept."""
+    examples = _Examples(images, contrasts)
+    tables = {
+        SPELLINGS: list(examples.spellings()),
+        CAPTIONS: list(examples.captions()),
+        SLOTS: list(examples.slots()),
+    }
+    return {name: lines for name, lines in tables.items() if lines}
+
+
+class _Examples:
+    """Examples of the concepts that are said often enough to be listed."""
+
+    def __init__(self, images: DescribedImages, contrasts: Sequence[Contrast]) -> None:
+        self.images = images
+        grouping = images.corpus.groupings[images.attribute.name]
+        codes = np.full(len(images.corpus), -1)
+        codes[images.rows] = grouping.codes[images.rows]
+        self.codes, self.groups = codes, grouping.names
+        listed = {contrast.concepts[q] for contrast in contrasts
+                  for q in contrast.differences.listed.tolist()}  # fmt: skip
+        self.concepts = [k for k, name in enumerate(images.table.concepts) if name in listed]
+
+    def _of(self, side: str) -> tuple[Captions, Descriptions, IntArray]:
+        """A side's captions, what they say, and the group of each, -1 where it does not count."""
+        captions = self.images.corpus.side(side)
+        descriptions = self.images.model if side == "model" else self.images.human
+        return captions, descriptions, self.codes[captions.image_rows]
+
+    def spellings(self) -> Iterator[Line]:
+        """The most frequent spellings of each concept, by side and group."""
+        for side in SIDES:
+            if len(self.images.corpus.side(side)):
+                yield from self._spellings(side)
+
+    def _spellings(self, side: str) -> Iterator[Line]:
+        _, descriptions, groups = self._of(side)
+        names = self.groups
+        by_caption = descriptions.spellings
+        counts = [by_caption[groups == group].sum(axis=0) for group in range(len(names))]
+        for concept, group in product(self.concepts, range(len(names))):
+            columns = np.flatnonzero((descriptions.concept_of == concept) & (counts[group] > 0))
+            order = np.argsort(-counts[group][columns], kind="stable")
+            for column in columns[order[:_MOST_SPELLINGS]].tolist():
+                yield {
+                    "concept": self.images.table.concepts[concept],
+                    "side": side,
+                    "group": names[group],
+                    "spelling": descriptions.words[column],
+                    "captions": int(counts[group][column]),
+                    "of": int((groups == group).sum()),
+                }
+
+    def captions(self) -> Iterator[Line]:
+        """Some captions of each concept, drawn by their images' ids, the groups in turn."""
+        captions, descriptions, groups = self._of("model")
+        keys = self.images.corpus.keys[captions.image_rows]
+        drawn = random_words("examples", 0, keys)
+        columns = descriptions.concepts.tocsc()
+        chosen = []
+        for concept in self.concepts:
+            first, last = columns.indptr[concept : concept + 2].tolist()
+            rows = columns.indices[first:last].astype(np.int64)
+            rows = rows[groups[rows] >= 0]
+            chosen += [(concept, row) for row in _in_turn(rows, groups, drawn)]
+        words = describing_words(
+            captions.take(np.array([row for _, row in chosen], np.int64)), self.images.table
+        )
+        for number, (concept, row) in enumerate(chosen):
+            yield {
+                "concept": self.images.table.concepts[concept],
+                "group": self.groups[groups[row]],
+                "image_id": self.images.corpus.ids[captions.image_rows[row]],
+                **_written(words.of_concept(number, concept)),
+            }
+
+    def slots(self) -> Iterator[Line]:
+        """The most frequent words of no concept, with an example."""
+        captions, _, groups = self._of("model")
+        rows = np.flatnonzero(groups >= 0)
+        shown, group_words = captions.take(rows), frozenset(self.images.attribute.all_words)
+        for slot in open_slots(shown, self.images.table, group_words, _FEWEST)[:_MOST_SLOTS]:
+            counts = np.bincount(groups[rows[slot.rows]], minlength=len(self.groups))
+            yield {
+                "word": slot.word,
+                **{f"captions:{g}": int(n) for g, n in zip(self.groups, counts, strict=True)},
+                "image_id": self.images.corpus.ids[captions.image_rows[rows[slot.rows[0]]]],
+                **_written(slot.marked(shown.words(int(slot.rows[0])))),
+            }
+
+
+def _in_turn(rows: IntArray, groups: IntArray, drawn: UIntArray) -> list[int]:
+    """Some of the rows, by what was drawn, one of each group after the other."""
+    ordered = rows[np.argsort(drawn[rows], kind="stable")]
+    turns = zip_longest(
+        *(ordered[groups[ordered] == g].tolist() for g in np.unique(groups[ordered]).tolist())
+    )
+    taken = (row for turn in turns for row in turn if row is not None)
+    return list(islice(taken, _MOST_CAPTIONS))
+
+
+def _written(marked: Marked) -> Line:
+    """A caption and which of its words are marked, counted from 0."""
+    places = [str(place) for place, (_, is_marked) in enumerate(marked) if is_marked]
+    return {"caption": " ".join(word for word, _ in marked), "marked": " ".join(places)}

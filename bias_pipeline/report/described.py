@@ -1,0 +1,210 @@
+"""The report's sections on descriptions: concepts by group, their spellings, captions, open slots.
+
+Captions are those that a run wrote into its tables, four of a concept at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from bias_pipeline.errors import DataError
+from bias_pipeline.report.figures import PairedBar, Plot, paired_bars
+from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber, Weighted
+from bias_pipeline.results.rows import Result, mapping_in
+from bias_pipeline.results.settings import with_settings
+from bias_pipeline.results.store import ResultStore
+
+TABLE = "descriptions"
+_SPELLINGS, _CAPTIONS, _SLOTS = "described_words", "described_captions", "described_slots"
+_COLUMNS = {
+    TABLE: {"concept", "group", "rate", "others", "rate of others", "annotators",
+            "annotators of others", "difference", "difference error", "beyond annotators",
+            "beyond annotators error", "annotators at this rate by"},
+    _SPELLINGS: {"concept", "side", "group", "spelling", "captions", "of"},
+    _CAPTIONS: {"concept", "group", "image_id", "caption", "marked"},
+    _SLOTS: {"word", "image_id", "caption", "marked"},
+}  # fmt: skip
+_DRAWN = 12  # concepts of a figure
+_ALONE = "annotators say it of one group alone"
+_Z = 1.96
+_MARK = 0.5  # the weight of a marked word, which is drawn as one of two strengths
+HABIT = (
+    "A habit that annotators share is no difference from annotators. So read the captioner's own "
+    "difference beside what goes beyond annotators."
+)
+_READ = (
+    "Of how many captions of each group a concept is said. The own difference compares pictures "
+    "that show the same (in points, with its 95 % interval); what annotators would show, if they "
+    "described as often, is subtracted in “beyond annotators”. The first lines are the clearest."
+)
+
+Line = Mapping[str, str]
+
+
+def description_sections(
+    store: ResultStore, results: Sequence[Result]
+) -> tuple[list[Section], list[str]]:
+    """A section for each run of ``descriptions``, and a sentence on each damaged file."""
+    sections: list[Section] = []
+    damaged: list[str] = []
+    for result in with_settings(results):
+        if result.rows[0].metric != TABLE:
+            continue
+        tables: dict[str, list[Line]] = {}
+        for name, columns in _COLUMNS.items():
+            try:
+                lines: Sequence[Line] = store.table(result, name)
+            except DataError as error:
+                damaged.append(f"{error}. It is not shown")
+                continue
+            if lines and lines[0].keys() >= columns:
+                tables[name] = list(lines)
+        if TABLE in tables:
+            sections.append(_section(result, tables))
+    return sections, damaged
+
+
+def _section(result: Result, tables: Mapping[str, Sequence[Line]]) -> Section:
+    row = result.rows[0]
+    apart = ", ".join(f"{key}={value}" for key, value in result.settings.items())
+    title = ", ".join(
+        filter(None, (f"{row.captioner}: descriptions by {row.attribute}", row.dataset, apart))
+    )
+    lines = tables[TABLE]
+    further = [
+        _spellings(tables.get(_SPELLINGS, ())),
+        _captions(tables.get(_CAPTIONS, ())),
+        _slots(tables.get(_SLOTS, ())),
+    ]
+    return Section(
+        title=title,
+        texts=[*_sentences(result), _READ, HABIT],
+        figures=_figures(title, lines),
+        sheets=[_concepts(lines), *(sheet for sheet in further if sheet.rows)],
+        metrics=[row.metric],
+        captioner=row.captioner,
+        chapter="How people are described",
+    )
+
+
+def _sentences(result: Result) -> list[str]:
+    """What the run concluded, each a sentence."""
+    sentences = mapping_in(result.manifest, "audit", "descriptions").get("sentences")
+    texts = [str(text) for text in sentences] if isinstance(sentences, list) else []
+    return [f"{text[:1].upper()}{text[1:]}." for text in texts]
+
+
+def _figures(title: str, lines: Sequence[Line]) -> list[Plot]:
+    """One figure for each comparison of a group with others, of the clearest concepts."""
+    figures = []
+    for group, others in dict.fromkeys((line["group"], line["others"]) for line in lines):
+        shown = [line for line in lines if (line["group"], line["others"]) == (group, others)]
+        pairs = [
+            PairedBar(
+                line["concept"],
+                (_value(line["rate of others"]), _value(line["rate"])),
+                (_value(line["annotators of others"]), _value(line["annotators"])),
+            )
+            for line in shown[:_DRAWN]
+        ]
+        figures.append(paired_bars(pairs, (others, group), f"{title}: {group} and {others}"))
+    return figures
+
+
+def _concepts(lines: Sequence[Line]) -> Sheet:
+    """The concepts, each with both rates, the own difference and what goes beyond annotators."""
+    names = dict.fromkeys((line["others"], line["group"]) for line in lines)
+    other, group = next(iter(names)) if len(names) == 1 else ("others", "group")
+    several = len(names) > 1
+    rows: list[list[Cell]] = [
+        [
+            f"{line['concept']} ({line['group']})" if several else line["concept"],
+            *(_share(line[name]) for name in ("rate of others", "rate")),
+            *(_share(line[name]) for name in ("annotators of others", "annotators")),
+            _difference(line, "difference"),
+            None if _alone(line) else _difference(line, "beyond annotators"),
+            _remark(line),
+        ]
+        for line in lines
+    ]
+    head = [
+        *("concept", other, group, f"annotators, {other}", f"annotators, {group}"),
+        *(f"own difference ({group})", "beyond annotators", "annotators' part is from"),
+    ]
+    return Sheet("Concepts, in per cent of captions and in points", head, rows)
+
+
+def _alone(line: Line) -> bool:
+    return line["annotators at this rate by"] == _ALONE
+
+
+def _remark(line: Line) -> str:
+    """What annotators' part rests on, and what the concept is beside the verdict."""
+    if _alone(line):
+        return "follows the group in annotators' captions too"
+    return "; ".join(filter(None, (line["annotators at this rate by"], line.get("note", ""))))
+
+
+def _share(cell: str) -> SheetNumber:
+    return SheetNumber(_value(cell), fraction=True, digits=1)
+
+
+def _difference(line: Line, name: str) -> SheetNumber:
+    value, half = _value(line[name]), _Z * _value(line[f"{name} error"])
+    return SheetNumber(value, value - half, value + half, fraction=True, digits=1)
+
+
+def _value(cell: str) -> float:
+    return float(cell) if cell else math.nan
+
+
+def _spellings(lines: Sequence[Line]) -> Sheet:
+    """Spellings with counts: a line for each concept and group."""
+    listed: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for line in lines:
+        sides = listed.setdefault((line["concept"], line["group"]), {})
+        sides.setdefault(line["side"], []).append(f"{line['spelling']} {line['captions']}")
+    rows: list[list[Cell]] = [
+        [concept, group, *(", ".join(sides.get(side, ())) or None for side in ("model", "human"))]
+        for (concept, group), sides in listed.items()
+    ]
+    caption = "Spellings and in how many captions they are; they decide nothing"
+    return Sheet(caption, ["concept", "group", "captioner", "annotators"], rows, folded=True)
+
+
+def _captions(lines: Sequence[Line]) -> Sheet:
+    rows: list[list[Cell]] = [
+        [line["concept"], line["group"], _marked(line), line["image_id"]] for line in lines
+    ]
+    caption = "Captions that say a concept, four of each, drawn by chance"
+    return Sheet(caption, ["concept", "group", "caption", "image"], rows, folded=True)
+
+
+def _slots(lines: Sequence[Line]) -> Sheet:
+    """Words of no concept, with counts and an example."""
+    rows: list[list[Cell]] = [
+        [
+            line["word"],
+            ", ".join(f"{key.removeprefix(_COUNT)} {line[key]}" for key in line if _is_count(key)),
+            _marked(line),
+            line["image_id"],
+        ]
+        for line in lines
+    ]
+    caption = "Other words where descriptions stand; they decide nothing"
+    return Sheet(caption, ["word", "captions", "an example", "image"], rows, folded=True)
+
+
+_COUNT = "captions:"
+
+
+def _is_count(key: str) -> bool:
+    return key.startswith(_COUNT)
+
+
+def _marked(line: Line) -> Weighted:
+    """A caption with its marked words."""
+    marked = set(line["marked"].split())
+    words = line["caption"].split(" ")
+    return Weighted(tuple((word, _MARK * (str(k) in marked)) for k, word in enumerate(words)))
