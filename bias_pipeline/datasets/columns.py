@@ -129,6 +129,7 @@ class Layout:
     label_column: str | None = None  # of the attribute's labels
     # Label to group, or to a known label of no group
     label_map: Mapping[str, str] = field(default_factory=dict)
+    separator: str | None = None  # between the captions of a cell; none: each is one caption
     # File name to what was recognised in it; filled while reading
     facts: dict[str, list[str]] = field(default_factory=dict)
     # The named columns that a file had; filled while reading
