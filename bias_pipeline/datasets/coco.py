@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple, TypeVar
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, Side
-from bias_pipeline.corpus.image_ids import id_key, short_forms
+from bias_pipeline.corpus.image_ids import reading_notes, short_forms
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.binary_tables import file_of, stem
 from bias_pipeline.datasets.captioner_files import CaptionerFolder, ImageMatch
@@ -406,10 +406,7 @@ class _Contents:
             _renamed(self.parts, short),
             self.pictures,
         )
-        first = min(short, key=id_key)
-        return shortened, (
-            f"image ids are used without folder and ending: {first} is {short[first]}",
-        )
+        return shortened, reading_notes(short)
 
 
 def _renamed(values: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
