@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
-from bias_pipeline.corpus.encoding import without_mojibake
+from bias_pipeline.corpus.encoding import plain_name_of
 from bias_pipeline.errors import DataError
 
 # Of pictures
@@ -31,10 +30,10 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:([,.'\u2019_ \u00a0\u2009\u202f])\d{3})(?:\1
 
 
 def canonical_id(raw: object) -> str:
-    """The one form of an image id: digits lose their leading zeros, other text its mojibake.
+    """The one form of an image id: digits without leading zeros, text without mojibake.
 
     So ``42``, ``"42"`` and ``"000042"`` are one image, and ``"a042"`` is another. Systems write
-    accents in names of files differently (NFC, NFD); here they are in NFC.
+    accents in names of files differently (NFC, NFD); here they are in NFC, without hidden signs.
 
     Raises:
         DataError: if ``raw`` is neither a whole number nor a non-empty string, or a number whose
@@ -52,10 +51,12 @@ def canonical_id(raw: object) -> str:
     if not text:
         raise DataError("an image id is empty")
     if not text.isascii():
-        return unicodedata.normalize("NFC", without_mojibake(text))
+        text = plain_name_of(text)
+    if not text:
+        raise DataError(f"image id {raw!r} has no sign that can be seen")
     if "+" in text and (power := _POWER.fullmatch(text)):
         _check_whole(text, power)
-    return text.lstrip("0") or "0" if text.isdigit() else text
+    return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text
 
 
 def _check_whole(text: str, power: re.Match[str]) -> None:
@@ -94,8 +95,8 @@ def short_id(identifier: str) -> str:
         return identifier
     if number := _NUMBER.fullmatch(identifier):
         return number[1]
-    if number := _as_number(identifier):
-        return canonical_id(number)
+    if digits := _as_number(identifier):
+        return canonical_id(digits)
     plain = _QUERY.sub("", identifier) if "://" in identifier else identifier
     stem = _ENDING.sub("", plain)
     name = re.split(r"[/\\]", stem)[-1]
