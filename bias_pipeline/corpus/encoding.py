@@ -47,5 +47,5 @@ def plain_name_of(text: str) -> str:
     """
     if text.isascii():
         return text
-    seen = (sign for sign in without_mojibake(text) if unicodedata.category(sign) != "Cf")
-    return unicodedata.normalize("NFC", " ".join("".join(seen).split()))
+    signs = (sign for sign in without_mojibake(text) if unicodedata.category(sign) != "Cf")
+    return unicodedata.normalize("NFC", " ".join("".join(signs).split()))

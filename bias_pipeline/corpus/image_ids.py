@@ -157,20 +157,20 @@ def _without_separators(
         return {}
     known = [{forms.get(i, i) for i in ids} for ids in files]
     needed = any(
-        len(ids.intersection(own.values())) > len(ids.intersection(own))
-        for own in written
+        len(ids.intersection(numbers.values())) > len(ids.intersection(numbers))
+        for numbers in written
         for ids in known
     )
     if not needed:
         return {}
-    for own, ids in zip(written, known, strict=True):
-        numbers = {number: i for i, number in own.items()}
-        if both := min(ids & numbers.keys(), default=""):
+    for numbers, ids in zip(written, known, strict=True):
+        by_number = {number: i for i, number in numbers.items()}
+        if both := min(ids & by_number.keys(), default=""):
             raise DataError(
-                f"image ids {numbers[both]} and {both} are in one file and may be one picture; "
+                f"image ids {by_number[both]} and {both} are in one file and may be one picture; "
                 "write the ids of all files without separators of thousands"
             )
-    return {i: number for own in written for i, number in own.items()}
+    return {i: number for numbers in written for i, number in numbers.items()}
 
 
 def reading_notes(short: Mapping[str, str]) -> list[str]:

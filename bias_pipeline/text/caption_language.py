@@ -114,7 +114,7 @@ def in_language(captions: Captions, language: str) -> BoolArray:
 
 def _of_others(captions: Captions, language: str) -> BoolArray:
     """(C,) whether captions are in another language than one that is not English."""
-    own = _having(captions, partial(has_usual_word, language=language))
+    of_lists = _having(captions, partial(has_usual_word, language=language))
     others = [
         _having(captions, partial(has_usual_word, language=code))
         for code in known_languages(besides=language)
@@ -122,7 +122,7 @@ def _of_others(captions: Captions, language: str) -> BoolArray:
     ]
     foreign = np.zeros(len(captions), bool)
     for counts in others:
-        foreign |= (counts > own) & (counts >= _RATE * captions.lengths)
+        foreign |= (counts > of_lists) & (counts >= _RATE * captions.lengths)
     if scripts := scripts_of(language):
         unlike = _having(captions, lambda word: script(word) not in {"", *scripts})
         foreign |= 2 * unlike > captions.lengths
