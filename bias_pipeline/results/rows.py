@@ -12,6 +12,7 @@ import numpy as np
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.io.files import csv_text
+from bias_pipeline.io.terminal import worded
 from bias_pipeline.metrics.base import TRAITS
 from bias_pipeline.metrics.value_names import HEADLINES, HUMAN, MODEL
 from bias_pipeline.stats.bootstrap import Draws
@@ -85,9 +86,9 @@ class Result:
 
     @property
     def notes(self) -> list[str]:
-        """What the run said of its data and numbers, in sentences."""
+        """What the run said of its data and numbers, worded as the lines of the command."""
         notes = self.manifest.get("notes", [])
-        return [str(note) for note in notes] if isinstance(notes, list) else []
+        return [worded(str(note)) for note in notes] if isinstance(notes, list) else []
 
     def frame(self) -> DataFrame:
         """The rows as a table, one line a row, with the columns of :class:`Row`."""
