@@ -195,6 +195,9 @@ def plain_values(value: Any) -> Any:
     return value
 
 
+_KINDS = {column.name: str(column.type) for column in fields(Row)}
+
+
 def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
     """A result from rows and manifest as plain data; a ValueError or similar if they are not."""
     rows = [_row(row) for row in row_records]
@@ -208,7 +211,7 @@ def _row(record: Mapping[str, Any]) -> Row:
     """A row, if its columns have their types."""
     if set(record) != set(COLUMNS):
         raise ValueError(f"its rows do not have the columns {' '.join(COLUMNS)}")
-    return Row(**{c.name: _value(c.name, str(c.type), record[c.name]) for c in fields(Row)})
+    return Row(**{name: _value(name, kind, record[name]) for name, kind in _KINDS.items()})
 
 
 def _value(name: str, kind: str, value: Any) -> Any:
