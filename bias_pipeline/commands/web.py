@@ -23,8 +23,8 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.datasets.coco_files import model_captions
-from bias_pipeline.datasets.columns import Layout
-from bias_pipeline.datasets.image_numbers import of_photos
+from bias_pipeline.datasets.columns import IMAGE, Layout
+from bias_pipeline.datasets.image_numbers import noting_names, of_photos
 from bias_pipeline.datasets.label_values import recognised
 from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.datasets.tables import check_file, open_rows
@@ -205,10 +205,8 @@ def _serve(options: Namespace) -> None:
         try:
             token = token_of(options)
             application = RatingPages(store, token).application(hosts_of(options))
-            about, stop = (
-                f"({counted(len(study.images), 'items')})",
-                "the same command continues the study",
-            )
+            about = f"({counted(len(study.images), 'items')})"
+            stop = "the same command continues the study"
             serve(application, listener, host, token, about=about, stop=stop)
         finally:
             print_out(f"{options.out / 'answers.csv'}: {counted(len(store.ratings()), 'answers')}")
@@ -241,7 +239,7 @@ def _study(options: Namespace) -> Any:
         masked or read_photo,
         str(masked or ""),
         _text(options.consent) if options.consent else CONSENT,
-        _gold(options.gold, question, attribute) if options.gold else {},
+        _gold(options.gold, question, attribute, photos) if options.gold else {},
         options.limit,
     )
     _check_items(study, options)
@@ -320,26 +318,31 @@ def _text(path: Path) -> str:
     return text
 
 
-def _gold(path: Path, question: RatingQuestion, attribute: Attribute) -> dict[str, str]:
+def _gold(
+    path: Path, question: RatingQuestion, attribute: Attribute, photos: Collection[str] = ()
+) -> dict[str, str]:
     """Image id to known answer; answers may be written as labels are: "Male", "m", "woman"."""
-    what = "known answers: a table of image_id and value"
-    rows = open_rows(check_file(path, "--gold"), what=what, wanted=("image_id", "value"))
-    for column in ("image_id", "value"):
-        rows.require(column)
+    what, layout = "known answers: a table of image_id and value", Layout()
+    wanted = ("image_id", "value", *layout.wanted(IMAGE))
+    rows = open_rows(check_file(path, "--gold"), what=what, wanted=wanted)
+    rows.require("image_id", "value")
+    first, rows = rows.peek()
+    rows = noting_names(rows, first, "image_id", layout)
     lines = [(line, row, rows.text(line, row, "value").strip()) for line, row in rows.items]
     answers = LabelMap("value", {value: value for value in question.values})
     answers, facts = recognised((value for _, _, value in lines), answers, attribute)
     for fact in facts:
         print_out(f"{path}: {fact}")
-    known: dict[str, str] = {}
+    known, by_short = dict[str, str](), dict[str, str]()
     for line, row, value in lines:
         if value not in answers.groups:
-            usual = tuple(question.values)
-            rows.refuse(line, f"{value!r} is not one of the answers; {did_you_mean(value, usual)}")
-        image, answer = short_id(rows.id(line, row, "image_id")), answers.groups[value]
-        if known.setdefault(image, answer) != answer:
+            hint = did_you_mean(value, tuple(question.values))
+            rows.refuse(line, f"{value!r} is not one of the answers; {hint}")
+        image, answer = rows.id(line, row, "image_id"), answers.groups[value]
+        if by_short.setdefault(short_id(image), answer) != answer:
             rows.refuse(line, f"image id {image} has another answer above; keep one of the lines")
-    return known
+        known[image] = answer
+    return of_photos(path, known, photos, layout) if photos else by_short
 
 
 def _gather(options: Namespace) -> None:
