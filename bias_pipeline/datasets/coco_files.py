@@ -42,7 +42,7 @@ SPLITS = "Karpathy's {images: [{cocoid, split}, ...]}, or a table with the colum
 
 _SPLIT_KEYS = ("image_id", "cocoid", "id", "filename", "file_name")  # the first there has ids
 # VizWiz's marks of captions that describe nothing: one sentence for all, and rejected texts
-_MARKS, _TRUE = ("is_precanned", "is_rejected"), ("True", "true", "TRUE", "1", "1.0")
+MARKS, _TRUE = ("is_precanned", "is_rejected"), ("True", "true", "TRUE", "1", "1.0")
 _MOST_DIGITS = 1000  # of an annotation id
 _MOST_SAMPLE_DIGITS, _MOST_SAMPLES = 9, 100
 
@@ -206,7 +206,7 @@ class _Numbered:
 def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, str, list[str]]:
     """The rows of a file of captions, its column of ids and those of captions."""
     named = layout.wanted(IMAGE, kind)
-    wanted = ["id", *_MARKS, SAMPLE, DECODING, MASKED, *PROMPTS, *named, *COLUMNS]
+    wanted = ["id", *MARKS, SAMPLE, DECODING, MASKED, *PROMPTS, *named, *COLUMNS]
     rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
         layout.add_note(path, rows.shape)
@@ -294,7 +294,7 @@ def _of_columns(
 
 def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str]:
     """The captions of a row; stock captions if the row marks them as describing nothing."""
-    marked = any(str(row.get(mark)) in _TRUE for mark in _MARKS)
+    marked = any(str(row.get(mark)) in _TRUE for mark in MARKS)
     return [*map(StockCaption, captions)] if marked else captions
 
 
