@@ -75,10 +75,10 @@ _SIGNS: Mapping[str, _Sign] = {
         re.compile(r"(?i)<sep\s*/?>|\[sep\]").split,
         strong=True,
     ),
-    "bars": _Sign("||", ("||",), re.compile(r"\|\|+").split, strong=True),
+    "bars": _Sign("||", ("||",), re.compile(r"(?<!<)\|\|+(?!>)").split, strong=True),
     "slashes": _Sign("///", ("///",), re.compile(r"///+").split, strong=True),
     "numbers": _Sign("1. 2. ...", ("1.", "1)", "1:"), _numbered_parts),
-    "bar": _Sign("|", ("|",), lambda text: text.split("|")),
+    "bar": _Sign("|", ("|",), re.compile(r"(?<!<)\|(?!>)").split),
     "lines": _Sign("line ends", ("\n", "\r", "<br", "<BR"), _LINES.split, prose=True),
     "semicolon": _Sign(";", (";",), _between_semicolons, prose=True),
 }

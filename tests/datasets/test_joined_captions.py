@@ -141,5 +141,14 @@ def test_a_captioners_cells_of_several_captions_need_a_choice(tmp_path: Path, fo
     assert third.model.text(0) != chosen.model.text(0)
 
 
+@pytest.mark.parametrize(
+    "form",
+    ["{}<|endoftext|>", "<|im_start|>assistant\n{}<|im_end|>", "{} </s>|<pad>", "[CLS] {} [SEP]"],
+)
+def test_marks_of_a_decoder_separate_nothing(tmp_path: Path, form: str) -> None:
+    corpus = load(tmp_path, lambda g: form.format(captions(g, 1)[0]), mine=True)
+    assert not [note for note in corpus.notes if "cells" in note]
+
+
 def test_a_captioners_paragraphs_stay_one_caption(tmp_path: Path) -> None:
     assert len(load(tmp_path, joined("\n"), mine=True).model) == N
