@@ -22,6 +22,7 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.io.json_files import load_json
+from bias_pipeline.io.terminal import worded
 from bias_pipeline.results.identity import deciding
 from bias_pipeline.results.rows import Result, checked, mapping_in, plain_values, result_of
 from bias_pipeline.results.settings import deciding_seeds, text_settings
@@ -46,10 +47,19 @@ def stored(results: Sequence[Result], **further: object) -> bytes:
     content = {
         "schema": SCHEMA,
         "about": {"bias_pipeline": __version__},
-        **further,
+        **{key: _worded(value) for key, value in further.items()},
         "results": [_stored(result) for result in results],
     }
     return sealed(plain_values(content), within="about")
+
+
+def _worded(value: Any) -> Any:
+    """Plain data with its texts as the command's lines are worded."""
+    if isinstance(value, str):
+        return worded(value)
+    if isinstance(value, Mapping):
+        return {key: _worded(item) for key, item in value.items()}
+    return [*map(_worded, value)] if isinstance(value, list) else value
 
 
 def _stored(result: Result) -> dict[str, Any]:
@@ -58,6 +68,7 @@ def _stored(result: Result) -> dict[str, Any]:
     corpus = mapping_in(result.manifest, "corpus")
     manifest |= {"corpus": {**corpus, "file": ""}, "files": {}}
     manifest["config"] = deciding(manifest.get("config"))
+    manifest["notes"] = result.notes
     return {
         "run_id": result.run_id,
         "rows": [asdict(row) for row in result.rows],

@@ -397,7 +397,7 @@ def compared(
         skipped: metric and captioner to why the metric does not apply to it.
 
     Raises:
-        DataError: if no two of them can be compared.
+        DataError: if no two of them can be compared; where one has no value, it is undecided.
     """
     skipped = skipped or {}
     apart, namesakes = resolve_name_collisions(results)
@@ -407,19 +407,23 @@ def compared(
     if skipped and not any(others for _, *others in alike(apart)):
         reasons = "; ".join(": ".join(filter(None, one)) for one in skipped.items())
         raise NotApplicableError(f"no metric can be compared ({reasons}); choose another metric")
-    if not tables:
+    if not tables and not _unscored(apart):
         raise DataError(_nothing_to_compare(apart))
     made = decisions(apart, draws, margin=margin, limits=limits)
     notes = dict.fromkeys(f"{r.rows[0].captioner}: {note}" for r in apart for note in r.notes)
     return Comparison(tables, made, namesakes, skipped, [*notes])
 
 
+def _unscored(results: Sequence[Result]) -> bool:
+    """Whether captioners were scored alike, and one has no value."""
+    pairs = (result for group in alike(results) if len(group) > 1 for result in group)
+    return any(row.part in HEADLINES and math.isnan(row.value) for r in pairs for row in r.rows)
+
+
 def _nothing_to_compare(results: Sequence[Result]) -> str:
     """Why no two results can be compared: they have no score, or differ in more."""
     without = [group[0].rows[0].metric for group in alike(results) if len(group) > 1]
     if without:
-        if foreign := _foreign(results):
-            return "; ".join(foreign)
         return (
             f"no two captioners have a score of {', '.join(dict.fromkeys(without))}; "
             f"{NAME_PEOPLES_CAPTIONS} where the score needs them"

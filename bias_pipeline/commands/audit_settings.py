@@ -8,6 +8,7 @@ from typing import Annotated, Any, get_args
 
 from bias_pipeline.commands.arguments import PROGRAM, number
 from bias_pipeline.corpus.corpus import BLANK_LIMIT
+from bias_pipeline.datasets.joined_captions import Separator
 from bias_pipeline.declared import Range, Share
 from bias_pipeline.text.scored_text import Declined, Preambles, Stock, Unit
 
@@ -65,6 +66,13 @@ _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
             "type": number(Annotated[int, Range(low=0)]),
             "metavar": "N",
             "help": "which of several captions of an image is scored, from 0 (0)",
+        },
+    ),
+    "--separator": (
+        "dataset.separator",
+        {
+            "choices": get_args(Separator),
+            "help": "what is between several captions in a cell; none: each cell is one caption",
         },
     ),
 }

@@ -13,7 +13,9 @@ import numpy as np
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config.overrides import captioners_in, path_override
+from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.object_names import ObjectsRead
 from bias_pipeline.corpus.pictures import MissingPicture
 from bias_pipeline.declared import Count, NotNegative, Range, Seed
 from bias_pipeline.errors import (
@@ -63,10 +65,20 @@ def validate_command(words: Sequence[str]) -> int:
             faults.append(f"captioner={name}: {error}")
     if corpora:
         print_inventory(corpora)
+        task = compose.cell(["metric=ba_mals"]).build("task")
+        _print_unknown_objects(corpora[0], task)
     for fault in faults:
         warn(f"error: {fault}")
     _check_pictures(corpora)
     return SweepError.exit_code if faults else 0
+
+
+def _print_unknown_objects(corpus: Corpus, vocabulary: TaskVocabulary) -> None:
+    """Print every name of objects that no task has, with its number of images."""
+    read = ObjectsRead.by(tuple(vocabulary.tasks), corpus.images_by_object, ())
+    if read.unknown:
+        names = ", ".join(f"{name!r} ({read.images[name]})" for name in read.unknown)
+        print_text(f"names of objects that {vocabulary.name} does not have: {names}")
 
 
 def _check_pictures(corpora: Sequence[Corpus]) -> None:

@@ -207,11 +207,15 @@ def masked_photos(options: Namespace, photos: Collection[str]) -> MaskedPhotos |
     return MaskedPhotos(regions, options.masking, options.crop or "none")
 
 
+JOINED = 2  # raise it when other regions would belong to a photo
+
+
 def masking_settings(masked: MaskedPhotos | None, options: Namespace) -> dict[str, object]:
     """What decides how photos are seen; nothing if they are shown whole."""
     if masked is None:
         return {}
-    return {MASKED: str(masked), "masked": VERSION, "regions": digest_of(options.regions)}
+    version = f"{VERSION} {JOINED}"
+    return {MASKED: str(masked), "masked": version, "regions": digest_of(options.regions)}
 
 
 _EMBED_ABOUT = "Embed photos, or captions, as vectors; the work can be split over parallel jobs"

@@ -19,8 +19,8 @@ from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.datasets.coco_files import model_captions
-from bias_pipeline.datasets.columns import Layout
-from bias_pipeline.datasets.image_numbers import of_photos
+from bias_pipeline.datasets.columns import IMAGE, Layout
+from bias_pipeline.datasets.image_numbers import noting_names, of_photos
 from bias_pipeline.datasets.label_values import recognised
 from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.datasets.tables import check_file, open_rows
@@ -134,23 +134,28 @@ def consent_text(path: Path) -> str:
     return text
 
 
-def known_answers(path: Path, question: RatingQuestion, attribute: Attribute) -> dict[str, str]:
+def known_answers(
+    path: Path, question: RatingQuestion, attribute: Attribute, photos: Collection[str] = ()
+) -> dict[str, str]:
     """Image id to known answer; answers may be written as labels are: "Male", "m", "woman"."""
-    what = "known answers: a table of image_id and value"
-    rows = open_rows(check_file(path, "--gold"), what=what, wanted=("image_id", "value"))
-    for column in ("image_id", "value"):
-        rows.require(column)
+    what, layout = "known answers: a table of image_id and value", Layout()
+    wanted = ("image_id", "value", *layout.wanted(IMAGE))
+    rows = open_rows(check_file(path, "--gold"), what=what, wanted=wanted)
+    rows.require("image_id", "value")
+    first, rows = rows.peek()
+    rows = noting_names(rows, first, "image_id", layout)
     lines = [(line, row, rows.text(line, row, "value").strip()) for line, row in rows.items]
     answers = LabelMap("value", {value: value for value in question.values})
     answers, facts = recognised((value for _, _, value in lines), answers, attribute)
     for fact in facts:
         print_out(f"{path}: {fact}")
-    known: dict[str, str] = {}
+    known, by_short = dict[str, str](), dict[str, str]()
     for line, row, value in lines:
         if value not in answers.groups:
-            usual = tuple(question.values)
-            rows.refuse(line, f"{value!r} is not one of the answers; {did_you_mean(value, usual)}")
-        image, answer = short_id(rows.id(line, row, "image_id")), answers.groups[value]
-        if known.setdefault(image, answer) != answer:
+            hint = did_you_mean(value, tuple(question.values))
+            rows.refuse(line, f"{value!r} is not one of the answers; {hint}")
+        image, answer = rows.id(line, row, "image_id"), answers.groups[value]
+        if by_short.setdefault(short_id(image), answer) != answer:
             rows.refuse(line, f"image id {image} has another answer above; keep one of the lines")
-    return known
+        known[image] = answer
+    return of_photos(path, known, photos, layout) if photos else by_short

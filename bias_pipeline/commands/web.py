@@ -245,10 +245,8 @@ def _serve(options: Namespace) -> None:
         try:
             token = token_of(options)
             application = RatingPages(store, token).application(hosts_of(options))
-            about, stop = (
-                f"({counted(len(study.images), 'items')})",
-                "the same command continues the study",
-            )
+            about = f"({counted(len(study.images), 'items')})"
+            stop = "the same command continues the study"
             serve(application, listener, host, token, about=about, stop=stop)
         finally:
             print_out(f"{options.out / 'answers.csv'}: {counted(len(store.ratings()), 'answers')}")
@@ -281,7 +279,7 @@ def _study(options: Namespace) -> Any:
         masked or read_photo,
         str(masked or ""),
         consent_text(options.consent) if options.consent else CONSENT,
-        known_answers(options.gold, question, attribute) if options.gold else {},
+        known_answers(options.gold, question, attribute, photos) if options.gold else {},
         options.limit,
     )
     check_items(study, options)

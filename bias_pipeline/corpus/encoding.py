@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import cache
 
 # What mojibake leaves that lost a byte: "manÂ" had a no-break space, "â€" a quotation mark. "Ä "
 # before a word is the mark of GPT-2, "womanÕs" has MacRoman's apostrophe.
@@ -33,3 +35,17 @@ def without_mojibake(text: str) -> str:
     for remnant, sign in _REMNANTS:
         text = remnant.sub(sign, text)
     return text
+
+
+@cache
+def plain_name_of(text: str) -> str:
+    """A name as it was meant: without mojibake and signs that nobody sees, in NFC.
+
+    Example:
+        >>> plain_name_of("MÃ¤nnlich"), plain_name_of("male" + chr(0x200B))
+        ('Männlich', 'male')
+    """
+    if text.isascii():
+        return text
+    signs = (sign for sign in without_mojibake(text) if unicodedata.category(sign) != "Cf")
+    return unicodedata.normalize("NFC", " ".join("".join(signs).split()))

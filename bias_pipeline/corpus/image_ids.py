@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
-from bias_pipeline.corpus.encoding import without_mojibake
+from bias_pipeline.corpus.encoding import plain_name_of
 from bias_pipeline.errors import DataError
 
 # Of pictures
@@ -23,17 +22,22 @@ _NUMBER = re.compile(
 )
 _ENDING = re.compile(f"(?:{'|'.join(map(re.escape, ENDINGS))})$", re.IGNORECASE)
 _QUERY = re.compile(r"[?#].*", re.DOTALL)  # of an address
-_WHOLE = re.compile(r"\d+\.0")
+_WHOLE = re.compile(r"(\d+)\.0{0,2}", re.ASCII)
+# As spreadsheets write numbers: as text, in powers of ten, with separators of thousands
+_AS_TEXT = re.compile(r"['\u2019](\d+)", re.ASCII)
+_POWER = re.compile(r"(\d)(?:[.,](\d+))?[eE]\+(\d{1,3})", re.ASCII)
+_THOUSANDS = re.compile(r"\d{1,3}(?:([,.'\u2019_ \u00a0\u2009\u202f])\d{3})(?:\1\d{3})*", re.ASCII)
 
 
 def canonical_id(raw: object) -> str:
-    """The one form of an image id: digits lose their leading zeros, other text its mojibake.
+    """The one form of an image id: digits without leading zeros, text without mojibake.
 
     So ``42``, ``"42"`` and ``"000042"`` are one image, and ``"a042"`` is another. Systems write
-    accents in names of files differently (NFC, NFD); here they are in NFC.
+    accents in names of files differently (NFC, NFD); here they are in NFC, without hidden signs.
 
     Raises:
-        DataError: if ``raw`` is neither a whole number nor a non-empty string.
+        DataError: if ``raw`` is neither a whole number nor a non-empty string, or a number whose
+            last digits a spreadsheet left out (``3.97E+05``).
 
     Example:
         >>> canonical_id("000042") == canonical_id(42) == "42"
@@ -47,8 +51,20 @@ def canonical_id(raw: object) -> str:
     if not text:
         raise DataError("an image id is empty")
     if not text.isascii():
-        return unicodedata.normalize("NFC", without_mojibake(text))
-    return text.lstrip("0") or "0" if text.isdigit() else text
+        text = plain_name_of(text)
+    if not text:
+        raise DataError(f"image id {raw!r} has no sign that can be seen")
+    if "+" in text and (power := _POWER.fullmatch(text)):
+        _check_whole(text, power)
+    return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text
+
+
+def _check_whole(text: str, power: re.Match[str]) -> None:
+    if len(power[2] or "") < int(power[3]):
+        raise DataError(
+            f"image id {text} is a number in powers of ten without its last digits; give the "
+            "column the format of whole numbers or of text, and write the file again"
+        )
 
 
 def id_key(identifier: str) -> tuple[int, int, str]:
@@ -72,13 +88,15 @@ def short_id(identifier: str) -> str:
         '42'
         >>> short_id("42.0"), short_id("kite_7.JPG"), short_id("a/b"), short_id("0")
         ('42', 'kite_7', 'a/b', '0')
+        >>> short_id("1.097E+03"), short_id("'0042"), short_id("-42")
+        ('1097', '42', '-42')
     """
     if identifier.isdigit():
         return identifier
     if number := _NUMBER.fullmatch(identifier):
         return number[1]
-    if _WHOLE.fullmatch(identifier):
-        return canonical_id(identifier[:-2])
+    if digits := _as_number(identifier):
+        return canonical_id(digits)
     plain = _QUERY.sub("", identifier) if "://" in identifier else identifier
     stem = _ENDING.sub("", plain)
     name = re.split(r"[/\\]", stem)[-1]
@@ -86,6 +104,17 @@ def short_id(identifier: str) -> str:
     if coco:
         return canonical_id(coco[1])
     return canonical_id(name) if stem != plain and name.strip() else identifier
+
+
+def _as_number(identifier: str) -> str:
+    """The digits of a number that is written out otherwise; empty for other ids."""
+    if number := _WHOLE.fullmatch(identifier) or _AS_TEXT.fullmatch(identifier):
+        return number[1]
+    power = _POWER.fullmatch(identifier)
+    if power is None or len(power[2] or "") < int(power[3]):
+        return ""
+    fraction, exponent = power[2] or "", int(power[3])
+    return "" if fraction[exponent:].strip("0") else power[1] + fraction[:exponent]
 
 
 def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
@@ -109,7 +138,56 @@ def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
         if long and (distinct < len(identifiers) or any(i in identifiers for i in long.values())):
             return None
         forms |= long
-    return forms
+    return {**forms, **_without_separators(files, forms)}
+
+
+def _without_separators(
+    files: Collection[Collection[str]], forms: Mapping[str, str]
+) -> dict[str, str]:
+    """Ids with separators of thousands to their numbers, if another file has the numbers.
+
+    Raises:
+        DataError: if two ids of one file would become the same.
+    """
+    written = [
+        {i: canonical_id(re.sub(r"\D", "", i)) for i in ids if _THOUSANDS.fullmatch(i)}
+        for ids in files
+    ]
+    if not any(written):
+        return {}
+    known = [{forms.get(i, i) for i in ids} for ids in files]
+    needed = any(
+        len(ids.intersection(numbers.values())) > len(ids.intersection(numbers))
+        for numbers in written
+        for ids in known
+    )
+    if not needed:
+        return {}
+    for numbers, ids in zip(written, known, strict=True):
+        by_number = {number: i for i, number in numbers.items()}
+        if both := min(ids & by_number.keys(), default=""):
+            raise DataError(
+                f"image ids {by_number[both]} and {both} are in one file and may be one picture; "
+                "write the ids of all files without separators of thousands"
+            )
+    return {i: number for numbers in written for i, number in numbers.items()}
+
+
+def reading_notes(short: Mapping[str, str]) -> list[str]:
+    """How ids were read, with an example of names and one of numbers.
+
+    Args:
+        short: see :func:`short_forms`.
+
+    Example:
+        >>> reading_notes({"42.jpg": "42", "1,097": "1097"})[1]
+        'image ids are read as numbers: 1,097 is 1097'
+    """
+    numbers = [i for i in short if _as_number(i) or _THOUSANDS.fullmatch(i)]
+    names = short.keys() - set(numbers)
+    kinds = {"used without folder and ending": names, "read as numbers": numbers}
+    firsts = {how: min(ids, key=id_key) for how, ids in kinds.items() if ids}
+    return [f"image ids are {how}: {first} is {short[first]}" for how, first in firsts.items()]
 
 
 def few(identifiers: Iterable[str]) -> str:

@@ -269,7 +269,7 @@ class ObjectsRead:
         )
 
     @property
-    def _unknown(self) -> list[str]:
+    def unknown(self) -> list[str]:
         """The unknown names, the most frequent first."""
         return self._by_frequency(name for name in self.images if name not in self.meanings)
 
@@ -277,7 +277,7 @@ class ObjectsRead:
     def unknown_share(self) -> float:
         """The share of objects of unknown names, in [0, 1]; each counts once an image."""
         total = sum(self.images.values())
-        return sum(self.images[name] for name in self._unknown) / total if total else 0.0
+        return sum(self.images[name] for name in self.unknown) / total if total else 0.0
 
     def _by_frequency(self, names: Iterable[str]) -> list[str]:
         return sorted(names, key=lambda name: (-self.images[name], name))
@@ -288,7 +288,7 @@ class ObjectsRead:
         Args:
             tasks: the name of the list that lacks them.
         """
-        unknown, total = self._unknown, sum(self.images.values())
+        unknown, total = self.unknown, sum(self.images.values())
         if not unknown:
             return ""
         what = f"of {total} objects ({self.unknown_share:.1%}) are not counted"

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from bias_pipeline.array_types import IntArray
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Copies, Split, SplitRule, originals, reunited, rows_by_group
 from bias_pipeline.declared import Count, PositiveShare, Range
@@ -151,15 +151,15 @@ _DRAWS: Mapping[str, Callable[[HoldOut, Corpus, Sequence[IntArray], int], Split]
 
 
 def limited(corpus: Corpus, limit: int | None) -> Corpus:
-    """A corpus of at most ``limit`` images, without those of no group.
+    """A corpus of at most ``limit`` images, of those that belong to a group and have a caption.
 
-    Which images these are depends on their ids alone: they are the same for all captioners and
-    seeds, and a lower limit gives a subset of a higher one. The data set's name contains the limit,
-    so every row, table and run shows it.
+    Which images these are depends on their ids alone: they are the same for all seeds, and for all
+    captioners that describe the same images, and a lower limit gives a subset of a higher one. The
+    data set's name contains the limit, so every row, table and run shows it.
 
     Args:
         corpus: what is read.
-        limit: images that belong to a group; None: all.
+        limit: images; None: all. Without a captioner they need no caption.
 
     Returns:
         The corpus itself if it has no more images.
@@ -175,14 +175,17 @@ def limited(corpus: Corpus, limit: int | None) -> Corpus:
         ('toy (limit 4)', 4, True)
     """
     codes = [grouping.codes for grouping in corpus.groupings.values()]
-    scored = np.flatnonzero((np.array(codes) >= 0).any(axis=0))  # in a group of any attribute
+    labelled = (np.array(codes) >= 0).any(axis=0)  # in a group of any attribute
+    captioned = _have_caption(corpus)
+    scored = np.flatnonzero(labelled & captioned if captioned.any() else labelled)
     if limit is None or len(scored) <= limit:
         return corpus
     drawn = random_words("limit", 0, corpus.keys[scored])
     rows = np.sort(scored[np.argsort(drawn, kind="stable")[:limit]])
     chosen = corpus.take(rows)
+    which = "labelled images" if len(scored) == labelled.sum() else "labelled images with a caption"
     note = (
-        f"limit={limit}: {limit} of the {len(scored)} labelled images, chosen by their ids; a "
+        f"limit={limit}: {limit} of the {len(scored)} {which}, chosen by their ids; a "
         "first look, not a result on the data set"
     )
     return replace(
@@ -193,6 +196,13 @@ def limited(corpus: Corpus, limit: int | None) -> Corpus:
         },
         notes=(*chosen.notes, note),
     )
+
+
+def _have_caption(corpus: Corpus) -> BoolArray:
+    """(N,) whether the captioner described an image, with a blank caption too."""
+    described = np.zeros(len(corpus), bool)
+    described[corpus.model.image_rows] = True
+    return described | (np.asarray(corpus.blank_counts.get("model", 0)) > 0)
 
 
 _NONE = np.empty(0, np.int64)

@@ -12,7 +12,7 @@ from bias_pipeline.datasets.binary_tables import is_saved
 from bias_pipeline.datasets.foreign_files import way_to_read
 from bias_pipeline.datasets.label_files import Labels
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
-from bias_pipeline.datasets.text_folders import check_not_one_of_many
+from bias_pipeline.datasets.text_folders import check_not_one_of_many, is_text_folder
 from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
 
 _FACE = re.compile(r"(.+)(_face\d+)")  # as programs that cut faces out of pictures name them
@@ -75,7 +75,7 @@ class CaptionerFolder:
         if not self.path.is_dir():
             return stems
         for path in sorted(self.path.iterdir()):
-            if path.suffix.lower() in SUFFIXES:
+            if path.suffix.lower() in SUFFIXES or is_text_folder(path):
                 stems.setdefault(path.stem, []).append(path)
         return stems
 

@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple, TypeVar
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, Side
-from bias_pipeline.corpus.image_ids import id_key, short_forms
+from bias_pipeline.corpus.image_ids import reading_notes, short_forms
 from bias_pipeline.datasets.base import Dataset
 from bias_pipeline.datasets.binary_tables import file_of, stem
 from bias_pipeline.datasets.captioner_files import CaptionerFolder, ImageMatch
@@ -26,6 +26,7 @@ from bias_pipeline.datasets.coco_files import (
 from bias_pipeline.datasets.columns import LabelWords, Layout, label_words
 from bias_pipeline.datasets.file_names import Names, own_numbers
 from bias_pipeline.datasets.image_numbers import labelled_images, with_names, words_in_common
+from bias_pipeline.datasets.joined_captions import Separator, check_separator
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
 from bias_pipeline.datasets.people import CAPTIONER
 from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
@@ -89,6 +90,8 @@ class CocoDataset(Dataset):
         label_column: the column of the attribute's labels.
         label_map: label to group, or to a known label of no group ("Unsure"), in addition to the
             attribute's own; or the same as texts, ``"M=male"``.
+        separator: what is between several captions in a cell, ``none`` if each cell is one caption;
+            if left out, as the file shows it.
         shown_under: the terms under which the pictures may be shown to others, such as "our own,
             with the consent of those in them"; None: no report contains them.
     """
@@ -118,6 +121,7 @@ class CocoDataset(Dataset):
         human_caption_column: str | None = None,
         label_column: str | None = None,
         label_map: LabelWords | None = None,
+        separator: Separator | None = None,
         shown_under: str | None = None,
     ) -> None:
         self.root, self.shown_under = Path(root), shown_under or ""
@@ -149,13 +153,8 @@ class CocoDataset(Dataset):
         self.labels = labels or {}
         self.trained_on_reference = trained_on_reference
         self.blank_limit = blank_limit
-        self.layout = Layout(
-            id_column,
-            caption_column,
-            human_caption_column,
-            label_column,
-            label_words(label_map or {}),
-        )
+        columns = (id_column, caption_column, human_caption_column, label_column)
+        self.layout = Layout(*columns, label_words(label_map or {}), separator)
 
     def _file(self, named: str | None, usual: str, look: bool) -> Path | None:
         if named:
@@ -205,6 +204,7 @@ class CocoDataset(Dataset):
             self._sources(path, inside=human is captioner_file.human), layout
         )
         layout.check_used()
+        check_separator(layout)
         contents, renamed = contents.with_short_ids()
         images = self._images(contents)
         pictures, unseen = readable_pictures(
@@ -406,10 +406,7 @@ class _Contents:
             _renamed(self.parts, short),
             self.pictures,
         )
-        first = min(short, key=id_key)
-        return shortened, (
-            f"image ids are used without folder and ending: {first} is {short[first]}",
-        )
+        return shortened, reading_notes(short)
 
 
 def _renamed(values: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:

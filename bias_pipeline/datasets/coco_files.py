@@ -25,6 +25,7 @@ from bias_pipeline.datasets.columns import (
 )
 from bias_pipeline.datasets.file_names import listed_names
 from bias_pipeline.datasets.image_numbers import noting_names
+from bias_pipeline.datasets.joined_captions import check_chosen, separated
 from bias_pipeline.datasets.program_outputs import COLUMNS, program_output
 from bias_pipeline.datasets.tables import Rows, is_json, open_rows
 from bias_pipeline.datasets.text_folders import is_text_folder
@@ -41,7 +42,7 @@ SPLITS = "Karpathy's {images: [{cocoid, split}, ...]}, or a table with the colum
 
 _SPLIT_KEYS = ("image_id", "cocoid", "id", "filename", "file_name")  # the first there has ids
 # VizWiz's marks of captions that describe nothing: one sentence for all, and rejected texts
-_MARKS, _TRUE = ("is_precanned", "is_rejected"), ("True", "true", "TRUE", "1", "1.0")
+MARKS, _TRUE = ("is_precanned", "is_rejected"), ("True", "true", "TRUE", "1", "1.0")
 _MOST_DIGITS = 1000  # of an annotation id
 _MOST_SAMPLE_DIGITS, _MOST_SAMPLES = 9, 100
 
@@ -102,11 +103,30 @@ def model_captions(
                 more.setdefault(identifier, []).append(caption)
     if not captions:
         raise DataError(f"{path}: holds no captions{numbered.which}; expected {RESULTS}")
+    captions, more = _of_cells(path, captions, more, index, layout)
     numbered.note_origins(layout)
     rows.note_printed(layout)
     chosen = captions if numbered.others else _numbered(captions, more, index or 0)
     unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
     return CaptionerFile(chosen, repeated, unused, human, tuple(sorted(prompts)))
+
+
+def _of_cells(
+    path: Path,
+    cells: dict[str, str],
+    more: dict[str, list[str]],
+    index: int | None,
+    layout: Layout,
+) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """The first caption of each cell, and the others of cells that have several."""
+    if more:
+        return cells, more
+    lists = separated(path, {image: (text,) for image, text in cells.items()}, layout, MODEL)
+    if not any(len(texts) > 1 for texts in lists.values()):
+        return cells, more
+    check_chosen(path, lists, index)
+    first = {image: texts[0] for image, texts in lists.items()}
+    return first, {image: list(texts[1:]) for image, texts in lists.items() if len(texts) > 1}
 
 
 def _as_samples(row: Mapping[str, Any]) -> str:
@@ -186,7 +206,7 @@ class _Numbered:
 def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, str, list[str]]:
     """The rows of a file of captions, its column of ids and those of captions."""
     named = layout.wanted(IMAGE, kind)
-    wanted = ["id", *_MARKS, SAMPLE, DECODING, MASKED, *PROMPTS, *named, *COLUMNS]
+    wanted = ["id", *MARKS, SAMPLE, DECODING, MASKED, *PROMPTS, *named, *COLUMNS]
     rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
     if rows.shape:
         layout.add_note(path, rows.shape)
@@ -256,7 +276,8 @@ def human_captions(
     rows.note_printed(layout)
     if rows.people and not any(written.values()):
         raise DataError(f"{path}: has no captions of people in 'answer'; expected {CAPTIONS}")
-    return {image: _in_order(numbered) for image, numbered in written.items()}, repeated
+    ordered = {image: _in_order(numbered) for image, numbered in written.items()}
+    return {**separated(path, ordered, layout, HUMAN)}, repeated
 
 
 def _of_columns(
@@ -273,7 +294,7 @@ def _of_columns(
 
 def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str]:
     """The captions of a row; stock captions if the row marks them as describing nothing."""
-    marked = any(str(row.get(mark)) in _TRUE for mark in _MARKS)
+    marked = any(str(row.get(mark)) in _TRUE for mark in MARKS)
     return [*map(StockCaption, captions)] if marked else captions
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from bias_pipeline.corpus.attribute import words_of
+from bias_pipeline.corpus.encoding import plain_name_of
 from bias_pipeline.declared import ConfiguredAs
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 
@@ -129,6 +130,7 @@ class Layout:
     label_column: str | None = None  # of the attribute's labels
     # Label to group, or to a known label of no group
     label_map: Mapping[str, str] = field(default_factory=dict)
+    separator: str | None = None  # between the captions of a cell; none: each is one caption
     # File name to what was recognised in it; filled while reading
     facts: dict[str, list[str]] = field(default_factory=dict)
     # The named columns that a file had; filled while reading
@@ -247,7 +249,7 @@ def same_name(name: str, columns: Sequence[str]) -> str | None:
 
 
 def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
-    """What labels mean, given as a mapping or as texts.
+    """What labels mean, given as a mapping or as texts; labels as they were meant.
 
     Raises:
         UsageError: if a text has no ``=``, or a label two meanings.
@@ -257,13 +259,13 @@ def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
         ({'0': 'male'}, {'F': 'female', 'no idea': 'Unsure'})
     """
     if isinstance(given, Mapping):
-        return {str(label): str(meaning) for label, meaning in given.items()}
+        return {plain_name_of(str(label)): str(meaning) for label, meaning in given.items()}
     words: dict[str, str] = {}
     for text in given:
         label, equals, meaning = (part.strip() for part in text.rpartition("="))
         if not equals:
             raise UsageError(f"dataset.label_map: {text!r} must be LABEL=GROUP, such as M=male")
-        if words.setdefault(label, meaning) != meaning:
+        if words.setdefault(plain_name_of(label), meaning) != meaning:
             raise UsageError(
                 f"dataset.label_map: {label!r} cannot be {words[label]} and {meaning}; keep one"
             )

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bias_pipeline.corpus.records import StockCaption
 from bias_pipeline.datasets.coco_files import (
+    MARKS,
     human_captions,
     model_captions,
     objects_by_id,
@@ -129,7 +131,10 @@ def _model_table(captions: Mapping[str, str]) -> Table:
 def _human_table(captions: Mapping[str, Sequence[str]]) -> Table:
     """One line a caption; the number keeps the captions of an image in their order."""
     pairs = [(image, text) for image, texts in captions.items() for text in texts]
+    marked = [isinstance(text, StockCaption) for _, text in pairs]
+    marks = {MARKS[0]: list(map(str, marked))} if any(marked) else {}
     return {
+        **marks,
         "id": list(range(len(pairs))),
         "image_id": [image for image, _ in pairs],
         "caption": [text for _, text in pairs],

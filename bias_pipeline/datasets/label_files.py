@@ -176,6 +176,7 @@ def _wide(
         raw[identifier] = label
         if isinstance(row.get("split"), str):
             parts[identifier] = row["split"]
+    rows.note_mended(layout)
     labels = _understood(rows.path, field, list(raw.items()), labels, attribute, layout)
     return Labels(raw, labels, groups, parts, _collapsed(repeated))
 
@@ -280,6 +281,7 @@ def _long(
             f"{rows.path}: no line is about attribute {attribute.name!r}; "
             f"{did_you_mean(attribute.name, others)}"
         )
+    rows.note_mended(layout)
     labelled = [(image, label) for image, ballot in votes.items() for label, _ in ballot.values()]
     labels = _understood(rows.path, "value", labelled, labels, attribute, layout)
     return _counted(_alike(votes, labels), images, groups, labels, annotator, _collapsed(repeated))

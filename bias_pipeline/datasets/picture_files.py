@@ -13,9 +13,9 @@ from typing import Any
 from bias_pipeline.corpus.image_ids import few, id_key, short_id
 from bias_pipeline.corpus.object_names import NAMES_BY_NUMBER, coco_name, plain_label
 from bias_pipeline.corpus.pictures import MissingPicture, Region, extent
-from bias_pipeline.datasets.columns import Layout
+from bias_pipeline.datasets.columns import IMAGE, Layout
 from bias_pipeline.datasets.file_names import listed_names
-from bias_pipeline.datasets.image_numbers import LabelledImages
+from bias_pipeline.datasets.image_numbers import LabelledImages, noting_names
 from bias_pipeline.datasets.tables import Rows, check_file, is_json, open_rows
 from bias_pipeline.declared import is_number
 from bias_pipeline.errors import DataError, counted
@@ -327,12 +327,13 @@ _LABELS = ("label", "category_id")
 _CONFIDENCES = ("score", "confidence")
 
 
-def detections_by_id(path: Path) -> dict[str, Labels]:
+def detections_by_id(path: Path, layout: Layout | None = None) -> dict[str, Labels]:
     """The labels detected in each image of a file.
 
     Args:
         path: a JSON list of objects, as COCO's results are, JSON Lines, CSV, TSV or Parquet; a
             row has ``label`` or ``category_id``, COCO's number; other keys are ignored.
+        layout: gets the names of files that the file gives to its numbers of images.
 
     Returns:
         Canonical image id to pairs of a label and a confidence in [0, 1], the most confident first;
@@ -350,12 +351,16 @@ def detections_by_id(path: Path) -> dict[str, Labels]:
         ...     detections_by_id(path)
         {'7': (('dog', 0.9),)}
     """
-    rows = open_rows(path, what=DETECTIONS, wanted=("image_id", *_LABELS, *_CONFIDENCES))
+    layout = layout or Layout()
+    wanted = ("image_id", *_LABELS, *_CONFIDENCES, *layout.wanted(IMAGE))
+    rows = open_rows(path, what=DETECTIONS, wanted=wanted)
     rows.require("image_id")
     if not any(rows.has(name) for name in _LABELS):
         rows.require(_LABELS[0])
     if not any(rows.has(name) for name in _CONFIDENCES):
         rows.require(_CONFIDENCES[0])
+    first, rows = rows.peek()
+    rows = noting_names(rows, first, "image_id", layout)
     detections: dict[str, dict[str, float]] = {}
     for number, row in rows.items:
         label = _label(rows, number, row)

@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
 
+from bias_pipeline.corpus.encoding import plain_name_of
 from bias_pipeline.corpus.image_ids import canonical_id
 from bias_pipeline.datasets.binary_tables import (
     file_of,
@@ -63,6 +64,8 @@ class Rows:
     people: str = ""  # the column of people's captions in a captioner's file, empty if it has none
     # Column to how many of its cells were printed lists; filled while reading
     printed: Counter[str] = field(default_factory=Counter)
+    # Label as it is written and as it was meant, to how often they differ; filled while reading
+    mended: Counter[tuple[str, str]] = field(default_factory=Counter)
     # The file's own numbers of images, from its list of images, to the names of their files
     names: Mapping[str, str] = field(default_factory=dict)
 
@@ -152,7 +155,22 @@ class Rows:
             cell = int(cell)
         if not isinstance(cell, str | int):
             self.refuse(number, f"label {reprlib.repr(cell)} of {name!r} is not text")
-        return str(cell).strip()
+        text = str(cell).strip()
+        if text.isascii():
+            return text
+        label = plain_name_of(text)
+        self.mended[text, label] += label != text
+        return label
+
+    def note_mended(self, layout: Layout) -> None:
+        """Note how many labels had mojibake or hidden signs."""
+        changed = {pair: n for pair, n in self.mended.items() if n}
+        if changed:
+            old, new = next(iter(changed))
+            n = counted(sum(changed.values()), "labels")
+            layout.add_note(
+                self.path, f"mojibake or hidden signs mended in {n}: {old!r} is {new!r}"
+            )
 
     def note_printed(self, layout: Layout) -> None:
         """Note how many cells held printed lists or mappings, of which the texts were read."""

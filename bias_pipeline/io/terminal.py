@@ -203,7 +203,7 @@ _wordings: list[Callable[[str], str]] = []
 
 @contextlib.contextmanager
 def lines_as(wording: Callable[[str], str]) -> Iterator[None]:
-    """Print every line as a function words it, within the context.
+    """Print every line, and write every note, as a function words it, within the context.
 
     Example:
         >>> with lines_as(str.upper):
@@ -217,12 +217,16 @@ def lines_as(wording: Callable[[str], str]) -> Iterator[None]:
         _wordings.pop()
 
 
+def worded(text: str) -> str:
+    """A text as :func:`lines_as` words it."""
+    for wording in _wordings:
+        text = wording(text)
+    return text
+
+
 def _write(stream: TextIO, lines: Sequence[object]) -> None:
     for line in lines or ("",):
-        text = str(line)
-        for wording in _wordings:
-            text = wording(text)
-        print(printable(text), file=stream)
+        print(printable(worded(str(line))), file=stream)
 
 
 class _Record(logging.LogRecord):

@@ -213,6 +213,20 @@ class CorpusView:
         return sparse.csr_array(gather @ captions)
 
     @cached_property
+    def object_fault(self) -> str:
+        """Why the user's own file of objects is refused, empty if it is not."""
+        assert self.vocabulary is not None
+        every = tuple(self.vocabulary.tasks)
+        read = self.corpus.read(objects_read, every, self._excluded)
+        if not self.corpus.objects_file or read.unknown_share <= MOST_UNKNOWN:
+            return ""
+        return (
+            f"{self.corpus.objects_file}: {read.fault(self.vocabulary.name)}; name objects as "
+            f"tasks are named, such as {few(every)}, or count the others alone with "
+            "dataset.strict=false"
+        )
+
+    @cached_property
     def objects(self) -> sparse.csr_array:
         """(N, T) tasks that are in each image.
 
@@ -226,14 +240,9 @@ class CorpusView:
                 "dataset.instances=FILE (audit --objects FILE)"
             )
         assert self.vocabulary is not None
+        if self.object_fault:
+            raise DataError(self.object_fault)
         every = tuple(self.vocabulary.tasks)
-        read = self.corpus.read(objects_read, every, self._excluded)
-        if self.corpus.objects_file and read.unknown_share > MOST_UNKNOWN:
-            raise DataError(
-                f"{self.corpus.objects_file}: {read.fault(self.vocabulary.name)}; name objects as "
-                f"tasks are named, such as {few(every)}, or count the others alone with "
-                "dataset.strict=false"
-            )
         objects = self.corpus.read(_objects, every, self._excluded)
         return objects if self._member is None else _any(objects @ self._member)
 

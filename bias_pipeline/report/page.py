@@ -238,7 +238,7 @@ def report_of(
         f"{counted(f'{len(rows):,}', 'numbers')}. Written by bias_pipeline {__version__}.",
         sections=sections,
         caveats=CAVEATS if all(map(training_of, results)) else (*CAVEATS, UNTRAINED),
-        runs={r.run_id: r.manifest for r in results},
+        runs={r.run_id: {**r.manifest, "notes": r.notes} for r in results},
         settings={r.run_id: r.settings for r in results},
         rows=rows,
         bibtex=bibtex(dict.fromkeys(row.metric for row in rows)),

@@ -12,6 +12,7 @@ import numpy as np
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.io.files import csv_text
+from bias_pipeline.io.terminal import worded
 from bias_pipeline.metrics.base import TRAITS
 from bias_pipeline.metrics.value_names import HEADLINES, HUMAN, MODEL
 from bias_pipeline.stats.bootstrap import Draws
@@ -85,9 +86,9 @@ class Result:
 
     @property
     def notes(self) -> list[str]:
-        """What the run said of its data and numbers, in sentences."""
+        """What the run said of its data and numbers, worded as the lines of the command."""
         notes = self.manifest.get("notes", [])
-        return [str(note) for note in notes] if isinstance(notes, list) else []
+        return [worded(str(note)) for note in notes] if isinstance(notes, list) else []
 
     def frame(self) -> DataFrame:
         """The rows as a table, one line a row, with the columns of :class:`Row`."""
@@ -194,6 +195,9 @@ def plain_values(value: Any) -> Any:
     return value
 
 
+_KINDS = {column.name: str(column.type) for column in fields(Row)}
+
+
 def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
     """A result from rows and manifest as plain data; a ValueError or similar if they are not."""
     rows = [_row(row) for row in row_records]
@@ -207,7 +211,7 @@ def _row(record: Mapping[str, Any]) -> Row:
     """A row, if its columns have their types."""
     if set(record) != set(COLUMNS):
         raise ValueError(f"its rows do not have the columns {' '.join(COLUMNS)}")
-    return Row(**{c.name: _value(c.name, str(c.type), record[c.name]) for c in fields(Row)})
+    return Row(**{name: _value(name, kind, record[name]) for name, kind in _KINDS.items()})
 
 
 def _value(name: str, kind: str, value: Any) -> Any:

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from bias_pipeline.corpus.split import seeds_of
@@ -157,15 +158,20 @@ def text_settings(result: Result) -> dict[str, str]:
 
 def values_of(result: Result) -> dict[str, str]:
     """Every value that decides numbers and is no choice, by the key that sets it."""
-    row = result.rows[0]
-    keys = result.manifest.get("keys", {})
-    mounts = keys if isinstance(keys, Mapping) else {}
-    tree = deciding(result.manifest.get("config"))
+    row, manifest = result.rows[0], result.manifest
+    keys = manifest.get("keys", {})
     return {
-        **{_key(path, mounts): _text(leaf) for path, leaf in _leaves(tree, ())},
+        **_values_in(json.dumps([manifest.get("config"), keys if isinstance(keys, dict) else {}])),
         "seeds": seeds_text(deciding_seeds(result)),
         "metric_version": str(row.metric_version),
     }
+
+
+@lru_cache(maxsize=1024)  # runs of a sweep share many
+def _values_in(written: str) -> Mapping[str, str]:
+    """The values of a configuration by the keys that set them; both as JSON."""
+    config, keys = json.loads(written)
+    return {_key(path, keys): _text(leaf) for path, leaf in _leaves(deciding(config), ())}
 
 
 def _leaves(node: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:

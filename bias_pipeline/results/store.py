@@ -76,8 +76,9 @@ class ResultStore:
         if not os.path.lexists(path):
             return None
         try:
-            return _parse(load_json(path, what=_WHAT, max_depth=_MAX_DEPTH), run_id)
-        except ResourceError as error:
+            content = load_json(path, what=_WHAT, max_depth=_MAX_DEPTH)
+            return _parse(content, run_id, path.read_bytes())
+        except (ResourceError, OSError) as error:
             raise DataError(str(error)) from error
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise DataError(f"{path}: is damaged ({error}); run the job again") from error
@@ -275,10 +276,10 @@ def _as_stored(result: Result, content: bytes) -> Result:
     return replace(result, rows=rows, manifest=stored["manifest"])
 
 
-def _parse(content: Any, run_id: str) -> Result:
+def _parse(content: Any, run_id: str, written: bytes) -> Result:
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA}")
-    content = unsealed(content, within="manifest")
+    content = unsealed(content, within="manifest", written=written)
     return result_of(content["rows"], content["manifest"], run_id)
 
 

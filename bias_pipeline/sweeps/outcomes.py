@@ -83,7 +83,7 @@ def conclude(
         for outcome in failed
         if outcome.get("not_applicable") and (outcome["exit_code"] in skips or (of_all and results))
     ]
-    for line in _by_reason(skipped):
+    for line in _skips(skipped):
         print_out(f"skipped: {line}")
     _print_work(results, outcomes)
     if results:
@@ -199,6 +199,32 @@ def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
     for outcome in failed:
         labels.setdefault(str(outcome["error"]), []).append(_label(outcome))
     return [": ".join(filter(None, (_joined(of), reason))) for reason, of in labels.items()]
+
+
+def _skips(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Why metrics were skipped, each reason once, after the metrics and, in brackets, for whom.
+
+    Columns of labels go with an attribute, and are left out.
+    """
+    cells: dict[str, dict[str, list[str]]] = {}  # reason to what the metrics were skipped for
+    for outcome in skipped:
+        swept = {k: v for k, v in outcome["swept"].items() if not k.startswith("dataset.label_")}
+        metric = swept.pop("metric", "")
+        attribute = swept.pop("attribute", "")
+        further = [f"{key}={value}" for key, value in swept.items()]
+        whose = " ".join(filter(None, [attribute, *further]))
+        cells.setdefault(str(outcome["error"]), {}).setdefault(whose, []).append(metric)
+    lines = []
+    for reason, metrics_by_whose in cells.items():
+        whose_by_metrics: dict[str, list[str]] = {}
+        for whose, metrics in metrics_by_whose.items():
+            whose_by_metrics.setdefault(", ".join(filter(None, metrics)), []).append(whose)
+        of = [
+            " ".join(filter(None, [metrics, f"({', '.join(whose)})" if any(whose) else ""]))
+            for metrics, whose in whose_by_metrics.items()
+        ]
+        lines.append(": ".join(filter(None, ["; ".join(of), reason])))
+    return lines
 
 
 def _joined(labels: Sequence[str]) -> str:

@@ -1,12 +1,13 @@
 """Whether captions are in the language of an attribute's word lists.
 
-Only English is recognised. Captions fit lists in English if they are English, and lists in another
-language if they are not.
+Captions fit lists in English if they are English. They fit lists in another language unless they
+are English, in another script, or have more of the usual words of a third language.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,13 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import ENGLISH, Attribute, words_of
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
+from bias_pipeline.text.language_words import (
+    has_usual_word,
+    known_languages,
+    script,
+    scripts_of,
+    usual_words,
+)
 from bias_pipeline.text.mentions import attribute_mentions, lowered_words
 
 LANGUAGE_WORDS = "the word lists are"  # in every note that captions do not fit them
@@ -81,7 +89,7 @@ def english(captions: Captions) -> BoolArray:
         [True, False, True]
     """
     words = lowered_words(captions)
-    usual, shared = (_occurrences(words, listed) for listed in (_ENGLISH, _SHARED))
+    usual, shared = (_having(words, listed.__contains__) for listed in (_ENGLISH, _SHARED))
     lengths = words.lengths
     flags = (usual >= _RATE * lengths) & (usual > 0) | (2 * shared > lengths)
     short = lengths < _LONG
@@ -90,9 +98,40 @@ def english(captions: Captions) -> BoolArray:
     return flags
 
 
-def _occurrences(captions: Captions, listed: frozenset[str]) -> IntArray:
-    """(C,) how many words of each caption are listed."""
-    known = np.array([word in listed for word in captions.types], bool)
+def in_language(captions: Captions, language: str) -> BoolArray:
+    """(C,) whether captions may be in a language, by its code; in English, whether they are.
+
+    Example:
+        >>> texts = ["un homme sur un banc", "ein Mann auf einer Bank", "Mann, Hund, Gras"]
+        >>> in_language(Captions.from_texts(texts), "de").tolist()
+        [False, True, True]
+    """
+    flags = captions.read(english)
+    if language == ENGLISH:
+        return flags
+    return ~(flags | _of_others(captions, language)) | (captions.lengths == 0)
+
+
+def _of_others(captions: Captions, language: str) -> BoolArray:
+    """(C,) whether captions are in another language than one that is not English."""
+    of_lists = _having(captions, partial(has_usual_word, language=language))
+    others = [
+        _having(captions, partial(has_usual_word, language=code))
+        for code in known_languages(besides=language)
+        if usual_words(language)
+    ]
+    foreign = np.zeros(len(captions), bool)
+    for counts in others:
+        foreign |= (counts > of_lists) & (counts >= _RATE * captions.lengths)
+    if scripts := scripts_of(language):
+        unlike = _having(captions, lambda word: script(word) not in {"", *scripts})
+        foreign |= 2 * unlike > captions.lengths
+    return foreign
+
+
+def _having(captions: Captions, rule: Callable[[str], bool]) -> IntArray:
+    """(C,) how many words of each caption follow a rule."""
+    known = np.fromiter(map(rule, captions.types), bool, len(captions.types))
     return np.diff(np.concatenate([[0], np.cumsum(known[captions.tokens])])[captions.starts])
 
 
@@ -108,7 +147,7 @@ def language_shares(corpus: Corpus, attribute: Attribute) -> dict[Side, float]:
 def _share(captions: Captions, corpus: Corpus, attribute: Attribute) -> float:
     if not len(captions):
         return float("nan")
-    unfit = captions.read(english) ^ (attribute.language == ENGLISH)
+    unfit = ~in_language(captions, attribute.language)
     if not unfit.any() or _names_groups(captions, unfit, corpus, attribute):
         return 1.0
     return 1 - float(unfit.mean())

@@ -217,7 +217,7 @@ BIASED, ERRING = ("amplifier", "faithful"), ("stereotyper", "faithful")
         (BIASED, (*LIC, "--fail-if-worse"), 1, ""),
         (BIASED[::-1], (*LIC, "--fail-if-worse"), 0, ""),
         (("faithful", "person"), (*LIC, "--fail-if-worse"), 6, "no verdict on"),
-        (("faithful", "person"), ERRORS, 3, "nothing can be said of whom it names"),
+        (("faithful", "person"), ERRORS, 6, "nothing can be said of whom it names"),
         (("blank", "amplifier"), LIC, 0, "of the captions of blank_results are blank"),
         (ERRING, ERRORS, 1, "gate failed: stereotyper_results is worse in 1 of 1"),
         (
@@ -253,7 +253,7 @@ LEAKS_AND_ERRS = ("metric=lic,gender_error", "dataset.strict=false")
 def test_a_metric_that_does_not_apply_to_one_is_named_and_the_rest_compared(ok, files, words):
     captioners = [str(files / name / "results.json") for name in ("faithful", "few", "stereotyper")]
     output = ok("compare", *captioners, *words, *LEAKS_AND_ERRS)
-    assert re.search("skipped: metric=lic captioner=.*few.*: attackers need two groups", output)
+    assert re.search(r"skipped: lic \(captioner=.*few.*\): .*: attackers need two groups", output)
     assert re.search(r"\nlic: .*faithful_results.*stereotyper_results", output)
     assert "gender_error (by named): faithful_results is fairer than stereotyper_res" in output
 
@@ -295,7 +295,7 @@ def refused(monkeypatch) -> str:
         return computed(self, corpus, splits=splits)
 
     monkeypatch.setattr(GroupAccuracy, "compute", compute)
-    return r"skipped: metric=group_accuracy captioner=.*: metric\.k="
+    return r"skipped: (group_accuracy \(|metric=group_accuracy )captioner=.*: metric\.k="
 
 
 def test_a_metric_that_asks_for_too_many_images_of_one_is_skipped(ok, files, words, refused):

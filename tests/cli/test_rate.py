@@ -209,6 +209,19 @@ def test_known_answers_are_read_as_labels_are(tmp_path):
     assert list(known.values()) == ["male", "female", "female", "female", "Unsure", "male"]
 
 
+def test_known_answers_are_those_of_the_photos_that_the_file_names(tmp_path):
+    from bias_pipeline.web.study import RatingQuestion
+
+    path = tmp_path / "gold.csv"
+    path.write_text("image_id,file_name,value\n2,000001.jpg,male\n1,000002.jpg,female\n")
+    gender = compose.cell(["attribute=gender"]).build("attribute")
+    question = RatingQuestion("?", "gender", ("male", "female"))
+    assert _gold(path, question, gender, ["000001.jpg", "000002.jpg"]) == {
+        "1": "male",
+        "2": "female",
+    }
+
+
 def test_blank_captions_are_not_shown(tmp_path, capsys):
     path = tmp_path / "captions.json"
     path.write_text('[{"image_id": 1, "caption": " "}, {"image_id": 2, "caption": "a dog"}]')

@@ -147,6 +147,31 @@ def test_one_of_several_captions_is_chosen_as_the_message_advises(ends, ok, writ
     assert "--multi-caption" in ends(2, *words, "--caption-index", "1")
 
 
+def test_the_report_and_the_baseline_advise_the_options_that_the_screen_advises(
+    ok, written, tmp_path
+):
+    words = written(texts=[f"The image depicts {text}." for text in TEXTS])
+    words.remove("--dry-run")
+    text = ok(*words, "--out", str(tmp_path / "out"), "--json", str(tmp_path / "out.json"))
+    assert "--preambles cut removes them" in text
+    assert re.search(r"skipped: dbac, [\w, ]*\(gender\)|skipped: dbac[\w, ]*: ", text), text
+    assert not re.search(r"skipped: [^:]*(metric|label_column)=", text)
+    for file in ("out/report.html", "out.json"):
+        content = (tmp_path / file).read_text()
+        assert "--preambles cut removes them" in content
+        assert "text.preambles=cut" not in content
+
+
+@pytest.mark.parametrize("value", ["semicolon", "none"])
+def test_what_is_between_captions_is_said_as_the_message_advises(ends, ok, written, value):
+    texts = ["; ".join([text] * (1 + k % 7)) for k, text in enumerate(TEXTS)]
+    words = written(texts=texts)
+    advised = re.findall(r"--separator \w+", ends(3, *words))
+    assert [one.split()[1] for one in advised] == ["semicolon", "none"]
+    several = ["--multi-caption"] if value == "semicolon" else []
+    ok(*words, "--separator", value, *several)
+
+
 def test_a_printed_command_keeps_its_keys():
     command = "no time; python -m bias_pipeline metric=lic text.unit=sentence"
     assert in_options(command) == command

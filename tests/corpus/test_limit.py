@@ -1,6 +1,7 @@
 """``limit``: a first look at the same images whoever describes them, never taken for the whole."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,3 +76,18 @@ def test_the_choice_does_not_follow_the_split():
     chosen = np.argsort(random_words("limit", 0, keys))[:10_000]
     tested = np.argsort(random_words("split", 0, keys))[:2_000]
     assert len(np.intersect1d(chosen, tested)) == pytest.approx(1_000, abs=5 * np.sqrt(450))
+
+
+def test_images_without_a_caption_are_not_drawn():
+    texts = {i: f"a man {i}" if i % 10 == 0 else None for i in range(300)}
+    sparse = make_corpus(
+        [
+            Record(str(i), text, ("he",), {"gender": ("m", "f", "unsure")[i % 3]})
+            for i, text in texts.items()
+        ]
+    )
+    chosen = limited(sparse, 15)
+    assert (len(chosen), len(chosen.model)) == (15, 15)
+    assert "15 of the 20 labelled images with a caption, chosen" in chosen.notes[-1]
+    assert limited(sparse, 20) is sparse
+    assert len(limited(replace(sparse, model=sparse.model.take(np.array([], int))), 15)) == 15

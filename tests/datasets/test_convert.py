@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.corpus.records import StockCaption
+from bias_pipeline.datasets.coco_files import human_captions, model_captions
 from bias_pipeline.datasets.columns import Layout
 from bias_pipeline.datasets.convert import convert
 from bias_pipeline.errors import DataError, ResourceError, UsageError
@@ -30,6 +31,21 @@ def test_converted_json_gives_the_same_corpus(tmp_path):
         )
     ]
     assert corpora[0].digest == corpora[1].digest
+
+
+def test_marks_of_captions_that_describe_nothing_are_converted(tmp_path):
+    people = coco_folder.human()
+    for number, row in enumerate(people["annotations"]):
+        row["is_rejected"] = number % 5 == 0
+    root = coco_folder.write_folder(tmp_path, {coco_folder.CAPTIONS: people})
+    path = root / coco_folder.CAPTIONS
+    (table,) = convert(path, tmp_path / "out")
+    kinds = [
+        {image: [type(text) for text in texts] for image, texts in human_captions(file)[0].items()}
+        for file in (path, table)
+    ]
+    assert kinds[0] == kinds[1]
+    assert {StockCaption, str} <= {kind for texts in kinds[0].values() for kind in texts}
 
 
 def test_of_numbered_captions_the_first_is_converted_and_told(tmp_path, capsys):

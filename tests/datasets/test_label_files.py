@@ -252,3 +252,46 @@ def test_a_label_may_be_mapped_from_nobodys_to_a_group(tmp_path):
     layout = Layout(label_map={"Unsure": "male"})
     labels = read(tmp_path, "id,bb_gender\n8,Unsure\n", layout=layout).map
     assert (labels.group_of("Unsure"), labels.is_unsure("Unsure")) == ("male", False)
+
+
+def twice(text: str) -> str:
+    """UTF-8 that was read as CP1252 two times."""
+    for _ in range(2):
+        text = text.encode().decode("cp1252")
+    return text
+
+
+SPOILED = {
+    "mojibake": "MÃ¤nnlich",
+    "mojibake of mojibake": twice("Männlich"),
+    "apart": "Ma\u0308nnlich",
+    "hidden signs": "\u200bMänn\u00adlich\ufeff",
+}
+
+
+@pytest.mark.parametrize("spoiled", SPOILED.values(), ids=SPOILED)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,gender\n1,Männlich\n2,{}\n3,{}\n4,female\n",
+        LONG + "1,gender,Männlich,a\n2,gender,{},a\n3,gender,{},a\n4,gender,female,a\n",
+    ],
+    ids=["wide", "long"],
+)
+@pytest.mark.parametrize("as_in_file", [False, True])
+def test_labels_that_a_program_spoiled_are_those_that_are_meant(
+    tmp_path, text, spoiled, as_in_file
+):
+    label = spoiled if as_in_file else "Männlich"
+    layout = Layout(label_map=label_words([f"{label}=male"]))
+    content = read(tmp_path, text.format(spoiled, spoiled), layout=layout)
+    assert in_groups(content) == ["male", "male", "male", "female"]
+    counted = "labels.csv: mojibake or hidden signs mended in 2 labels: "
+    (note,) = (note for note in layout.notes() if "mended" in note)
+    assert note.startswith(counted), note
+    assert note.endswith("is 'Männlich'")
+
+
+def test_a_hidden_sign_beside_a_group_is_no_other_label(tmp_path):
+    content = read(tmp_path, "id,gender\n1,male\u200b\n2\u200b,female\n")
+    assert (in_groups(content), list(content.raw)) == (["male", "female"], ["1", "2"])

@@ -110,6 +110,42 @@ def test_unknown_names_are_counted_and_above_a_tenth_refused(tmp_path):
     assert lenient.manifest["corpus"]["unknown_objects"] == n / 40
 
 
+def test_cooccurrence_has_all_but_distances_without_names_of_objects(tmp_path):
+    people = {i: [text, f"{text} there"] for i, text in CAPTIONS.items()}
+    odd = as_table(renamed({"couch": "canapé"}), tmp_path / "odd")
+    whole, lacking = (
+        bp.score("cooccurrence", CAPTIONS, LABELS, people, objects, **QUICK)
+        for objects in (OBJECTS, odd)
+    )
+    parts = [{row.part: row.value for row in result.rows} for result in (whole, lacking)]
+    assert parts[1].keys() < parts[0].keys()
+    assert all("distance" in part for part in parts[0].keys() - parts[1].keys())
+    assert parts[1] == pytest.approx({part: parts[0][part] for part in parts[1]}, nan_ok=True)
+    (note,) = (note for note in lacking.notes if note.startswith("no distances: "))
+    assert "'canapé'" in note
+
+
+def test_data_validate_lists_unknown_names(tmp_path, capsys):
+    names = {"couch": "canapé", "motorcycle": "moto"}
+    odd = as_table(renamed(names), tmp_path / "odd")
+    rows = [{"image_id": i, "caption": text} for i, text in CAPTIONS.items()]
+    (tmp_path / "mine.json").write_text(json.dumps(rows))
+    lines = [f"{i},{label}" for i, label in LABELS.items()]
+    (tmp_path / "labels.csv").write_text("\n".join(["id,gender", *lines]))
+    files = {
+        "captioner": tmp_path / "mine.json",
+        "dataset.attributes": tmp_path / "labels.csv",
+        "dataset.instances": odd,
+    }
+    words = [f"{key}={path}" for key, path in files.items()]
+    assert main(["data", "validate", "dataset=coco", *words]) == 0
+    n = sum(listed == ["couch"] for listed in OBJECTS.values())
+    listed = (f"'canapé' ({n})", f"'moto' ({40 - n})")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert all(one in printed for one in listed)
+    assert "names of objects that coco_objects does not have: " in printed
+
+
 def test_a_few_unknown_names_are_a_line():
     few = {**OBJECTS, 1: [*OBJECTS[1], "sky", "lamp"], 2: [*OBJECTS[2], "sky"]}
     result = bp.score("ba_mals", CAPTIONS, LABELS, objects=few, **QUICK)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.datasets.captioner_files import CaptionerFolder
 from bias_pipeline.datasets.coco_files import human_captions, model_captions
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.datasets.text_folders import is_text_folder
@@ -43,6 +44,16 @@ def test_names_are_ids_and_texts_captions(folder):
         "COCO_val2014_000000000042": "a dog\nby a lake",
         "kite.jpg": "a kite",
     }
+
+
+def test_a_folder_among_captioners_has_its_name(folder):
+    other = folder.parent / "others"
+    other.mkdir()
+    (other / "notes.md").write_text("no captions")
+    corpus = load(folder, f"dataset.captioners={folder.parent}", "captioner=txt")
+    assert (corpus.captioner, len(corpus)) == ("txt", 3)
+    assert "txt" in CaptionerFolder("coco", folder.parent).names()
+    assert "others" not in CaptionerFolder("coco", folder.parent).names()
 
 
 def test_a_captioners_folder_is_scored(folder):

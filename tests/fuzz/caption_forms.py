@@ -233,6 +233,61 @@ def _unquoted(
     files.write(setting, name, "\n".join(lines) + "\n")
 
 
+# Several captions in a cell, ids as spreadsheets write numbers, capitals (issue I), labels.
+
+
+def joined_captions(files: Files, generator: random.Random) -> None:
+    """People's captions of an image in one cell, between separators or numbered."""
+    sign = generator.choice(["; ", ";", " | ", " || ", " /// ", "\n", "<sep>", "<br>", ""])
+    lines = [
+        (image, sign.join(texts) if sign else _numbered(texts))
+        for image, texts in files.truth.people.items()
+    ]
+    files.table(PEOPLE, "odd.csv", [("image_id", "caption"), *lines])
+
+
+def _numbered(texts: Sequence[str]) -> str:
+    return " ".join(f"{number}. {text}" for number, text in enumerate(texts, 1))
+
+
+def _in_powers(image: str) -> str:
+    return f"{image[0]}.{image[1:]}E+{len(image) - 1:02d}"
+
+
+_NUMBERS: Sequence[Rule] = (
+    lambda image: f"{int(image):,}",
+    lambda image: f"{int(image):,}".replace(",", "."),
+    lambda image: f"{int(image):,}".replace(",", "\u202f"),
+    lambda image: f"{float(image):.2E}",
+    _in_powers,
+    lambda image: f"'{image}",
+    lambda image: f"{image}.0",
+)
+
+
+def written_numbers(files: Files, generator: random.Random) -> None:
+    """Ids of one file as spreadsheets write numbers; some lose their last digits."""
+    rule, truth = generator.choice(_NUMBERS), files.truth
+    if generator.random() < 0.5:
+        lines = [("image_id", "gender"), *((rule(i), group) for i, group in truth.groups.items())]
+        files.table(LABELS, "odd.csv", lines)
+        return
+    lines = [("image_id", "caption"), *((rule(i), text) for i, text in truth.mine.items())]
+    files.table(MINE, "odd.csv", lines)
+
+
+def capitals(files: Files, generator: random.Random) -> None:
+    """Captions in capitals."""
+    _rewritten(files, generator, str.upper)
+
+
+def hidden_signs_in_labels(files: Files, generator: random.Random) -> None:
+    """Signs that nobody sees in labels."""
+    sign = generator.choice(["\u200b", "\u00ad", "\ufeff"])
+    labels = [(i, f"{group[:2]}{sign}{group[2:]}") for i, group in files.truth.groups.items()]
+    files.table(LABELS, "odd.csv", [("image_id", "gender"), *labels])
+
+
 Form = Callable[[Files, random.Random], None]
 CAPTION_FORMS: Mapping[str, Sequence[Form]] = {
     "numbers": (own_numbers,),
@@ -241,4 +296,8 @@ CAPTION_FORMS: Mapping[str, Sequence[Form]] = {
     "sub_words": (sub_words, cut_words),
     "decoders": (decoder_marks,),
     "quotes": (tabs, unclosed_marks),
+    "joined": (joined_captions,),
+    "written": (written_numbers,),
+    "capitals": (capitals,),
+    "labels": (hidden_signs_in_labels,),
 }

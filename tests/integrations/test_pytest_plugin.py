@@ -111,6 +111,7 @@ RIGHT = {i: ["a man", "a woman"][i % 2] for i in LABELS}
 WRONG = {i: "a man" if i < 80 else text for i, text in RIGHT.items()}  # 40 of 200
 QUIETER = {**RIGHT, **dict.fromkeys(range(150), "a person")}
 GERMAN = {i: ["ein Mann im Auto", "eine Frau am Tisch"][i % 2] for i in LABELS}
+NOBODY = dict.fromkeys(LABELS, "a person in a car")
 HALF = {i: text for i, text in RIGHT.items() if i < 100}
 
 # New captions, old captions, by how much the new ones may be worse; the command's exit code
@@ -122,7 +123,10 @@ GATES = {
     "the margin is in the interval": (WRONG, RIGHT, 0.2, 6),
     "fairer by silence": (QUIETER, WRONG, None, 6),
     "fairer by silence, with a margin": (QUIETER, WRONG, 0.1, 6),
-    "captions in another language": (GERMAN, WRONG, None, 3),
+    "captions in another language": (GERMAN, WRONG, None, 6),
+    "captions of both in another language": (GERMAN, {**GERMAN, 0: "ein Auto"}, None, 6),
+    "captions of both that name nobody": (NOBODY, {**NOBODY, 0: "a dog"}, None, 6),
+    "the same, with a margin": (NOBODY, {**NOBODY, 0: "a dog"}, 0.1, 6),
     "captions of half of the images": (HALF, WRONG, None, 3),
     "the same captions": (RIGHT, dict(RIGHT), None, 3),
     "captions of no labelled image": ({"other": "a man"}, RIGHT, None, 3),
@@ -160,11 +164,12 @@ def test_the_fixture_fails_exactly_where_the_command_does(name, tmp_path, monkey
         gate()
 
 
-def test_without_a_gate_what_is_undecided_is_no_failure(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("new", "old"), [(QUIETER, WRONG), (NOBODY, {**NOBODY, 0: "a dog"})])
+def test_without_a_gate_what_is_undecided_is_no_failure(tmp_path, monkeypatch, new, old):
     monkeypatch.chdir(tmp_path)
     rows = [f"{image},{group}" for image, group in LABELS.items()]
     Path("labels.csv").write_text("\n".join(["image_id,gender", *rows]))
-    files = [str(written(tmp_path, *named)) for named in (("new", QUIETER), ("old", WRONG))]
+    files = [str(written(tmp_path, *named)) for named in (("new", new), ("old", old))]
     data = ["dataset=coco", "dataset.attributes=labels.csv", "metric=gender_error", "logger=csv"]
     assert main(["compare", *files, *data, "stats.resamples=200"]) == 0
 

@@ -1,5 +1,6 @@
 """Digests of files: read anew whenever somebody wrote, and only then."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,15 @@ import pytest
 
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import digests
-from bias_pipeline.io.digests import Traits, digest_mismatch, digest_of, digests_of, sha256_of
+from bias_pipeline.io.digests import (
+    Traits,
+    digest_mismatch,
+    digest_of,
+    digests_of,
+    sealed,
+    sha256_of,
+    unsealed,
+)
 
 LONG_AGO = 1_000_000_000_000_000_000  # nanoseconds
 
@@ -159,3 +168,17 @@ def test_two_folders_have_a_ledger_each(folder):
     other.mkdir()
     digests_of([written(folder, "a", "one"), written(other, "a", "two")])
     assert len([*(folder.parent / "cache/bias_pipeline/digests").iterdir()]) == 2
+
+
+@pytest.mark.parametrize("place", ["a", "checksum"])
+def test_a_file_as_it_is_is_checked_as_its_content_is(place):
+    written = sealed({"a": {place: "1"}, "b": {"x": 1}}, within="b")
+    assert unsealed(json.loads(written), within="b", written=written) == {
+        "a": {place: "1"},
+        "b": {"x": 1},
+    }
+    changed = written.replace(b'"x": 1', b'"x": 2')
+    with pytest.raises(ValueError, match="does not fit"):
+        unsealed(json.loads(changed), within="b", written=changed)
+    spaced = json.dumps(json.loads(written)).encode()  # written again by another program
+    assert unsealed(json.loads(spaced), within="b", written=spaced)["b"] == {"x": 1}

@@ -15,7 +15,7 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.regrouping import Intersection
 from bias_pipeline.errors import UsageError
 from bias_pipeline.text import caption_language
-from bias_pipeline.text.caption_language import english, language_shares, untestable
+from bias_pipeline.text.caption_language import english, in_language, language_shares, untestable
 
 LABELS = LabelMap("g", {"m": "male", "f": "female"})
 ENGLISH = Attribute("gender", ("male", "female"), {"male": ["man"], "female": ["woman"]}, {})
@@ -176,6 +176,72 @@ def real_files(root: Path) -> Iterator[tuple[str, list[str]]]:
             yield path.stem, [one["caption"] for one in json.loads(path.read_bytes())]
     for path in sorted(root.glob("multi30k/*/raw/*.gz")):
         yield path.stem, gzip.decompress(path.read_bytes()).decode().splitlines()
+
+
+# Captions that name no group of a list, by the code of their language
+LANGUAGES = {
+    "de": ("eine Person sitzt mit einem Hund auf der Bank", "zwei Kinder spielen im Garten"),
+    "fr": ("une personne assise sur un banc avec un chien", "deux enfants jouent dans le jardin"),
+    "es": ("una persona sentada en un banco con un perro", "dos niños juegan en el jardín"),
+    "it": ("una persona seduta su una panchina con un cane", "due bambini giocano nel giardino"),
+    "pt": ("uma pessoa sentada em um banco com um cão", "duas crianças brincam no jardim"),
+    "nl": ("een persoon zit met een hond op een bank", "twee kinderen spelen in de tuin"),
+    "sv": ("en person sitter på en bänk med en hund", "två barn leker i en trädgård vid ett hus"),
+    "da": ("en person sidder på en bænk med en hund", "to børn leger i haven foran et hus"),
+    "cs": ("člověk sedí na lavičce se psem", "dvě děti si hrají na zahradě"),
+    "pl": ("osoba siedzi na ławce z psem", "dwoje dzieci bawi się w ogrodzie"),
+    "ru": ("человек сидит на скамейке с собакой", "двое детей играют в саду"),
+    "el": ("ένα άτομο κάθεται σε ένα παγκάκι", "δύο παιδιά παίζουν στον κήπο"),
+    "ar": ("شخص يجلس على مقعد مع كلب", "طفلان يلعبان في الحديقة"),
+    "he": ("אדם יושב על ספסל עם כלב", "שני ילדים משחקים בגינה"),
+    "hi": ("एक व्यक्ति बेंच पर बैठा है", "दो बच्चे बगीचे में खेल रहे हैं"),
+    "th": ("คนนั่งบนม้านั่งกับสุนัข", "เด็กสองคนเล่นในสวน"),
+    "zh": ("一个人和一只狗坐在长椅上", "两个孩子在花园里玩耍"),
+    "ja": ("犬と一緒にベンチに座っている人", "庭で遊んでいる二人の子供"),
+    "ko": ("개와 함께 벤치에 앉아 있는 사람", "정원에서 노는 두 아이"),
+    "en": ("a person sitting on a bench with a dog", "two children play in the garden"),
+}
+
+
+@pytest.mark.parametrize("lists", LANGUAGES)
+@pytest.mark.parametrize("spoken", LANGUAGES)
+def test_captions_fit_the_lists_of_their_own_language_alone(spoken, lists):
+    flags = in_language(Captions.from_texts(LANGUAGES[spoken]), lists)
+    if (spoken, lists) == ("zh", "ja"):  # Chinese signs are Japanese ones, too
+        return
+    assert flags.tolist() == [spoken == lists] * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Mann, Hund, Gras", "Mann fährt Rad", "Tennis", "MANN MIT HUND", "Frau am Tisch", ""),
+        *("42", "Straße; Auto; Himmel", "Pizza Margherita", "Mann – Bank – Park"),
+    ],
+)
+def test_tags_telegrams_and_single_words_are_no_other_language(text):
+    assert in_language(Captions.from_texts([text]), "de").all()
+
+
+def test_of_a_language_that_is_not_known_only_english_is_told_apart():
+    texts = ["henkilö istuu penkillä koiran kanssa", "a man on a bench", "un homme et un chien"]
+    assert in_language(Captions.from_texts(texts), "fi").tolist() == [True, False, True]
+
+
+def test_french_captions_are_told_of_by_german_lists():
+    (note,) = language_notes(corpus("French", "German"), DECLARED)
+    assert "the word lists are of language 'de', and 0% of the captioner's captions are" in note
+
+
+@pytest.mark.slow
+@pytest.mark.real
+def test_real_captions_are_told_from_other_languages(data_root):
+    for name, texts in real_files(data_root):
+        spoken = name.rpartition(".")[2] if name.endswith((".de", ".fr")) else "en"
+        captions = Captions.from_texts(texts[:1000])
+        for lists in ("de", "fr", "es", "it", "pt", "nl"):
+            share = in_language(captions, lists).mean()
+            assert share > 0.97 if lists == spoken else share < 0.07, (name, lists, share)
 
 
 @pytest.mark.slow

@@ -62,7 +62,9 @@ VARIANTS = [
         READ,
     ),
     Variant("ids as text with zeros", {"mine.json": captions("{:06d}")}),
-    Variant("ids as 42.0 in a table", {"labels.csv": labels("{}.0")}, READ),
+    Variant(
+        "ids as 42.0 in a table", {"labels.csv": labels("{}.0")}, "image ids are read as numbers"
+    ),
     Variant("ids as numbers with a fraction in Parquet", {"mine.parquet": parquet}),
     Variant(
         "two folders with files of the same names",

@@ -68,6 +68,22 @@ VARIANTS = [
         "12 cells of 'caption' are printed lists, whose texts are read",
     ),
     Variant(
+        "people's captions in one cell, between semicolons",
+        {"people.csv": csv({"image_id": list(PEOPLE), "caption": map("; ".join, PEOPLE.values())})},
+        "people's captions from cells with 2 captions, between them ';', such as 'a person stands",
+    ),
+    Variant(
+        "people's captions in one cell, between line ends",
+        {"people.json": json.dumps({i: "\n".join(texts) for i, texts in PEOPLE.items()})},
+        "people's captions from cells with 2 captions, between them 'line ends'",
+    ),
+    Variant(
+        "people's captions in one cell, between signs that only some cells have",
+        {"people.json": json.dumps({i: "; ".join(t[: 1 + i % 3]) for i, t in PEOPLE.items()})},
+        "Add dataset.separator=semicolon if it is between captions, or dataset.separator=none",
+        code=3,
+    ),
+    Variant(
         "people's captions side by side, `cap1`, `cap2`",
         {"people.csv": csv({"image_id": list(PEOPLE), **SIDE_BY_SIDE})},
         "people.csv: people's captions from 2 columns, 'cap1' and so on",

@@ -150,8 +150,12 @@ class Cooccurrence(TaskMetric):
 
         tables = sides.tables(view, table)
         supported = self._supported(view, sides, tables)
+        notes = [] if HUMAN in sides.images else ["no human captions: there is no score"]
         if HUMAN_PAIRED in sides.images and view.has_objects:
-            tables |= _rate_tables(view, sides, tables)
+            if view.object_fault:
+                notes.append(f"no distances: {view.object_fault}")
+            else:
+                tables |= _rate_tables(view, sides, tables)
 
         def numbers(sums: Sums) -> dict[PartName, Float64Array]:
             pairs = {
@@ -180,7 +184,7 @@ class Cooccurrence(TaskMetric):
             about=ValueBasis(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
             parts=self._about(sides, view),
             audit={"objects_without_support": len(view.tasks) - len(supported)},
-            notes=[] if HUMAN in sides.images else ["no human captions: there is no score"],
+            notes=notes,
         )
 
     def _weights(self, pooled: dict[PartName, Float64Array], supported: IntArray) -> Float64Array:

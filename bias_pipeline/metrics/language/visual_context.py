@@ -11,7 +11,10 @@ import numpy as np
 
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.corpus.pictures import Drawing
+from bias_pipeline.datasets.columns import Layout
+from bias_pipeline.datasets.image_numbers import LabelledImages, is_named
 from bias_pipeline.datasets.picture_files import detections_by_id
 from bias_pipeline.datasets.tables import SUFFIXES, check_file
 from bias_pipeline.encoders.language_models import Frozen
@@ -233,8 +236,15 @@ def content_of(source: str) -> object:
 
 def _detected(path: Path, corpus: Corpus, notes: list[str]) -> LabelsByRow:
     """Labels from a file for the images of a corpus."""
-    detections = detections_by_id(path)
+    layout = Layout()
+    by_id = detections_by_id(path, layout)
     rows = {image: row for row, image in enumerate(corpus.ids)}
+    joined = LabelledImages(corpus.ids, layout, by_name=is_named(corpus.ids))
+    detections = {
+        image if image in rows else short_id(image): labels
+        for image, labels in joined.renamed(path, by_id).items()
+    }
+    notes += joined.notes
     foreign = [image for image in detections if image not in rows]
     message = (
         f"{path}: {counted(len(foreign), f'of {len(detections)} images are')} not in dataset "

@@ -104,6 +104,23 @@ def test_labels_of_a_file_that_count(contexts, options, counting, tmp_path):
     assert contexts_by_image(file_of(tmp_path, "a", contexts), **options) == counting
 
 
+def test_detections_are_of_the_picture_that_the_file_names(tmp_path):
+    labels = {1: "dog", 2: "kite", 3: "car"}
+    rows = [
+        {"image_id": 10 + image, "file_name": f"{image:06d}.jpg", "label": label, "score": 0.5}
+        for image, label in labels.items()
+    ]
+    shifted = [{**row, "image_id": 1 + int(row["image_id"]) % 3} for row in rows]
+    wanted = {str(image): {label: 0.5} for image, label in labels.items()}
+    for number, listed in enumerate((rows, shifted)):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(listed))
+        assert contexts_by_image(str(path)) == wanted
+    names = [{**row, "image_id": row["file_name"]} for row in rows]
+    path.write_text(json.dumps(names))
+    assert contexts_by_image(str(path)) == wanted
+
+
 # --- several sources vote
 
 
