@@ -216,7 +216,7 @@ def test_known_answers_are_those_of_the_photos_that_the_file_names(tmp_path):
     path.write_text("image_id,file_name,value\n2,000001.jpg,male\n1,000002.jpg,female\n")
     gender = compose.cell(["attribute=gender"]).build("attribute")
     question = RatingQuestion("?", "gender", ("male", "female"))
-    assert _gold(path, question, gender, ["000001.jpg", "000002.jpg"]) == {
+    assert known_answers(path, question, gender, ["000001.jpg", "000002.jpg"]) == {
         "1": "male",
         "2": "female",
     }
