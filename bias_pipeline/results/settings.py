@@ -160,7 +160,7 @@ def values_of(result: Result) -> dict[str, str]:
     row = result.rows[0]
     keys = result.manifest.get("keys", {})
     mounts = keys if isinstance(keys, Mapping) else {}
-    tree = deciding(result.manifest.get("config"))
+    tree = deciding(result.manifest.get("config"), row.dataset)
     return {
         **{_key(path, mounts): _text(leaf) for path, leaf in _leaves(tree, ())},
         "seeds": seeds_text(deciding_seeds(result)),
