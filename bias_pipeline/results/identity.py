@@ -167,28 +167,28 @@ def deciding(node: object, dataset: str) -> object:
         {'_target_': 'Ngram'}
     """
     if isinstance(node, Mapping):
-        kept = _kept(node, dataset) if TARGET in node else node
-        return {key: deciding(value, dataset) for key, value in kept.items()}
+        settings = _deciding_settings(node, dataset) if TARGET in node else node
+        return {key: deciding(value, dataset) for key, value in settings.items()}
     if isinstance(node, list):
         return [deciding(item, dataset) for item in node]
     return node
 
 
-def _kept(node: Mapping[str, object], dataset: str) -> dict[str, object]:
+def _deciding_settings(node: Mapping[str, object], dataset: str) -> dict[str, object]:
     """The settings of an object that decide numbers, with its class by name."""
     target = _class_name(node[TARGET])
     left_out = _PLACES if "." in target else _PLACES | _PROSE
     left_out |= _OF_CORPUS if target == Tokenize.__name__ else frozenset()
     later = LATER.get(target, {})
-    kept = {
+    settings = {
         key: value
         for key, value in node.items()
         if key not in left_out and not (key in later and _is_equal(value, later[key]))
     }
-    labels = kept.get("labels")
+    labels = settings.get("labels")
     if target == Attribute.__name__ and isinstance(labels, Mapping):
-        kept["labels"] = {name: labels[name] for name in labels if _is_of(name, dataset)}
-    return {**kept, TARGET: target}
+        settings["labels"] = {name: labels[name] for name in labels if _is_of(name, dataset)}
+    return {**settings, TARGET: target}
 
 
 def _is_equal(value: object, other: object) -> bool:
