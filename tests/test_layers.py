@@ -43,7 +43,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 PACKAGE = REPOSITORY / "bias_pipeline"
 LOOSE = 8
 FOLDERS = ("bias_pipeline", "docs", "experiments", "benchmarks", "tests")
-LONGEST = 450
+LONGEST = 700
 GENERATED = {"datasets/scenes/activities.py"}  # the vocabulary of scenes, a line a phrase
 
 
