@@ -37,9 +37,9 @@ from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.report.sensitivity import (
     print_agreements,
     print_sensitivity,
-    print_shifts,
     print_title,
 )
+from bias_pipeline.report.shifts import print_shifts
 from bias_pipeline.report.smallest_bias import planted_shares, smallest_bias_lines
 from bias_pipeline.report.tables import number as decimal
 from bias_pipeline.report.tables import percent

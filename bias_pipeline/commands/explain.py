@@ -16,7 +16,6 @@ from bias_pipeline.declared import NotNegativeCount
 from bias_pipeline.errors import UsageError, counted
 from bias_pipeline.io.files import drafted, require_new
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.models.gguf import ENDING
 from bias_pipeline.models.model_location import require_vocabulary
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.models.sampling import Decoding
@@ -28,6 +27,7 @@ VERSION = 1  # raise it when the same model would have other maps
 NEW_TOKENS = 30
 DRAWN = 12
 MANIFEST = "settings.json"
+GGUF = ".gguf"
 _ABOUT = (
     "Grad-CAM of captions: for each picture the captioner writes a caption, and a map shows where "
     "it looked for the word that names a group. The attribution score is the share of the map "
@@ -104,7 +104,7 @@ def _require_gradients(options: Namespace) -> None:
             "this machine (--model)"
         )
     folder = Path(options.model)
-    if folder.suffix == ENDING or (folder.is_dir() and any(folder.glob(f"*{ENDING}"))):
+    if folder.suffix == GGUF or (folder.is_dir() and any(folder.glob(f"*{GGUF}"))):
         raise UsageError(
             f"{options.model}: a GGUF file is read by a runtime without gradients; name the same "
             "model's safetensors"
@@ -136,10 +136,10 @@ def _explain(
 ) -> None:
     from bias_pipeline.explain.attribution import Attribution, ExplainedWords, layer_of
     from bias_pipeline.report.attribution_maps import (
-        TABLE,
         describe_attribution,
         write_attribution,
     )
+    from bias_pipeline.report.example_pictures import TABLE
 
     chosen = [word.strip() for word in options.words.split(",") if word.strip()]
     layer = layer_of(captioner, corpus, options.layer)

@@ -19,12 +19,11 @@ from typing import ClassVar, Literal, NoReturn
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import PERSON, Region
-from bias_pipeline.datasets.base import Dataset, check_folder
+from bias_pipeline.datasets.base import NO_CAPTIONER, Dataset, check_folder
 from bias_pipeline.datasets.tables import check_file, open_rows
 from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
 from bias_pipeline.io.json_files import decode
 
-CAPTIONER = "none"  # there are no captions
 DISAGREEMENT = "disagreement"  # the label where annotators disagree
 _SHOWN = 3
 
@@ -73,7 +72,7 @@ class PeopleDataset(Dataset):
 
     def captioners(self) -> Sequence[str]:
         """One placeholder name, since there are no captions."""
-        return (CAPTIONER,)
+        return (NO_CAPTIONER,)
 
     @abstractmethod
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
