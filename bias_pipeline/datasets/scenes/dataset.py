@@ -347,7 +347,7 @@ class ScenesDataset(Generator):
         return tuple(name for name in self.dials if name != "verbose")
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """See :meth:`Dataset.load`."""
+        """See :meth:`Generator.load`."""
         self.check_captioner(captioner)
         names, labels = attribute.groups_of(self.name)
         columns = COLUMNS if self.world == "people" else ("emotion",)
