@@ -258,7 +258,7 @@ _DATE = re.compile(r"(0?[1-9]|[12]\d|3[01])[-/ ][A-Z][a-z]{2}|[A-Z][a-z]{2}[-/ ]
 
 
 class FairFaceDataset(PeopleDataset):
-    """Pictures of faces and a label file for each part, ``fairface_label_train.csv`` and ``_val``.
+    """Pictures of faces, with ``fairface_label_train.csv`` and ``fairface_label_val.csv``.
 
     Args:
         root: the folder of the label files; ``file`` in them is relative to it.

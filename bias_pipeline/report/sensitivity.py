@@ -30,7 +30,7 @@ TEXT = (
 
 
 def steadiness(results: Sequence[Result], draws: Stored) -> Iterator[Section]:
-    """A section for each number that two attackers or more have scored for two captioners or more.
+    """A section for each number that several attackers have scored for several captioners.
 
     Args:
         results: of any metrics.
