@@ -9,9 +9,11 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from bias_pipeline.config.yaml_files import check_yaml, stamp
 from bias_pipeline.errors import UsageError
@@ -132,14 +134,26 @@ def _key(group: str, place: str) -> str:
 @lru_cache(maxsize=500)
 def _file(path: Path, version: object) -> tuple[str | None, Mapping[str, Any]]:
     """The path that a file's header sets (empty: the top), and its content, unresolved."""
-    from omegaconf import OmegaConf
-
     del version  # another version, another content
-    if not path.is_relative_to(conf_dir()):  # of an included package
-        check_yaml(path)
     text = path.read_text(encoding="utf-8")
     header = _PACKAGE.match(text)
-    content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+    if path.is_relative_to(conf_dir()):
+        content: Any = yaml.load(text, _quick_loader())  # noqa: S506 - it loads plain values
+    else:  # of an included package, whose keys may be there twice
+        from omegaconf import OmegaConf
+
+        check_yaml(path)
+        content = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
     if not isinstance(content, dict):
         raise UsageError(f"{path}: a configuration must be a mapping of keys")
     return header and header[1].removeprefix(_GLOBAL), content
+
+
+@cache
+def _quick_loader() -> Any:
+    """A loader in C of plain values, with OmegaConf's rules of what is a number."""
+    from omegaconf._utils import get_yaml_loader
+
+    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    rules = {"yaml_implicit_resolvers": get_yaml_loader().yaml_implicit_resolvers}
+    return type("QuickLoader", (base,), rules)

@@ -246,21 +246,27 @@ class Loader(ConfigLoaderImpl):
     def _merged(self, config_name: str | None, choices: list[str], run_mode: RunMode) -> DictConfig:
         """The configuration of choices without values; made again if one of its files changed."""
         repository = self.repository
-        key = (str(self.config_search_path), config_name, *choices, run_mode)
+        key = self._key(config_name, choices, run_mode)
         snapshot, versions = _MERGED.pop(key, (None, {}))
         if snapshot is None or any(repository.version(name) != versions[name] for name in versions):
             repository.versions.clear()
-            merged = self._merged_over_base(config_name, choices, run_mode)
-            if merged is None:
+            config = self._merged_over_base(config_name, choices, run_mode)
+            if config is None:
                 load = super()._load_configuration_impl
-                merged = load(config_name, choices, run_mode, False, False)
-            snapshot, versions = _Snapshot(merged), dict(repository.versions)
+                config = load(config_name, choices, run_mode, False, False)
+            snapshot, versions = _Snapshot(config), dict(repository.versions)
+        else:
+            config = snapshot.copy()
         _MERGED[key] = snapshot, versions
         while len(_MERGED) > MOST_CACHED:
             _MERGED.pop(next(iter(_MERGED)))
-        config = snapshot.copy()
         config.hydra.runtime.cwd = str(Path.cwd())
         return config
+
+    def _key(
+        self, config_name: str | None, choices: list[str], run_mode: RunMode
+    ) -> tuple[object, ...]:
+        return (str(self.config_search_path), config_name, *choices, run_mode)
 
     def _merged_over_base(
         self, config_name: str | None, choices: list[str], run_mode: RunMode
@@ -288,7 +294,9 @@ class Loader(ConfigLoaderImpl):
                 content[key] = content.pop(key)  # in the order of merging
             chosen = {key: one for key, one in files.chosen.items() if not isinstance(one, list)}
             config.hydra.runtime.choices = {**config.hydra.runtime.choices, **chosen}
-        for path in files.stamps:
+        _, versions = _MERGED[self._key(config_name, [], run_mode)]
+        self.repository.versions.update(versions)
+        for path in files.stamps.keys() - base.stamps.keys():
             name = str(path.relative_to(conf_dir()).with_suffix(""))
             self.repository.versions[name] = self.repository.version(name)
         return config
