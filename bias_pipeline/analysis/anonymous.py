@@ -20,7 +20,6 @@ import numpy as np
 from scipy import stats
 
 from bias_pipeline.array_types import IntArray
-from bias_pipeline.captioners.backbones import BoxBackbone
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import Pictures
@@ -30,7 +29,6 @@ from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.metrics.attack.attack_runner import labelled
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
-from bias_pipeline.metrics.attack.imagecaptioner2 import ImageCaptioner2
 from bias_pipeline.metrics.value_names import HEADLINES, MODEL
 from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.compare import Correlation, of_pearson, pearson
@@ -344,9 +342,10 @@ def anonymous_attack(
         seeds: of the attackers.
     """
     ready = applied(transforms, reference)
-    if isinstance(metric, ImageCaptioner2):
+    mask: Transform | None = getattr(metric, "image_masking", None)
+    if mask is not None:
         _check_pictures(metric)
-        ready = metric.image_masking(ready)
+        ready = mask(ready)
     data = joined(_learnt(metric, ready), applied(transforms, anonymous), len(ready))
     splits = _splits(metric.draw_splits(ready, seeds), len(ready), len(anonymous))
     probs = metric.predictions(data, [splits])[0].probs
@@ -360,9 +359,10 @@ def anonymous_attack(
     return AttackScore(value, value - half, min(value + half, 1.0), len(captions), std)
 
 
-def _check_pictures(metric: ImageCaptioner2) -> None:
+def _check_pictures(metric: CaptionAttack) -> None:
     encoder = metric.probe.encoder
-    if encoder.sees == "objects" or isinstance(getattr(encoder, "visual", None), BoxBackbone):
+    spec = getattr(getattr(encoder, "visual", None), "spec", {})
+    if encoder.sees == "objects" or spec.get("sees") == "boxes":
         raise NotApplicableError(
             "anonymous pictures have no annotated objects; choose attackers that look at pixels "
             "(encoder.backbone=own or timm:NAME)"

@@ -67,7 +67,7 @@ def _stored(result: Result) -> dict[str, Any]:
     manifest = {name: result.manifest[name] for name in _MANIFEST_KEYS if name in result.manifest}
     corpus = mapping_in(result.manifest, "corpus")
     manifest |= {"corpus": {**corpus, "file": ""}, "files": {}}
-    manifest["config"] = deciding(manifest.get("config"))
+    manifest["config"] = deciding(manifest.get("config"), result.rows[0].dataset)
     manifest["notes"] = result.notes
     return {
         "run_id": result.run_id,
@@ -206,7 +206,7 @@ def _differing(one: Result, two: Result) -> str:
 def _comparable_facts(result: Result) -> dict[str, object]:
     """The facts that must agree before resamplings can be subtracted; None is unknown."""
     row = result.rows[0]
-    settings = deciding(mapping_in(result.manifest, "config"))
+    settings = deciding(mapping_in(result.manifest, "config"), row.dataset)
     assert isinstance(settings, dict)
     return {
         "data set": row.dataset,

@@ -87,7 +87,7 @@ def alike(results: Sequence[Result]) -> list[list[Result]]:
     groups: dict[tuple[object, ...], dict[str, Result]] = {}
     for result in results:
         row = result.rows[0]
-        config = json.dumps(deciding(result.manifest.get("config")), sort_keys=True)
+        config = json.dumps(deciding(result.manifest.get("config"), row.dataset), sort_keys=True)
         text = tuple(text_settings(result).values())
         key = (row.metric, row.attribute, row.dataset, deciding_seeds(result), config, text)
         groups.setdefault(key, {}).setdefault(row.captioner, result)

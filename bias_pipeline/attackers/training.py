@@ -93,7 +93,7 @@ def training_callbacks(
 def train_ensemble(
     recipe: Recipe, data: LabelledCaptions, jobs: Sequence[TrainingJob]
 ) -> list[ProbeResult]:
-    """Train attackers at once over stacked weights, or one after the other if that is impossible.
+    """Train attackers at once over stacked weights, or one after the other if they differ.
 
     Args:
         recipe: how to train.

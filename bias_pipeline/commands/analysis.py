@@ -7,6 +7,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bias_pipeline.analysis.attacker_variants import KEYS, OVER, Variants, variants
 from bias_pipeline.analysis.caption_pairs import PAIRS, caption_pairs, write_pairs
@@ -22,6 +23,7 @@ from bias_pipeline.analysis.rebalance import (
 from bias_pipeline.analysis.sensitivity import agreements, reduction, sensitivity
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
 from bias_pipeline.config import compose
+from bias_pipeline.datasets.image_weights import write_weights
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import (
     DataError,
@@ -31,20 +33,21 @@ from bias_pipeline.errors import (
     counted,
     did_you_mean,
 )
-from bias_pipeline.fitting.mitigation import write_weights
 from bias_pipeline.io.files import replace_file, require_new, table_csv, write_file
 from bias_pipeline.io.terminal import print_out, print_table
 from bias_pipeline.report.sensitivity import (
-    planted_shares,
     print_agreements,
     print_sensitivity,
-    print_shifts,
     print_title,
-    smallest_bias_lines,
 )
+from bias_pipeline.report.shifts import print_shifts
+from bias_pipeline.report.smallest_bias import planted_shares, smallest_bias_lines
 from bias_pipeline.report.tables import number as decimal
 from bias_pipeline.report.tables import percent
 from bias_pipeline.results.store import ResultStore
+
+if TYPE_CHECKING:
+    from bias_pipeline.commands.main import Command
 
 
 def metrics_command(words: list[str]) -> int:
@@ -246,9 +249,7 @@ _SHIFTS_ABOUT = (
 
 def feature_sensitivity_parser() -> Parser:
     """The options of ``caption``."""
-    from bias_pipeline.commands import caption
-
-    parser = caption.parser()
+    parser = _caption_command().parser()
     parser.prog = f"{PROGRAM} analysis feature_sensitivity"
     parser.usage = (
         "%(prog)s PHOTOS --model MODEL --regions FILE --out DIR [key=value ...] [options]"
@@ -283,14 +284,22 @@ def feature_sensitivity_command(words: Sequence[str]) -> int:
     return 0
 
 
+def _caption_command() -> Command:
+    """``caption``, which is another wing's."""
+    from bias_pipeline.commands.main import resolve_command
+
+    command, _ = resolve_command(["caption"])
+    assert command is not None
+    return command
+
+
 def _is_setting(word: str) -> bool:
     return "=" in word and not word.startswith("-")
 
 
 def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[str]) -> list[Path]:
     """The files of captions, of pictures as they are and as they are changed."""
-    from bias_pipeline.commands import caption
-
+    caption = _caption_command()
     (folder / "captioners").mkdir(parents=True, exist_ok=True)
     files = []
     for name, choice in {WHOLE: "none", **CHANGES}.items():
@@ -298,7 +307,9 @@ def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[st
         files.append(file)
         changed = [] if name == WHOLE else masking
         shown = [f"image_masking={choice}", *changed]
-        store = caption.write_captions(caption.options_of([*options, "--out", blocks, *shown]))
+        store = caption.find("write_captions")(
+            caption.find("options_of")([*options, "--out", blocks, *shown])
+        )
         run = ["--run", store.signature]  # an earlier call may have left captions of other settings
         caption.command(["--gather", blocks, *run, "--to", str(file), "--no-strict"])
     return files

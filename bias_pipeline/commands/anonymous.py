@@ -102,7 +102,6 @@ def build_command(words: Sequence[str]) -> int:
 
 def _draw_scenes(options: Namespace) -> None:
     from bias_pipeline.datasets.anonymous_pictures import write_unmarked
-    from bias_pipeline.datasets.scenes import generate
 
     for word in options.overrides:
         if not word.lstrip("+~").startswith("dataset.") or "dataset.world=" in word:
@@ -111,15 +110,10 @@ def _draw_scenes(options: Namespace) -> None:
             )
     cell = compose.cell([*_SCENES, *options.overrides])
     scenes = cell.build("dataset")
-    world = generate(scenes.n_images, scenes.seed)
     names = scenes.all_captioners(cell.build("attribute"))
     with drafted(options.out) as draft:
-        write_unmarked(
-            world, draft, {name: scenes.dials[name] for name in names}, options.side or _SIDE
-        )
-    print_out(
-        f"{options.out}: {counted(len(world.images), 'pictures')}, captions of {', '.join(names)}"
-    )
+        n_pictures = write_unmarked(scenes, draft, names, options.side or _SIDE)
+    print_out(f"{options.out}: {counted(n_pictures, 'pictures')}, captions of {', '.join(names)}")
 
 
 def _make_pictures(options: Namespace) -> None:

@@ -37,7 +37,7 @@ from bias_pipeline.io.terminal import lines_as, print_out
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.report.page import write_page
-from bias_pipeline.report.sensitivity import unseen
+from bias_pipeline.report.smallest_bias import unseen
 from bias_pipeline.report.text_formats import skipped_cells
 from bias_pipeline.sweeps.audit import (
     FIRST,

@@ -1,34 +1,28 @@
-"""``data``: check, convert, draw and fetch data sets."""
+"""``data validate``: check a data set's files, and print what they contain."""
 
 from __future__ import annotations
 
-import shlex
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
 
 import numpy as np
 
 from bias_pipeline.commands import arguments
-from bias_pipeline.commands.arguments import PROGRAM, Parser, number
-from bias_pipeline.config.overrides import captioners_in, path_override
+from bias_pipeline.commands.arguments import PROGRAM, Parser
+from bias_pipeline.config.overrides import captioners_in
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.object_names import ObjectsRead
 from bias_pipeline.corpus.pictures import MissingPicture
-from bias_pipeline.declared import Count, NotNegative, Range, Seed
 from bias_pipeline.errors import (
     BiasPipelineError,
     DataError,
     SweepError,
-    UsageError,
     counted,
-    did_you_mean,
 )
 from bias_pipeline.io.digests import digest_mismatch
 from bias_pipeline.io.progress import bar, track
-from bias_pipeline.io.terminal import print_out, print_table, print_text, warn
+from bias_pipeline.io.terminal import print_table, print_text, warn
 from bias_pipeline.text.scored_text import declined_images
 from bias_pipeline.vision.photos import fault_of
 
@@ -116,158 +110,6 @@ def validate_parser() -> Parser:
         allow_abbrev=False,
     )
     arguments.add_column_options(parser)
-    return parser
-
-
-T = TypeVar("T")
-
-
-def convert_command(words: Sequence[str]) -> int:
-    """Turn pickles of LIC and JSON files of COCO into Parquet tables."""
-    from bias_pipeline.datasets.convert import convert as convert_file
-
-    options = convert_parser().parse_args(list(words))
-    for path in options.files:
-        for written in convert_file(path, options.out):
-            print_out(written)
-    return 0
-
-
-def convert_parser() -> Parser:
-    """The options and their help."""
-    parser = Parser(
-        f"{PROGRAM} data convert",
-        description="Convert pickles of LIC and JSON files of COCO to Parquet",
-    )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files to convert")
-    parser.add_argument("--out", type=Path, default=Path(), help="folder of the Parquet files (.)")
-    return parser
-
-
-_DRAW_ABOUT = (
-    "Write the embedded data set with its pictures: the world of people with masks, in COCO's "
-    "format, or the affective world, in ArtEmis'"
-)
-
-
-def draw_parser() -> Parser:
-    """The options and their help."""
-    from bias_pipeline.datasets.scenes import CAPTIONERS
-    from bias_pipeline.datasets.scenes.affect_world import AFFECT_CAPTIONERS
-
-    parser = Parser(f"{PROGRAM} data draw", description=_DRAW_ABOUT)
-    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
-    for name, kind, usual, about in (
-        ("n-images", Count, 2000, "number of pictures"),
-        ("seed", Seed, 0, "seed of the scenes"),
-        ("side", Annotated[int, Range(low=32, high=256)], 128, "of the pictures, in pixels"),
-        ("leak", NotNegative, 0.0, "how far the mark of a group extends beyond the person"),
-    ):
-        parser.add_argument(
-            f"--{name}", type=number(kind), default=usual, help=f"{about} ({usual})"
-        )
-    parser.add_argument(
-        "--world", choices=["people", "affect"], default="people", help="which world (people)"
-    )
-    parser.add_argument(
-        "--captioner",
-        nargs="+",
-        choices=sorted({*CAPTIONERS, *AFFECT_CAPTIONERS}),
-        default=["amplifier", "faithful"],
-        metavar="NAME",
-        help="captioners whose captions are written too (amplifier faithful)",
-    )
-    return parser
-
-
-def draw_command(arguments: Sequence[str]) -> int:
-    """Draw and write."""
-    options = draw_parser().parse_args(list(arguments))
-    (_draw_affect if options.world == "affect" else _draw_people)(options)
-    return 0
-
-
-def _draw_affect(options: Namespace) -> None:
-    from bias_pipeline.datasets.scenes import write_affect
-    from bias_pipeline.datasets.scenes.affect_world import AFFECT_CAPTIONERS
-
-    if options.leak:
-        raise UsageError("--leak is for --world people only; leave it out")
-    captioners = _dials(options, AFFECT_CAPTIONERS)
-    write_affect(options.n_images, options.seed, options.out, captioners, options.side)
-    print_out(f"{options.out}: {counted(options.n_images, 'pictures')}, read by")
-    pictures = options.out / "wikiart"
-    words = shlex.join(
-        [path_override("dataset.root", options.out), path_override("dataset.images", pictures)]
-    )
-    chosen = f"attribute=emotion captioner={options.captioner[0]}"
-    print_out(f"  python -m bias_pipeline dataset=artemis {words} {chosen}")
-
-
-def _draw_people(options: Namespace) -> None:
-    from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_drawn
-
-    captioners = _dials(options, CAPTIONERS)
-    world = generate(n_images=options.n_images, seed=options.seed)
-    write_drawn(world, options.out, captioners, options.side, options.leak)
-    folder, notes = options.out, options.out / "annotations"
-    print_out(f"{folder}: {counted(options.n_images, 'pictures')} with masks, read by")
-    files = {
-        "dataset.attributes": folder / "attributes.csv",
-        "dataset.captions": notes / "captions.json",
-        "dataset.instances": notes / "instances.json",
-        "dataset.images": folder / "images",
-        "captioner": folder / "captioners" / f"{options.captioner[0]}.json",
-    }
-    chosen = shlex.join(path_override(key, path) for key, path in files.items())
-    print_out(f"  python -m bias_pipeline dataset=coco {chosen}")
-
-
-def _dials(options: Namespace, known: Mapping[str, T]) -> dict[str, T]:
-    """The dials of the captioners whose captions are written."""
-    for name in options.captioner:
-        if name not in known:
-            raise UsageError(
-                f"--captioner {name}: the world {options.world!r} has no such captioner; "
-                f"{did_you_mean(name, known)}"
-            )
-    return {name: known[name] for name in options.captioner}
-
-
-def fetch_command(words: Sequence[str]) -> int:
-    """Print where the files are and their names; download those that anyone may.
-
-    Raises:
-        UsageError: if a data set is unknown, or there is a folder but not one data set for it.
-        ResourceError: if something could not be downloaded.
-    """
-    from bias_pipeline.datasets.sources import SOURCES, describe_sources, download
-
-    options = fetch_parser().parse_args(list(words))
-    for name in options.names:
-        if name not in SOURCES:
-            raise UsageError(f"data set {name!r} is unknown; {did_you_mean(name, SOURCES)}")
-    if options.out and len(options.names) != 1:
-        raise UsageError("--out is the folder of one data set; name one")
-    for name in options.names or SOURCES:
-        print_out(*describe_sources(name, SOURCES[name]).splitlines(), "")
-    if options.out:
-        archives = SOURCES[options.names[0]].archives
-        written = [path for archive in archives for path in download(archive, options.out)]
-        lines = [f"downloaded {path}" for path in written]
-        print_out(*(lines or ["nothing was downloaded"]))
-    return 0
-
-
-def fetch_parser() -> Parser:
-    """The options and their help."""
-    parser = Parser(
-        f"{PROGRAM} data fetch",
-        description="Print where to get the published files; with --out, also download those "
-        "that anyone may download",
-    )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="data sets (all)")
-    parser.add_argument("--out", type=Path, help="download into this folder of the data set")
     return parser
 
 

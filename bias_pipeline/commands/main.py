@@ -1,7 +1,8 @@
 """The commands: choosing and running one, errors as sentences and exit codes, help, completion.
 
 ``NAME_parser()`` of a command's module makes its help and completion, ``NAME_command(words)`` runs
-it and returns the exit code. NAME leaves out the first word of a module that is named by it.
+it and returns the exit code. NAME leaves out the first word of a module that is named by it. A
+command on photos also has ``NAME_options_of(words)``, its checked words.
 """
 
 from __future__ import annotations
@@ -167,39 +168,51 @@ class Command:
 
     def parser(self) -> Parser:
         """The options and their help."""
-        parser: Parser = self._find("parser")()
+        parser: Parser = self.find("parser")()
         return parser
 
     @property
     def command(self) -> Callable[[list[str]], int]:
         """What runs it."""
-        function: Callable[[list[str]], int] = self._find("command")
+        function: Callable[[list[str]], int] = self.find("command")
         return function
 
-    def _find(self, role: str) -> Any:
+    def find(self, role: str) -> Any:
+        """What its module has for a role: ``command``, ``parser``, ``options_of``."""
         first, *others = self.name.split()
-        name = _MODULES.get(self.name, _MODULES.get(first, first))
-        words = others if name == first else [first, *others]
-        module = importlib.import_module(f"bias_pipeline.commands.{name}")
-        return getattr(module, "_".join([*words, role]))
+        module = _MODULES.get(self.name) or _MODULES[first]
+        words = others if module.rpartition(".")[2] == first else [first, *others]
+        return getattr(importlib.import_module(module), "_".join([*words, role]))
 
 
-# Commands, or their first words, in a module of another name.
-_ELSEWHERE = {
-    "run": ("submit",),
-    "results": ("compare", "report"),
-    "photos": ("embed", "data detect"),
-    "web": ("rate", "browse"),
-    "analysis": ("metrics",),
-    "explain": (
-        "analysis words",
-        "analysis unmasked_words",
-        "analysis collocations",
-        "analysis alignment",
-    ),
-    "main": ("completion",),
+# The module of a command, or of all commands with this first word.
+_MODULES = {
+    "run": "bias_pipeline.commands.run",
+    "submit": "bias_pipeline.commands.run",
+    "audit": "bias_pipeline.commands.audit",
+    "compare": "bias_pipeline.commands.results",
+    "report": "bias_pipeline.commands.results",
+    "caption": "bias_pipeline.commands.caption",
+    "embed": "bias_pipeline.commands.embed",
+    "fit": "bias_pipeline.commands.fit",
+    "explain": "bias_pipeline.commands.explain",
+    "rate": "bias_pipeline.commands.web",
+    "browse": "bias_pipeline.commands.web",
+    "anonymous": "bias_pipeline.commands.anonymous",
+    "metrics": "bias_pipeline.commands.analysis",
+    "analysis": "bias_pipeline.commands.analysis",
+    "analysis words": "bias_pipeline.commands.words",
+    "analysis unmasked_words": "bias_pipeline.commands.words",
+    "analysis collocations": "bias_pipeline.commands.words",
+    "analysis alignment": "bias_pipeline.commands.words",
+    "data": "bias_pipeline.commands.data",
+    "data convert": "bias_pipeline.commands.data_files",
+    "data fetch": "bias_pipeline.commands.data_files",
+    "data draw": "bias_pipeline.commands.data_draw",
+    "data detect": "bias_pipeline.commands.detect",
+    "models": "bias_pipeline.commands.models",
+    "completion": "bias_pipeline.commands.main",
 }
-_MODULES = {name: module for module, names in _ELSEWHERE.items() for name in names}
 WORDS = (
     Command("run", "score captioners; the default command, so run may be left out", KEYS),
     Command("submit", "submit a sweep as independent Slurm jobs", KEYS),

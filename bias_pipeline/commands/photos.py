@@ -1,47 +1,26 @@
-"""Commands on photos: ``embed``, ``data detect``, and the options that they share with ``caption``.
+"""The options that commands on photos share: ``caption``, ``embed``, ``data detect``.
 
 Photos may be shown without people or things, or people alone (``--image-masking``, ``--crop``).
 """
 
 from __future__ import annotations
 
-import shlex
-import zlib
 from argparse import Namespace
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.config import compose
-from bias_pipeline.config.overrides import path_override
-from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.columns import MASKED, Layout
 from bias_pipeline.datasets.image_numbers import of_photos
 from bias_pipeline.datasets.picture_files import regions_by_id
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Range
-from bias_pipeline.errors import DataError, UsageError, counted
-from bias_pipeline.inference.blocks import BlockStore
-from bias_pipeline.inference.dual_encoders import JUDGING, PhotoFiles, PlainTexts, towers_of
-from bias_pipeline.inference.dual_encoders import KINDS as DUAL
-from bias_pipeline.inference.merge_shards import gather, write_detections, write_embeddings
-from bias_pipeline.inference.runner import Model, describe_share, report_progress
-from bias_pipeline.inference.shards import photo_stamps
+from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.machine import n_threads
-from bias_pipeline.io.terminal import print_out, warn
-from bias_pipeline.models.clip import KINDS as CLIP
-from bias_pipeline.models.clip import ClipTexts
-from bias_pipeline.models.detection import KINDS, detector
-from bias_pipeline.models.fiber.folder import is_fiber
-from bias_pipeline.models.open_clip_folder import is_open_clip
-from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
-from bias_pipeline.models.recognition import SUFFIXES, TorchvisionDetector, check_weights
-from bias_pipeline.models.sentences import KINDS as LANGUAGE
-from bias_pipeline.models.sentences import Sentences, pooling_of
 from bias_pipeline.vision.masking import VERSION, ImageMasking, MaskedPhotos
-from bias_pipeline.vision.photos import find_photos
 
 Batch = Annotated[int, Range(low=1, high=65_536)]
 
@@ -216,199 +195,3 @@ def masking_settings(masked: MaskedPhotos | None, options: Namespace) -> dict[st
         return {}
     version = f"{VERSION} {JOINED}"
     return {MASKED: str(masked), "masked": version, "regions": digest_of(options.regions)}
-
-
-_EMBED_ABOUT = "Embed photos, or captions, as vectors; the work can be split over parallel jobs"
-Vectors = tuple[
-    dict[str, object], Callable[[], Model]
-]  # the settings that decide them, and a function that loads their model
-EMBED_JOB = "embed"
-EMBED_VERSION = 1  # raise it when the same model would give other vectors
-
-
-def embed_command(words: Sequence[str]) -> int:
-    """Embed one task's share, or gather all shares."""
-    options = embed_options(words)
-    if options.gather:
-        gathered = gather(options, EMBED_JOB, "embeddings.parquet")
-        n_vectors, size = write_embeddings(gathered)
-        print_out(f"{gathered.out}: {counted(n_vectors, 'vectors')} of {size} numbers")
-    elif options.texts:
-        _embed_texts(options)
-    else:
-        _embed_photos(options)
-    return 0
-
-
-def embed_parser() -> Parser:
-    """The options and their help."""
-    parser = photo_parser(EMBED_JOB, _EMBED_ABOUT, "Parquet file")
-    parser.add_argument(
-        "--texts", type=Path, help="embed captions (a file, as for audit) instead of photos"
-    )
-    parser.add_argument(
-        "--no-normalize",
-        action="store_true",
-        help="do not scale vectors to length 1",
-    )
-    return parser
-
-
-def embed_options(words: Sequence[str]) -> Namespace:
-    """The command's words, checked."""
-    options = embed_parser().parse_args(list(words))
-    check_photo_options(options, "folder", "texts")
-    return options
-
-
-def _embed_photos(options: Namespace) -> None:
-    photos = find_photos(options.folder)
-    towers = towers_of(options.model, options.revision, options.device)
-
-    def load() -> Model:
-        return PhotoFiles(towers.photos(normalize=not options.no_normalize))
-
-    store = BlockStore(options.out, _vector_settings(options, "photos", towers.spec), towers.name)
-    report_progress(
-        describe_share(photos, photo_stamps, store, load, options), "images", EMBED_JOB, store
-    )
-
-
-def _embed_texts(options: Namespace) -> None:
-    texts, _, others, *_ = model_captions(options.texts)
-    if others:
-        name = options.texts
-        warn(
-            f"{name}: the first caption of each image is embedded, "
-            f"{counted(others, 'others are')} not"
-        )
-    settings, load = _of_texts(options)
-    store = BlockStore(options.out, settings, options.model)
-    report_progress(
-        describe_share(texts, _checksums, store, load, options), "texts", EMBED_JOB, store
-    )
-
-
-def _of_texts(options: Namespace) -> Vectors:
-    """Settings and loader of a CLIP, another model of pictures and texts, or a language model."""
-    if is_fiber(options.model) or is_open_clip(options.model):
-        return _of_dual(options)
-    kinds = (*DUAL, *LANGUAGE)
-    model = find_pretrained(options.model, kinds, revision=options.revision)
-    if model.kind in JUDGING:
-        return _of_dual(options)
-    return (_of_clip if model.kind in CLIP else _of_language)(options, model)
-
-
-def _of_dual(options: Namespace) -> Vectors:
-    towers = towers_of(options.model, options.revision, options.device)
-    if options.no_normalize:
-        raise UsageError(f"--no-normalize: {towers.name} gives texts of length 1; leave it out")
-    return _vector_settings(options, "texts", towers.spec), lambda: PlainTexts(towers.texts())
-
-
-def _of_clip(options: Namespace, model: Pretrained) -> Vectors:
-    def load() -> Model:
-        return ClipTexts(model, device_of(options.device), normalize=not options.no_normalize)
-
-    return _vector_settings(options, "texts", {"files": model.files}), load
-
-
-def _of_language(options: Namespace, model: Pretrained) -> Vectors:
-    """Settings and loader of a language model, pooled as its own files say."""
-    pooling = pooling_of(model, None, not options.no_normalize)
-
-    def load() -> Model:
-        return Sentences(model, device_of(options.device), pooling)
-
-    specification = {"files": model.files, "pooling": pooling.how}
-    return _vector_settings(options, "texts", specification), load
-
-
-def _vector_settings(
-    options: Namespace, source: str, model: Mapping[str, object]
-) -> dict[str, object]:
-    """All settings that decide the vectors."""
-    options_of_vectors = {"source": source, "normalize": not options.no_normalize}
-    return {"job": EMBED_JOB, "version": EMBED_VERSION, **options_of_vectors, **model}
-
-
-def _checksums(texts: Sequence[str]) -> list[int]:
-    return [zlib.crc32(text.encode("utf-8", "surrogatepass")) for text in texts]
-
-
-MinScore = Annotated[float, Range(above=0, below=1)]
-
-
-_DETECT_ABOUT = (
-    "Find people and things in photos with a DETR, RT-DETR, YOLOS or Mask2Former of "
-    "transformers, or with torchvision's Mask or Faster R-CNN (then --model is its .pth file); "
-    "dataset.regions reads the result"
-)
-
-
-DETECT_JOB = "data detect"
-
-
-DETECT_VERSION = 1  # raise it when the same model would find something else
-
-
-def data_detect_command(words: Sequence[str]) -> int:
-    """Look at one task's share, or gather all shares."""
-    options = detect_options(words)
-    if options.gather:
-        gathered = gather(options, DETECT_JOB, "detections.json")
-        detections, empty = write_detections(gathered)
-        nothing = f"; nothing in {empty} images, which cannot be masked" if empty else ""
-        print_out(f"{gathered.out}: {detections} people and things{nothing}; read by")
-        print_out(f"  {shlex.quote(path_override('dataset.regions', gathered.out))}")
-    else:
-        _detect(options)
-    return 0
-
-
-def data_detect_parser() -> Parser:
-    """The options and their help."""
-    parser = photo_parser(DETECT_JOB, _DETECT_ABOUT, "JSON file")
-    parser.add_argument(
-        "--min-score",
-        type=number(MinScore),
-        default=0.1,
-        help="write only detections with at least this score (0.1); image_masking.min_score may "
-        "ask for more",
-    )
-    return parser
-
-
-def detect_options(words: Sequence[str]) -> Namespace:
-    """The command's words, checked."""
-    options = data_detect_parser().parse_args(list(words))
-    check_photo_options(options, "folder")
-    return options
-
-
-def _detect(options: Namespace) -> None:
-    photos = find_photos(options.folder)
-    files, load = _detect_named(options)
-    settings = {
-        "job": DETECT_JOB,
-        "version": DETECT_VERSION,
-        "min_score": options.min_score,
-        "files": files,
-    }
-    store = BlockStore(options.out, settings, options.model)
-    report_progress(
-        describe_share(photos, photo_stamps, store, load, options), "images", DETECT_JOB, store
-    )
-
-
-def _detect_named(options: Namespace) -> tuple[Mapping[str, str], Callable[[], Model]]:
-    """Digests of the model's files, and a function that loads the model."""
-    path = Path(options.model).expanduser()
-    if path.suffix in SUFFIXES:
-        files = {"weights": digest_of(check_weights(path))}
-        return files, lambda: TorchvisionDetector(
-            path, options.min_score, device_of(options.device)
-        )
-    model = find_pretrained(options.model, KINDS, revision=options.revision)
-    return model.files, lambda: detector(model, options.min_score, device_of(options.device))

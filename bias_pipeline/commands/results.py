@@ -324,7 +324,7 @@ def _illustrated(report: Report, photos: Path | None, maps: Path | None) -> Repo
     """The report with pictures and maps beside its examples, if there are folders of them."""
     if photos is None and maps is None:
         return report
-    from bias_pipeline.report.attribution_maps import drawn_maps, with_pictures
+    from bias_pipeline.report.example_pictures import drawn_maps, with_pictures
     from bias_pipeline.vision.photos import find_photos
 
     return with_pictures(

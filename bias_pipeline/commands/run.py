@@ -8,8 +8,8 @@ seeds it trained, or the blocks it finished.
 from __future__ import annotations
 
 import shlex
-from argparse import Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Sequence
+from argparse import RawDescriptionHelpFormatter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +21,7 @@ from bias_pipeline.io.paths import FLAG, flags, group_choices
 from bias_pipeline.io.terminal import print_out
 
 if TYPE_CHECKING:
+    from bias_pipeline.commands.main import Command
     from bias_pipeline.sweeps.launch import SweepRequest
 
 _GROUPS = (
@@ -153,21 +154,23 @@ def submit_parser() -> Parser:
     return keys_parser("submit", _SUBMIT_ABOUT)
 
 
-def _submit_shards(
-    name: str, words: Sequence[str], options_of: Callable[[Sequence[str]], Namespace]
-) -> int:
+def _submit_shards(name: str, words: Sequence[str]) -> int:
     """Submit a command on photos, one job for each share.
 
     Args:
         name: of the command.
         words: its arguments, ``--shards N``, and keys of the launcher.
-        options_of: parses its arguments.
     """
     shards = Parser(f"{PROGRAM} submit {name}", allow_abbrev=False, add_help=False)
     _add_shards(shards)
     launching = [word for word in words if _of_launcher(word)]
     shard_options, rest = shards.parse_known_args([word for word in words if word not in launching])
-    options = options_of(rest)
+    options = _photo_command(name).find("options_of")(rest)
+    if getattr(options, "server", None) is not None:
+        raise UsageError(
+            "submit caption takes no --server: all jobs at once would be too much for one server, "
+            "and cluster nodes often cannot reach it; run caption --server on one machine"
+        )
     if options.shard or options.gather:
         raise UsageError(f"submit {name} needs --shards N, and neither --shard nor --gather")
     sweep = _prepare(launching)
@@ -178,8 +181,9 @@ def _submit_shards(
     return 0
 
 
-def _shards_parser(name: str, parser: Parser) -> Parser:
+def _shards_parser(name: str) -> Parser:
     """The parser of a command on photos, with the options of submitting it."""
+    parser = _photo_command(name).parser()
     parser.prog = f"{PROGRAM} submit {name}"
     parser.usage = f"%(prog)s --shards N [options of {name}] {KEYS}"
     _add_shards(parser)
@@ -244,51 +248,38 @@ def _of_launcher(override: str) -> bool:
 
 def submit_embed_command(words: list[str]) -> int:
     """Submit the shares of ``embed``."""
-    from bias_pipeline.commands.photos import embed_options
-
-    return _submit_shards("embed", words, embed_options)
+    return _submit_shards("embed", words)
 
 
 def submit_embed_parser() -> Parser:
     """The parser of ``embed``, with the options of submitting it."""
-    from bias_pipeline.commands import photos
-
-    return _shards_parser("embed", photos.embed_parser())
+    return _shards_parser("embed")
 
 
 def submit_caption_command(words: list[str]) -> int:
     """Submit the shares of ``caption``."""
-    return _submit_shards("caption", words, _caption_options)
+    return _submit_shards("caption", words)
 
 
 def submit_caption_parser() -> Parser:
     """The parser of ``caption``, with the options of submitting it."""
-    from bias_pipeline.commands import caption
-
-    return _shards_parser("caption", caption.parser())
+    return _shards_parser("caption")
 
 
 def submit_data_detect_command(words: list[str]) -> int:
     """Submit the shares of ``data detect``."""
-    from bias_pipeline.commands.photos import detect_options
-
-    return _submit_shards("data detect", words, detect_options)
+    return _submit_shards("data detect", words)
 
 
 def submit_data_detect_parser() -> Parser:
     """The parser of ``data detect``, with the options of submitting it."""
-    from bias_pipeline.commands.photos import data_detect_parser
-
-    return _shards_parser("data detect", data_detect_parser())
+    return _shards_parser("data detect")
 
 
-def _caption_options(words: Sequence[str]) -> Namespace:
-    from bias_pipeline.commands import caption
+def _photo_command(name: str) -> Command:
+    """A command on photos, which may be one of a wing."""
+    from bias_pipeline.commands.main import resolve_command
 
-    options = caption.options_of(words)
-    if options.server is not None:
-        raise UsageError(
-            "submit caption takes no --server: all jobs at once would be too much for one server, "
-            "and cluster nodes often cannot reach it; run caption --server on one machine"
-        )
-    return options
+    command, _ = resolve_command(name.split())
+    assert command is not None
+    return command

@@ -31,8 +31,7 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.datasets.base import Dataset
-from bias_pipeline.debias.base import Debias
-from bias_pipeline.declared import ConfiguredAs, Count, OneLine, Range, Share, Text
+from bias_pipeline.declared import Configurable, ConfiguredAs, Count, OneLine, Range, Share, Text
 from bias_pipeline.encoders.base import Encoder, Head, NetEncoder
 from bias_pipeline.errors import (
     AbsentModelError,
@@ -89,7 +88,7 @@ class ConfigSchema(TypedDict, total=False):
     alignment: TextTransform
     encoder: Encoder
     prompt: Mapping[Literal["template"], OneLine]
-    debias: Debias
+    debias: Configurable  # what may stand here is declared by the metric that uses it
     head: Head
     probe: Probe
     scoring: Scoring

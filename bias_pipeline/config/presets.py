@@ -1,8 +1,7 @@
 """Settings of calls from Python: the files of ``conf/``, merged as Hydra would, without Hydra.
 
-So calls from Python use the defaults of the command line. This implements only the parts of
-Hydra's defaults lists that ``conf/`` uses; a test compares every choice with Hydra's result.
-Errors about settings name them as a call does: ``dataset={'strict': False}``.
+So calls from Python use the defaults of the command line. Errors about settings name them as a
+call does: ``dataset={'strict': False}``.
 """
 
 from __future__ import annotations
@@ -10,23 +9,19 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Mapping, Sequence, Set
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.config.compose import CellConfig, cell_of
+from bias_pipeline.config.defaults_lists import ChosenFiles
 from bias_pipeline.config.overrides import CHOICE, MOST_VALUES
-from bias_pipeline.config.yaml_files import check_yaml, stamp
+from bias_pipeline.config.yaml_files import stamp
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.paths import conf_dir, conf_dirs, conf_file, group_choices
+from bias_pipeline.io.paths import conf_dirs, group_choices
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
-
-_SELF, _GLOBAL, _OVERRIDE = "_self_", "_global_", "override "
-_PACKAGE = re.compile(r"# @package (\S+)")
-_HYDRAS_OWN = "hydra"
 
 _NOTHING: Mapping[str, None] = MappingProxyType({})
 
@@ -51,8 +46,6 @@ _PHRASES = {
     rf"(?<![\w/.])metric\.(?!(?:{_ENDING})\b)([a-z]\w*)": r"\1",
 }
 _PLAIN = {"true": "True", "false": "False", "null": "None"}
-
-Part = tuple[str, Mapping[str, Any]]  # the path in the tree and the content of a file for it
 
 
 class UnknownSettingError(UsageError):
@@ -121,12 +114,14 @@ def _merged(choices: Mapping[str, str | None]) -> tuple[bytes, Mapping[str, Any]
 
     It is merged again if one of its files changed.
     """
+    from omegaconf import OmegaConf
+
     key = (*choices.items(), *conf_dirs())
     config, chosen, stamps = _MERGED.pop(key, (b"", {}, {}))
     if not stamps or any(stamp(path) != known for path, known in stamps.items()):
-        composer = _Composer(choices)
-        config, chosen = pickle.dumps(composer.config()), composer.chosen
-        stamps = composer.stamps
+        files = ChosenFiles(choices)
+        config, chosen = pickle.dumps(OmegaConf.create(files.merged())), files.chosen
+        stamps = files.stamps
     _MERGED[key] = config, chosen, stamps
     while len(_MERGED) > _MOST_CACHED:
         _MERGED.pop(next(iter(_MERGED)))
@@ -168,110 +163,6 @@ def _setting(key: str, value: object, config: DictConfig) -> dict[str, object]:
         tree = {name: tree}
     nested: dict[str, object] = tree
     return nested
-
-
-class _Composer:
-    """Follows the defaults lists of ``conf/``.
-
-    Args:
-        chosen: key of a group, ``group`` or ``group@place``, to its choice. Files add further ones;
-            the first wins.
-    """
-
-    def __init__(self, chosen: Mapping[str, Any]) -> None:
-        self.chosen = dict(chosen)
-        self.stamps: dict[Path, object] = {}  # of the files that were read
-        self._met: set[str] = set()
-
-    def config(self) -> DictConfig:
-        """The merged configuration of the choices, references unresolved."""
-        from omegaconf import OmegaConf
-
-        wanted = list(self.chosen)
-        parts = self._parts("", "config", "")
-        for key in wanted:
-            if key not in self._met:  # a group that config.yaml does not list
-                parts += self._group(*_place(key, "", ""), None)
-        tree = OmegaConf.create({})
-        for place, content in parts:
-            for name in reversed(place.split(".") if place else []):
-                content = {name: content}
-            tree.merge_with(content)
-        return tree
-
-    def _parts(self, folder: str, name: str, place: str) -> list[Part]:
-        """The parts of a file and of all files it lists, in the order of merging."""
-        path = conf_file(folder, name)
-        self.stamps[path] = stamp(path)
-        header, content = _file(path, self.stamps[path])
-        place = place if header is None else header
-        listed = list(content.get("defaults", []))
-        values = {k: v for k, v in content.items() if k not in ("defaults", _HYDRAS_OWN)}
-        for entry in listed:
-            self._note(entry, place)
-        parts: list[Part] = []
-        # The last first, as Hydra does: a file may override those listed before it.
-        for entry in reversed(listed if _SELF in listed else [*listed, _SELF]):
-            parts[:0] = [(place, values)] if entry == _SELF else self._entry(entry, folder, place)
-        return parts
-
-    def _note(self, entry: Any, place: str) -> None:
-        """Record the choices that a file overrides."""
-        for key, choice in entry.items() if isinstance(entry, dict) else ():
-            if key.startswith(_OVERRIDE):
-                group, at = _place(key.removeprefix(_OVERRIDE), "", place)
-                at = at if "@" in key else group
-                self.chosen.setdefault(_key(group, at), choice)
-
-    def _entry(self, entry: Any, folder: str, place: str) -> list[Part]:
-        if isinstance(entry, str):
-            return self._parts(folder, entry, place)
-        ((key, choice),) = entry.items()
-        return [] if key.startswith(_OVERRIDE) else self._group(*_place(key, folder, place), choice)
-
-    def _group(self, group: str, place: str, choice: Any) -> list[Part]:
-        key = _key(group, place)
-        self._met.add(key)
-        names = self.chosen.setdefault(key, choice)
-        listed = names if isinstance(names, list) else [names] if names else []
-        return [part for name in listed for part in self._parts(group, name, place)]
-
-
-def _place(key: str, folder: str, place: str) -> tuple[str, str]:
-    """The group of an entry and its path in the tree.
-
-    Example:
-        >>> _place("/task@_global_.task", "metric", "metric")
-        ('task', 'task')
-        >>> _place("/context@applies_to", "attribute", "attribute")
-        ('context', 'attribute.applies_to')
-    """
-    group, _, at = key.partition("@")
-    group = group[1:] if group.startswith("/") else f"{folder}/{group}".strip("/")
-    at = at or group.replace("/", ".")
-    if at.startswith(_GLOBAL):
-        return group, at.removeprefix(_GLOBAL).lstrip(".")
-    return group, f"{place}.{at}".lstrip(".")
-
-
-def _key(group: str, place: str) -> str:
-    return group if place == group else f"{group}@{place}"
-
-
-@lru_cache(maxsize=500)
-def _file(path: Path, version: object) -> tuple[str | None, Mapping[str, Any]]:
-    """The path that a file's header sets (empty: the top), and its content, unresolved."""
-    from omegaconf import OmegaConf
-
-    del version  # another version, another content
-    if not path.is_relative_to(conf_dir()):  # of an included package
-        check_yaml(path)
-    text = path.read_text(encoding="utf-8")
-    header = _PACKAGE.match(text)
-    content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
-    if not isinstance(content, dict):
-        raise UsageError(f"{path}: a configuration must be a mapping of keys")
-    return header and header[1].removeprefix(_GLOBAL), content
 
 
 def in_python(message: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,8 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.datasets.coco_files import model_captions
 from bias_pipeline.datasets.columns import Layout
+from bias_pipeline.datasets.generator import Generator
 from bias_pipeline.datasets.image_numbers import of_photos
-from bias_pipeline.datasets.scenes.captioners import captions_without_marks
-from bias_pipeline.datasets.scenes.dataset import COLUMNS
-from bias_pipeline.datasets.scenes.pixels import SceneDrawing
-from bias_pipeline.datasets.scenes.slots import GROUPS, BiasSettings
-from bias_pipeline.datasets.scenes.world import UNSURE, Image, World
 from bias_pipeline.datasets.tables import open_rows
 from bias_pipeline.errors import DataError, ResourceError, cannot_write
 from bias_pipeline.io.files import replace_file, table_csv
@@ -136,52 +132,37 @@ def _pictures(folder: Path, table: str, within: str, remedy: str) -> AnonymousPi
     return AnonymousPictures(folder, photos, lines)
 
 
-def write_unmarked(
-    world: World, root: Path, captioners: Mapping[str, BiasSettings], side: int
-) -> None:
-    """Write a world as anonymous pictures with captions.
+def write_unmarked(scenes: Generator, root: Path, captioners: Sequence[str], side: int) -> int:
+    """Write a drawn data set as anonymous pictures with captions; returns how many pictures.
 
-    People are drawn with the grey of an unsure group wherever a group has a colour. Activities,
-    objects and places stay, and lean towards groups as in the world. The files are
-    ``images/<id>.png``, ``pictures.csv`` with the groups, and ``captioners/<name>.json``, see
-    :func:`~bias_pipeline.datasets.scenes.captioners.captions_without_marks`.
+    The files are ``images/<id>.png``, ``pictures.csv`` with the groups, and
+    ``captioners/<name>.json``.
 
     Args:
-        world: what is written.
+        scenes: draws the pictures.
         root: an empty folder.
-        captioners: name to dials of the captioners that describe the pictures.
+        captioners: whose captions are written.
         side: of the square pictures, 32 to 256 pixels.
 
     Example:
         >>> import tempfile
-        >>> from bias_pipeline.datasets.scenes.world import generate
+        >>> from bias_pipeline.datasets.generator import generator
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_unmarked(generate(2), Path(folder), {"faithful": BiasSettings()}, 32)
-        ...     sorted(path.name for path in Path(folder).iterdir())
-        ['captioners', 'images', 'pictures.csv']
+        ...     scenes = generator()(folder, n_images=2)
+        ...     n_pictures = write_unmarked(scenes, Path(folder), ["faithful"], 32)
+        ...     n_pictures, sorted(path.name for path in Path(folder).iterdir())
+        (2, ['captioners', 'images', 'pictures.csv'])
     """
     (root / PICTURES).mkdir()
     (root / CAPTIONERS).mkdir()
     lines = []
-    for image in world.images:
-        file = f"{image.id:012d}.png"
-        drawn = SceneDrawing(unmarked(image), "gender").draw(side)
-        Picture.fromarray(drawn.pixels).save(root / PICTURES / file)
-        groups = {column: image.groups[name] for column, name in COLUMNS.items()}
-        lines.append({"image_id": image.id, "file": file, **groups})
+    for picture in scenes.unmarked_pictures(side):
+        file = f"{picture.id:012d}.png"
+        Picture.fromarray(picture.pixels).save(root / PICTURES / file)
+        lines.append({"image_id": picture.id, "file": file, **picture.groups})
     (root / TABLE).write_text(table_csv(lines), encoding="utf-8")
-    for name, dials in captioners.items():
-        captions = captions_without_marks(world, dials)
+    for name in captioners:
+        captions = scenes.unmarked_captions(name)
         results = [{"image_id": image_id, "caption": text} for image_id, text in captions.items()]
         (root / CAPTIONERS / f"{name}.json").write_text(json.dumps(results) + "\n", "utf-8")
-
-
-def unmarked(image: Image) -> Image:
-    """The same image with nothing on its people that shows a group.
-
-    Example:
-        >>> from bias_pipeline.datasets.scenes.world import generate
-        >>> sorted(set(unmarked(generate(1).images[0]).labels.values()))
-        ['Unsure']
-    """
-    return replace(image, labels=dict.fromkeys(GROUPS, UNSURE))
+    return len(lines)

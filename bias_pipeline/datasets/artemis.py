@@ -19,7 +19,7 @@ from bias_pipeline.datasets.artemis_files import (
     by_painting,
     read_release,
 )
-from bias_pipeline.datasets.base import Dataset, check_folder
+from bias_pipeline.datasets.base import NO_CAPTIONER, Dataset, check_folder
 from bias_pipeline.datasets.binary_tables import file_of, stem
 from bias_pipeline.datasets.captioner_files import CaptionerFolder
 from bias_pipeline.datasets.coco_files import model_captions
@@ -28,7 +28,6 @@ from bias_pipeline.datasets.file_names import own_numbers
 from bias_pipeline.datasets.image_numbers import with_names
 from bias_pipeline.datasets.label_files import strata_note
 from bias_pipeline.datasets.label_values import TIE, majority
-from bias_pipeline.datasets.people import CAPTIONER
 from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
 from bias_pipeline.io.paths import safe_name
 from bias_pipeline.text.mending import mended_records
@@ -96,16 +95,16 @@ class ArtemisDataset(Dataset):
 
     def captioners(self) -> Sequence[str]:
         """The captioners that have a file, and ``none``, for people's captions alone."""
-        return (*self.folder.names(), CAPTIONER)
+        return (*self.folder.names(), NO_CAPTIONER)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
         """See :meth:`Dataset.all_captioners`."""
         del attribute
-        return self.folder.names() or (CAPTIONER,)
+        return self.folder.names() or (NO_CAPTIONER,)
 
     def check_captioner(self, captioner: str) -> None:
         """See :meth:`CaptionerFolder.file`."""
-        if captioner != CAPTIONER:
+        if captioner != NO_CAPTIONER:
             self.folder.file(captioner)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
@@ -126,7 +125,7 @@ class ArtemisDataset(Dataset):
             raise DataError(f"{self.path}: no utterance is of dataset.split={self.split}")
         paintings = by_painting(rows)
         known = Names(parts)
-        path = None if captioner == CAPTIONER else self.folder.file(captioner)
+        path = None if captioner == NO_CAPTIONER else self.folder.file(captioner)
         model, spoken = ({}, []) if path is None else self._captions(path, known, paintings)
         pictures, unseen = self._pictures(paintings)
         votes = by_painting(release.annotations)
@@ -145,7 +144,7 @@ class ArtemisDataset(Dataset):
         return Corpus.build(
             records,
             dataset=f"{self.name} {self.version}",
-            captioner=CAPTIONER if path is None else safe_name(stem(path)),
+            captioner=NO_CAPTIONER if path is None else safe_name(stem(path)),
             groups={attribute.name: (names, labels)},
             trained_on_reference=self.trained_on_reference,
             blank_limit=self.blank_limit,

@@ -13,6 +13,8 @@ from bias_pipeline.corpus.regrouping import scored_corpus, with_attributes
 from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
 
+NO_CAPTIONER = "none"  # where there are no captions
+
 
 class Dataset(Configurable, ABC):
     """Files on disk that become a corpus.

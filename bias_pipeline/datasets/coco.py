@@ -12,7 +12,7 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, Side
 from bias_pipeline.corpus.image_ids import reading_notes, short_forms
-from bias_pipeline.datasets.base import Dataset
+from bias_pipeline.datasets.base import NO_CAPTIONER, Dataset
 from bias_pipeline.datasets.binary_tables import file_of, stem
 from bias_pipeline.datasets.captioner_files import CaptionerFolder, ImageMatch
 from bias_pipeline.datasets.coco_files import (
@@ -28,7 +28,6 @@ from bias_pipeline.datasets.file_names import Names, own_numbers
 from bias_pipeline.datasets.image_numbers import labelled_images, with_names, words_in_common
 from bias_pipeline.datasets.joined_captions import Separator, check_separator
 from bias_pipeline.datasets.label_files import MAJORITY, Labels, read_labels, strata_note
-from bias_pipeline.datasets.people import CAPTIONER
 from bias_pipeline.datasets.picture_files import PictureFiles, readable_pictures
 from bias_pipeline.datasets.tables import check_file
 from bias_pipeline.declared import Range
@@ -183,7 +182,7 @@ class CocoDataset(Dataset):
 
     def _file_of(self, captioner: str) -> Path | None:
         """The captioner's file; None for ``none``, pictures without a captioner."""
-        return None if captioner == CAPTIONER else self.folder.file(captioner)
+        return None if captioner == NO_CAPTIONER else self.folder.file(captioner)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
         """See :meth:`Dataset.load`."""
@@ -235,7 +234,7 @@ class CocoDataset(Dataset):
         corpus = Corpus.build(
             records,
             dataset=self.name,
-            captioner=safe_name(stem(path)) if path else CAPTIONER,
+            captioner=safe_name(stem(path)) if path else NO_CAPTIONER,
             groups={attribute.name: (labels.groups, labels.map)},
             trained_on_reference=self.trained_on_reference,
             blank_limit=self.blank_limit,

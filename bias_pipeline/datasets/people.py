@@ -19,12 +19,11 @@ from typing import ClassVar, Literal, NoReturn
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.pictures import PERSON, Region
-from bias_pipeline.datasets.base import Dataset, check_folder
+from bias_pipeline.datasets.base import NO_CAPTIONER, Dataset, check_folder
 from bias_pipeline.datasets.tables import check_file, open_rows
 from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
 from bias_pipeline.io.json_files import decode
 
-CAPTIONER = "none"  # there are no captions
 DISAGREEMENT = "disagreement"  # the label where annotators disagree
 _SHOWN = 3
 
@@ -73,7 +72,7 @@ class PeopleDataset(Dataset):
 
     def captioners(self) -> Sequence[str]:
         """One placeholder name, since there are no captions."""
-        return (CAPTIONER,)
+        return (NO_CAPTIONER,)
 
     @abstractmethod
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
@@ -259,7 +258,7 @@ _DATE = re.compile(r"(0?[1-9]|[12]\d|3[01])[-/ ][A-Z][a-z]{2}|[A-Z][a-z]{2}[-/ ]
 
 
 class FairFaceDataset(PeopleDataset):
-    """Pictures of faces and a label file for each part, ``fairface_label_train.csv`` and ``_val``.
+    """Pictures of faces, with ``fairface_label_train.csv`` and ``fairface_label_val.csv``.
 
     Args:
         root: the folder of the label files; ``file`` in them is relative to it.

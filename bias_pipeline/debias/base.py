@@ -15,10 +15,10 @@ import numpy as np
 
 from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.datasets.scenes.lexicon import with_article
 from bias_pipeline.declared import Count, known_name
 from bias_pipeline.encoders.base import TextEdits
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
+from bias_pipeline.text.articles import with_article
 
 if TYPE_CHECKING:
     from bias_pipeline.encoders.base import Embed

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.predictions import LabelledCaptions
-from bias_pipeline.datasets.scenes.dataset import ScenesDataset
-from bias_pipeline.declared import Count, Share, known_name
+from bias_pipeline.datasets.generator import is_generator
+from bias_pipeline.declared import Count, Share
 from bias_pipeline.encoders.base import FeatureEncoder, NetEncoder
 from bias_pipeline.encoders.language_models import Line, VectorInputs, Vectors, distinct
 from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
@@ -133,7 +133,7 @@ class Clip(PictureTextEncoder):
         """The model that must be there; empty if one is fitted."""
         if self.model is not None:
             return self.model
-        return "" if fitted_for(self.dataset) else self.published
+        return "" if is_generator(self.dataset) else self.published
 
     @property
     def of_scenes(self) -> ClipOfScenes:
@@ -222,18 +222,6 @@ class Clip(PictureTextEncoder):
             "revision": MAIN,
             "association": 0.0,
         }
-
-
-def fitted_for(dataset: str) -> bool:
-    """Whether a small CLIP is fitted for a data set, by its class; others need a published one.
-
-    Example:
-        >>> fitted_for("bias_pipeline.datasets.scenes.dataset.ScenesDataset")
-        True
-    """
-    module, _, name = dataset.rpartition(".")
-    scenes = (ScenesDataset.__module__, ScenesDataset.__name__)
-    return known_name(module, name) == known_name(*scenes)
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def words_loss(log_probs: Tensor, wanted: Tensor) -> Tensor:
 
 
 class EqualizedLearner(CaptionLearner):
-    """Also learns to name a group by the person (:mod:`~bias_pipeline.fitting.mitigation`).
+    """Also learns to name a group by the person, not by the scene.
 
     Args:
         network: see :class:`CaptionLearner`.
@@ -160,7 +160,7 @@ def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: In
     head on the captioner's own vision network, then frozen, is ours.
 
     Args:
-        network: a grounded :class:`~bias_pipeline.captioners.sat_net.SatNet`, already trained.
+        network: a grounded ``SatNet``, already trained.
         visual: the pictures.
         images: (N,) the picture of each caption.
         groups: (N,) the group of each caption; captions of a picture may differ.

@@ -198,7 +198,7 @@ def write_detections(gathered: Gathered) -> tuple[int, int]:
 
 
 def write_embeddings(gathered: Gathered) -> tuple[int, int]:
-    """Write vectors as Parquet: ``id`` (text) and ``embedding`` (D float32), in the order of ids.
+    """Write vectors as Parquet: ``id`` (text) and ``embedding`` (D float32), sorted by id.
 
     Returns:
         N and D.

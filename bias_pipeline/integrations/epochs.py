@@ -87,7 +87,7 @@ class CaptionBias:
         self._captions.update(zip(plain, texts, strict=True))
 
     def compute(self) -> dict[str, float]:
-        """Name to value, fractions as fractions; ``metric:direction`` of a metric of two headlines.
+        """Name to value as fractions; ``metric:direction`` where there are two headlines.
 
         Raises:
             BiasPipelineError: in one sentence, if there are no captions, or too few to score.

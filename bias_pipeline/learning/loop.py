@@ -278,7 +278,7 @@ def ranks(world: int) -> Ranks:
 
 
 def together(world: int, function: Callable[..., Returned], *arguments: object) -> Returned:
-    """The result of a function in the first of several processes, or in this one if ``world`` is 1.
+    """The result of a function in the first of several processes; in this one if ``world`` is 1.
 
     Args:
         world: how many processes.

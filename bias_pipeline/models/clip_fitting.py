@@ -23,10 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bias_pipeline.corpus.pictures import Pictures, Pixels
-from bias_pipeline.datasets.scenes.captioners import world_captions
-from bias_pipeline.datasets.scenes.pixels import SceneDrawing
-from bias_pipeline.datasets.scenes.slots import BiasSettings
-from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.datasets.generator import generator
 from bias_pipeline.errors import DataError, UsageError, counted
 from bias_pipeline.io import signals
 from bias_pipeline.io.digests import is_whole, seal_folder
@@ -354,7 +351,6 @@ def _card(recipe: ClipRecipe, provenance: Mapping[str, object], losses: Sequence
 
 N_IMAGES = 6000
 SEED = 1000  # of the world; data sets begin at 0, so scored images are rarely training images
-MARK = "gender"
 ABOUT = "about two minutes"  # on two cores
 
 
@@ -379,15 +375,8 @@ class ClipOfScenes:
         return cache / "clips" / hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def n_learnt(self, pictures: Pictures) -> int:
-        """How many of the pictures it was fitted to; 0 unless ``dataset.seed=1000``.
-
-        An image follows from its world's seed and its number, so one image identifies the world.
-        """
-        images = [drawing.image for drawing in pictures.files if isinstance(drawing, SceneDrawing)]
-        first = min(images, key=lambda image: image.key, default=None)
-        if first is None or generate(first.key + 1, SEED).images[first.key] != first:
-            return 0
-        return sum(image.key < self.n_images for image in images)
+        """How many of the pictures it was fitted to; 0 unless ``dataset.seed=1000``."""
+        return sum(number < self.n_images for number in generator().numbers(pictures, SEED))
 
     def made(self, cache: Path) -> Path:
         """Its folder; fits the CLIP first, with a message, if needed.
@@ -403,10 +392,8 @@ class ClipOfScenes:
             f"({ABOUT} on two cores), and kept in {folder}"
         )
         draft = folder.with_name(f"{folder.name}.{os.getpid()}")
-        world = generate(self.n_images, SEED)
-        captions = world_captions(world, BiasSettings(a_to_t=self.association))
-        pictures = Pictures(tuple(SceneDrawing(image, MARK) for image in world.images))
-        texts = [[captions[image.id]] for image in world.images]
+        pictures, captions = generator().captioned(self.n_images, SEED, self.association)
+        texts = [[caption] for caption in captions]
         pairs = Pairs.of(pictures, texts, "person", self.recipe.side)
         fit_clip(pairs, self.recipe, draft, {"data": "scenes", **self.spec})
         seal_folder(draft)

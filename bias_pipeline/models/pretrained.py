@@ -339,7 +339,7 @@ def tokenizer(model: Pretrained) -> Any:
 
 
 def check_tokens(name: str, rows: Iterable[Sequence[int]], n_tokens: int) -> None:
-    """Refuse tokens that a network does not know, such as those that a tokenizer was given later.
+    """Refuse tokens that a network does not know, such as those added to a tokenizer later.
 
     Args:
         name: of the model.

@@ -264,7 +264,7 @@ def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.
 
 
 class Sentences:
-    """Texts as vectors of a frozen model, in batches of texts of equal length: nothing is padded.
+    """Texts as vectors of a frozen model, in batches of equal length: nothing is padded.
 
     Args:
         model: the model.

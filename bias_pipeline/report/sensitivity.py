@@ -1,25 +1,11 @@
-"""Tables and sentences on how far scores can be trusted.
-
-How far they vary with attackers, changed pictures and wrong labels, and how small a bias so many
-images can show.
-"""
+"""Tables on how far scores vary with attackers and with changed pictures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import groupby
-
-import numpy as np
+from collections.abc import Callable, Iterator, Sequence
 
 from bias_pipeline.analysis.attacker_variants import OVER, Stored, Variants, variants
-from bias_pipeline.analysis.feature_sensitivity import (
-    CHANGES,
-    TITLES,
-    Shift,
-    is_steady,
-)
-from bias_pipeline.analysis.power import Measurement, balanced_images, measured
 from bias_pipeline.analysis.sensitivity import (
     Agreement,
     Interval,
@@ -27,19 +13,13 @@ from bias_pipeline.analysis.sensitivity import (
     agreements,
     sensitivity,
 )
-from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.terminal import print_out, print_table
-from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.metrics.repeated_scores import NOISE
-from bias_pipeline.metrics.value_names import T_TO_A, direction_of
 from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
-from bias_pipeline.report.tables import ARROWS, headline_name, number, percent
-from bias_pipeline.results.rows import Result, Row
-from bias_pipeline.results.settings import label
+from bias_pipeline.report.tables import number, percent
+from bias_pipeline.results.rows import Result
 
 MOST_PAIRS = 15
-_NAMED = 4  # headlines that the sentence names
 TEXT = (
     "CV: the standard deviation of a captioner's scores over attackers, divided by the size of "
     "their mean; it is large where the mean is near 0. Conflicts: the share of captioners that one "
@@ -50,7 +30,7 @@ TEXT = (
 
 
 def steadiness(results: Sequence[Result], draws: Stored) -> Iterator[Section]:
-    """A section for each number that two attackers or more have scored for two captioners or more.
+    """A section for each number that several attackers have scored for several captioners.
 
     Args:
         results: of any metrics.
@@ -164,191 +144,3 @@ def print_agreements(pairs: Sequence[Agreement]) -> None:
     header = ["pair", "conflicts", "Pearson", "Spearman", "Kendall", "who"]
     print_table(header, lines, keys=1)
     print_out()
-
-
-def print_shifts(lines: Sequence[Shift]) -> None:
-    """Each number with its shifts, in per cent where it is a fraction."""
-    table = []
-    several = len({line.attribute for line in lines}) > 1
-    for (metric, attribute, alignment, part), both in groupby(
-        lines, key=lambda line: (line.metric, line.attribute, line.alignment, line.part)
-    ):
-        numbers = list(both)
-        cells = {line.change: _text(line.shift, line.shift_low, line.shift_high, line.unit)
-                 for line in numbers}  # fmt: skip
-        first = numbers[0]
-        table.append(
-            [
-                metric,
-                *([attribute] if several else []),
-                alignment,
-                part,
-                _text(first.score, first.ci_low, first.ci_high, first.unit),
-                *(cells.get(change, "") for change in CHANGES),
-                "steady" if is_steady(numbers) else "not",
-            ]
-        )
-    print_out("Score, and by how much it shifts; per cent where it is a fraction")
-    header = ["metric", *(["attribute"] if several else []), "alignment", "number", "score"]
-    header += [*(TITLES[name] for name in CHANGES), ""]
-    print_table(header, table, keys=header.index("score"), left=len(header))
-
-
-def _text(value: float, low: float, high: float, unit: str) -> str:
-    written = percent if unit == "fraction" else number
-    return f"{written(value)} [{written(low)}, {written(high)}]"
-
-
-def noise_sentences(results: Sequence[Result]) -> list[str]:
-    """One for each attribute whose label errors were asked for.
-
-    It names the headlines that would leave their interval, those that would move furthest first.
-
-    Args:
-        results: of one captioner; their settings make the names of headlines differ.
-    """
-    by_attribute: dict[str, list[Result]] = {}
-    for result in results:
-        if _wrong(result):
-            by_attribute.setdefault(result.rows[0].attribute, []).append(result)
-    return [_sentence(name, noisy) for name, noisy in by_attribute.items()]
-
-
-def _sentence(attribute: str, results: Sequence[Result]) -> str:
-    rates = ", ".join(f"{share:.1%} of {group}" for group, share in _wrong(results[0]).items())
-    moved: list[tuple[float, str]] = []
-    n_tested = 0
-    for result in results:
-        rows = {row.part: row for row in result.rows}
-        for name in HEADLINES:
-            row, move = rows.get(name), rows.get(_part(name))
-            if row is None or move is None or math.isnan(row.ci_low + move.value):
-                continue
-            n_tested += 1
-            wide = max(row.ci_high - row.value, row.value - row.ci_low)
-            if not row.ci_low <= row.value + move.value <= row.ci_high:
-                what = f"{headline_name(row, label(result))} by {_amount(move)}"
-                moved.append((abs(move.value) / wide if wide else math.inf, what))
-    first = f"If more {attribute} labels were wrong (a further {rates})"
-    if not moved:
-        return f"{first}, none of {counted(n_tested, 'headlines')} would leave its interval."
-    names = [what for _, what in sorted(moved, key=lambda one: -one[0])]
-    more = f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
-    intervals = "its interval" if len(names) == 1 else "their intervals"
-    return (
-        f"{first}, {len(names)} of {counted(n_tested, 'headlines')} would leave {intervals}: "
-        f"{', '.join(names[:_NAMED])}{more}."
-    )
-
-
-def _part(headline: str) -> str:
-    return NOISE if headline == "score" else f"{headline}:{NOISE}"
-
-
-def _amount(move: Row) -> str:
-    if move.unit != "fraction":
-        return f"{move.value:+.3g}"
-    sign = "+" if move.value > 0 else ""
-    return f"{sign}{percent(move.value)} points"
-
-
-def _wrong(result: Result) -> Mapping[str, float]:
-    """Group to the share of wrong labels that was asked for; empty if none was."""
-    audit = result.manifest.get("audit")
-    noise = audit.get(NOISE) if isinstance(audit, Mapping) else None
-    wrong = noise.get("wrong") if isinstance(noise, Mapping) else None
-    return wrong if isinstance(wrong, Mapping) else {}
-
-
-def smallest_bias_lines(balanced: float) -> list[list[str]]:
-    """A line for each metric and planted bias.
-
-    Args:
-        balanced: images in groups of equal size.
-
-    Returns:
-        Metric, where the bias is planted, the smallest score that is detected with a power of 80
-        per cent, and for each planted share how many of the trials concluded it.
-    """
-    return [
-        [
-            reading_of(power.first),
-            power.first.design,
-            amount(power.smallest(balanced), power.first.unit),
-            *(_concluded(m) for m in power.at(balanced) if m.planted),
-        ]
-        for power in measured()
-    ]
-
-
-def planted_shares() -> list[int]:
-    """The planted shares, per cent."""
-    return sorted({m.planted for power in measured() for m in power.measurements if m.planted})
-
-
-def unseen(
-    corpus: Corpus, attribute: str, metrics: Collection[str], matched: Collection[str]
-) -> str:
-    """What the images of a corpus cannot show; of several planted biases, the worst seen counts.
-
-    Args:
-        corpus: that will be scored.
-        attribute: whose groups.
-        metrics: that will run.
-        matched: those that will run at equal speech.
-    """
-    sizes = [size for size in _described(corpus, attribute) if size]
-    if len(sizes) != 2:
-        return "how small a bias these images can show was measured for two groups only"
-    balanced = balanced_images(sizes)
-    largest: dict[str, tuple[float, str]] = {}
-    for power in measured():
-        name = reading_of(power.first)
-        runs = matched if power.first.alignment == "matched" else metrics
-        # From objects to groups nothing is scored without objects.
-        scored = corpus.objects is not None or direction_of(power.first.part) != T_TO_A
-        if power.first.metric in runs and scored:
-            score = (power.smallest(balanced), power.first.unit)
-            largest[name] = max(score, largest.get(name, score))
-    amounts = ", ".join(f"{amount(*score)} ({name})" for name, score in largest.items())
-    return f"the smallest biases that {sum(sizes)} images show with a power of 80 %: {amounts}"
-
-
-def _described(corpus: Corpus, attribute: str) -> list[int]:
-    """Images of each group that the captioner describes, and people where they wrote captions."""
-    rows = np.unique(corpus.model.image_rows)
-    if len(corpus.human):
-        rows = np.intersect1d(rows, corpus.human.image_rows)
-    grouping = corpus.groupings[attribute]
-    codes = grouping.codes[rows]
-    return np.bincount(codes[codes >= 0], minlength=len(grouping.names)).tolist()
-
-
-def reading_of(measurement: Measurement) -> str:
-    """Metric, direction and alignment, with the part if it is not the headline."""
-    direction = direction_of(measurement.part)
-    part = measurement.part.removeprefix(f"{direction}:")
-    words = (
-        measurement.metric,
-        ARROWS.get(direction, ""),
-        measurement.alignment.removeprefix("constant"),
-        "" if part in HEADLINES else f"({part})",
-    )
-    return " ".join(filter(None, words))
-
-
-def amount(score: float, unit: str) -> str:
-    """A score with its unit.
-
-    Example:
-        >>> amount(0.0612, "fraction"), amount(0.39, "nat")
-        ('6.1 points', '0.39 nat')
-    """
-    return f"{percent(score)} points" if unit == "fraction" else f"{number(score)} {unit}"
-
-
-def _concluded(measurement: Measurement) -> str:
-    """Trials that concluded it out of all; a dash where most gave no answer."""
-    if 2 * measurement.withheld > measurement.trials:
-        return "–"
-    return f"{measurement.concluded}/{measurement.trials}"

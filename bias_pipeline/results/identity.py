@@ -17,6 +17,10 @@ from bias_pipeline.text.tokenize import Tokenize
 _PLACES = frozenset({"cache", "checkpoint_minutes", "device", "processes"})
 # Settings of the tokenizer for what is read from captions: the corpus's digest has their effect.
 _OF_CORPUS = frozenset({"preambles", "declined", "stock", "unit", "subjects"})
+_PROSE = frozenset({"source"})  # says where words come from; only classes of ours
+# Class to parameters that were added after runs were stored, with the neutral value under which
+# these runs keep their ids.
+LATER: Mapping[str, Mapping[str, object]] = {"Attribute": {"language": ENGLISH}}
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
 _WHOLE = re.compile(r"\$\{([\w.]+)\}")  # a reference and nothing else
 
@@ -47,7 +51,7 @@ def run_id(
         A name that is a safe folder name on every system.
     """
     content = {
-        "metric": deciding(tree),
+        "metric": deciding(tree, corpus.dataset),
         "metric_version": metric_version,
         "dataset": corpus.dataset,
         "captioner": corpus.captioner,
@@ -146,27 +150,55 @@ def _selected(config: Mapping[str, object], key: str) -> object:
     return node
 
 
-def deciding(node: object) -> object:
+def deciding(node: object, dataset: str) -> object:
     """The part of a configuration that decides numbers: classes by name, and no paths.
 
     So a module may move, and paths and numbers of processes do not matter. Nor do settings whose
-    effect the corpus's digest has, nor that an attribute's words are English, as most are.
+    effect the corpus's digest has, prose, how other data sets write their labels, and parameters of
+    :data:`LATER` that have their neutral value.
+
+    Args:
+        node: the metric's tree, or a part of it.
+        dataset: the name of the data set that is scored.
 
     Example:
-        >>> deciding({"_target_": "bias_pipeline.encoders.ngram.Ngram", "cache": "outputs/.cache"})
+        >>> node = {"_target_": "bias_pipeline.encoders.ngram.Ngram", "cache": "outputs/.cache"}
+        >>> deciding(node, "coco")
         {'_target_': 'Ngram'}
     """
     if isinstance(node, Mapping):
-        target = _class_name(node[TARGET]) if TARGET in node else ""
-        left_out = _PLACES if target else frozenset[str]()
-        left_out |= _OF_CORPUS if target == Tokenize.__name__ else frozenset()
-        if target == Attribute.__name__ and node.get("language") == ENGLISH:
-            left_out |= {"language"}
-        named = {k: target if k == TARGET else v for k, v in node.items() if k not in left_out}
-        return {k: deciding(v) for k, v in named.items()}
+        settings = _deciding_settings(node, dataset) if TARGET in node else node
+        return {key: deciding(value, dataset) for key, value in settings.items()}
     if isinstance(node, list):
-        return [deciding(item) for item in node]
+        return [deciding(item, dataset) for item in node]
     return node
+
+
+def _deciding_settings(node: Mapping[str, object], dataset: str) -> dict[str, object]:
+    """The settings of an object that decide numbers, with its class by name."""
+    target = _class_name(node[TARGET])
+    left_out = _PLACES if "." in target else _PLACES | _PROSE
+    left_out |= _OF_CORPUS if target == Tokenize.__name__ else frozenset()
+    later = LATER.get(target, {})
+    settings = {
+        key: value
+        for key, value in node.items()
+        if key not in left_out and not (key in later and _is_equal(value, later[key]))
+    }
+    labels = settings.get("labels")
+    if target == Attribute.__name__ and isinstance(labels, Mapping):
+        settings["labels"] = {name: labels[name] for name in labels if _is_of(name, dataset)}
+    return {**settings, TARGET: target}
+
+
+def _is_equal(value: object, other: object) -> bool:
+    """Whether two plain values are written alike; 1, 1.0 and true are not."""
+    return json.dumps(value) == json.dumps(other)
+
+
+def _is_of(name: str, dataset: str) -> bool:
+    """Whether a data set, perhaps with a limit, has this name."""
+    return dataset == name or dataset.startswith(f"{name} (limit ")
 
 
 def _class_name(target: object) -> str:

@@ -47,7 +47,7 @@ class ImageScores:
         return None
 
     def order(self, by: str, *, descending: bool) -> IntArray | None:
-        """(N,) the images sorted once and for all, NaN last; None if there is nothing to sort by.
+        """(N,) the images sorted once, NaN last; None if there is nothing to sort by.
 
         Args:
             by: a part whose shares are compared, or ``sure``.

@@ -161,17 +161,20 @@ def values_of(result: Result) -> dict[str, str]:
     row, manifest = result.rows[0], result.manifest
     keys = manifest.get("keys", {})
     return {
-        **_values_in(json.dumps([manifest.get("config"), keys if isinstance(keys, dict) else {}])),
+        **_values_in(
+            json.dumps([manifest.get("config"), keys if isinstance(keys, dict) else {}]),
+            row.dataset,
+        ),
         "seeds": seeds_text(deciding_seeds(result)),
         "metric_version": str(row.metric_version),
     }
 
 
 @lru_cache(maxsize=1024)  # runs of a sweep share many
-def _values_in(written: str) -> Mapping[str, str]:
+def _values_in(written: str, dataset: str) -> Mapping[str, str]:
     """The values of a configuration by the keys that set them; both as JSON."""
     config, keys = json.loads(written)
-    return {_key(path, keys): _text(leaf) for path, leaf in _leaves(deciding(config), ())}
+    return {_key(path, keys): _text(leaf) for path, leaf in _leaves(deciding(config, dataset), ())}
 
 
 def _leaves(node: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:

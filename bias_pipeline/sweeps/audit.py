@@ -23,8 +23,8 @@ from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, WEIGHTS
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.report.headline import headline
+from bias_pipeline.report.label_errors import noise_sentences
 from bias_pipeline.report.report_tables import images_of
-from bias_pipeline.report.sensitivity import noise_sentences
 from bias_pipeline.report.tables import percent
 from bias_pipeline.report.verdict_sentences import join_sentences, sentences
 from bias_pipeline.results.rows import Result

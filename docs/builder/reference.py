@@ -14,18 +14,15 @@ CONF = REPOSITORY / "conf"
 MODULES = {
     "Calls": ["bias_pipeline.api"],
     "Formulas": [
-        f"bias_pipeline.metrics.functional.{name}"
-        for name in (
-            "attack",
-            "dbac",
-            "dpa",
-            "amplification",
-            "groups",
-            "gender_score",
-            "quality",
-            "retrieval",
-            "skew",
-        )
+        "bias_pipeline.metrics.functional.attack",
+        "bias_pipeline.metrics.functional.dbac",
+        "bias_pipeline.metrics.functional.dpa",
+        "bias_pipeline.metrics.functional.amplification",
+        "bias_pipeline.metrics.functional.groups",
+        "bias_pipeline.metrics.functional.gender_score",
+        "bias_pipeline.metrics.functional.quality",
+        "bias_pipeline.metrics.functional.retrieval",
+        "bias_pipeline.metrics.functional.skew",
     ],
     "Captions and groups": [
         "bias_pipeline.corpus.corpus",

@@ -41,6 +41,7 @@ from bias_pipeline.datasets.anonymous_pictures import (
 from bias_pipeline.datasets.rating_tables import CANNOT_TELL
 from bias_pipeline.datasets.scenes import BiasSettings, generate
 from bias_pipeline.datasets.scenes.captioners import captions_without_marks
+from bias_pipeline.datasets.scenes.dataset import ScenesDataset
 from bias_pipeline.metrics.catalogue import metric_class
 from bias_pipeline.report.tables import p_cell
 from bias_pipeline.stats.compare import Correlation, pearson
@@ -171,12 +172,13 @@ def _drawn(outputs: Path) -> AnonymousPictures:
     """The anonymous pictures, and all captioners' captions of them."""
     root = outputs / "anonymous"
     captioners = {
-        f"{family}_{strength:g}".replace(".", ""): dials(family, strength)
+        f"{family}_{strength:g}".replace(".", ""): dict.fromkeys(FAMILIES[family], strength)
         for family, strength in product(FAMILIES, STRENGTHS)
     }
     if not root.exists():
         root.mkdir(parents=True)
-        write_unmarked(generate(N_ANONYMOUS, SEED), root, captioners, SIDE)
+        scenes = ScenesDataset(str(root), N_ANONYMOUS, SEED, captioners)
+        write_unmarked(scenes, root, [*captioners], SIDE)
     return built_pictures(root)
 
 

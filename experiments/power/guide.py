@@ -18,7 +18,7 @@ from bias_pipeline.analysis.power import (
 )
 from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
 from bias_pipeline.metrics.catalogue import infos
-from bias_pipeline.report.sensitivity import amount
+from bias_pipeline.report.smallest_bias import amount
 from experiments.study import markdown
 
 SIZES = (500, 2000, 8000)

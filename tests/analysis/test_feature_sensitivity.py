@@ -9,7 +9,7 @@ from bias_pipeline.analysis.feature_sensitivity import WHOLE, Shift, is_steady, 
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.report.sensitivity import print_shifts
+from bias_pipeline.report.shifts import print_shifts
 from bias_pipeline.results.rows import Result
 from tests.corpora import make_corpus
 

@@ -133,7 +133,7 @@ def test_vectors_of_an_earlier_version_are_computed_again_and_told(embed, monkey
     folder = write_equal_sizes(Path("two"))
     sizes = lambda photos: [path.stat().st_size for path in photos]  # noqa: E731
     with monkeypatch.context() as earlier:
-        earlier.setattr("bias_pipeline.commands.photos.photo_stamps", sizes)
+        earlier.setattr("bias_pipeline.commands.embed.photo_stamps", sizes)
         embed(folder=folder)
     printed = embed(folder=folder)
     assert "2 images were described by an earlier version" in printed

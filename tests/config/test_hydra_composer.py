@@ -1,3 +1,4 @@
+import json
 import os
 import pickle
 import subprocess
@@ -10,9 +11,9 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
 from omegaconf import DictConfig, OmegaConf
 
-from bias_pipeline.config.hydra_composer import Loader, loader_of
+from bias_pipeline.config.hydra_composer import _ORDINARY, Loader, loader_of
 from bias_pipeline.config.yaml_files import as_resolved, as_written
-from bias_pipeline.io.paths import conf_dir
+from bias_pipeline.io.paths import conf_dir, group_choices
 
 JOB = ["metric=leakage", "seeds=[0]"]
 
@@ -175,3 +176,33 @@ def test_what_is_resolved_is_as_omegaconf_resolves_it(loader, name):
     parts = {str(key): job[key] for key in job if key != "hydra"}
     resolved = {name: as_resolved(node) for name, node in parts.items()}
     assert resolved == OmegaConf.to_container(OmegaConf.create(parts), resolve=True)
+
+
+CHOICES = {group: group_choices(group) for group in sorted(_ORDINARY)}
+TURNS = [
+    [f"{group}={names[turn % len(names)]}" for group, names in CHOICES.items()]
+    for turn in range(max(map(len, CHOICES.values())))
+]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        *TURNS,
+        *([f"metric={name}", "dataset=coco", "logger=csv"] for name in CHOICES["metric"]),
+        ["metric=lic", "alignment=matched", "encoder.order=1", "attribute=race", "seeds=2"],
+    ],
+    ids=" ".join,
+)
+def test_exchanged_nodes_give_what_hydra_merges(job, monkeypatch):
+    """Key by key and in the same order, since a run's id follows it."""
+    monkeypatch.setattr("bias_pipeline.config.hydra_composer._MERGED", {})
+    quick = _plain(loader_of().job(job))
+    monkeypatch.setattr("bias_pipeline.config.hydra_composer._MERGED", {})
+    monkeypatch.setattr(Loader, "_merged_over_base", lambda *_: None)
+    assert quick == _plain(loader_of().job(job))
+
+
+def _plain(config: DictConfig) -> tuple[str, object]:
+    tree = as_written(config)
+    return json.dumps({**tree, "hydra": None}), tree["hydra"]

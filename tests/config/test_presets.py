@@ -3,6 +3,7 @@
 import pytest
 
 from bias_pipeline.config.compose import cell
+from bias_pipeline.config.hydra_composer import Loader
 from bias_pipeline.config.presets import preset
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.paths import choices_of, conf_dir
@@ -26,6 +27,13 @@ MIXED: list[dict[str, object]] = [
     {"metric": "imagecaptioner2", "encoder": "sat", "encoder.backbone": "annotations"},
     {"stats.resamples": 30, "stats": {"level": 0.9}, "metric.sides": ["model"]},
 ]
+
+
+@pytest.fixture(autouse=True)
+def hydras_own(monkeypatch):
+    """Hydra merges the files, and nothing of ours does it in its place."""
+    monkeypatch.setattr("bias_pipeline.config.hydra_composer._MERGED", {})
+    monkeypatch.setattr(Loader, "_merged_over_base", lambda *_: None)
 
 
 def words(settings: dict[str, object]) -> list[str]:

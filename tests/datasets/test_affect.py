@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bias_pipeline.commands.data import draw_command
+from bias_pipeline.commands.data_draw import data_draw_command as draw_command
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.datasets import artemis_files

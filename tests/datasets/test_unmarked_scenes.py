@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bias_pipeline.datasets.anonymous_pictures import unmarked
 from bias_pipeline.datasets.scenes import BiasSettings, World, generate
 from bias_pipeline.datasets.scenes.captioners import captions_without_marks
+from bias_pipeline.datasets.scenes.dataset import unmarked
 from bias_pipeline.datasets.scenes.pixels import SceneDrawing
 from bias_pipeline.datasets.scenes.slots import GROUPS
 

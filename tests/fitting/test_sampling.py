@@ -10,8 +10,8 @@ from pyarrow import parquet
 
 from bias_pipeline.attackers.attacker import LengthBatches
 from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.datasets.image_weights import caption_shares, read_weights, write_weights
 from bias_pipeline.errors import DataError
-from bias_pipeline.fitting.mitigation import caption_shares, read_weights, write_weights
 from tests.corpora import leaky_corpus
 
 CORPUS = leaky_corpus(4)  # images 0 to 3

@@ -1,9 +1,11 @@
-"""Cells of every kind, whose numbers nobody moves by accident.
+"""Cells of every kind, whose numbers and run ids nobody moves by accident.
 
-``python -m tests.golden.cells`` freezes today's numbers, for a change that is meant to move them.
+``python -m tests.golden.cells`` freezes today's numbers and ids, for a change that is meant to move
+them; with ``ids`` only the ids.
 """
 
 import math
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +15,7 @@ from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
 
 ROWS = Path(__file__).with_name("rows.csv")
+IDS = Path(__file__).with_name("ids.csv")
 SMALL = ("dataset.n_images=400", "seeds=2", "stats.resamples=50", "captioner=stereotyper")
 # Precision is set: by itself it follows the processor.
 NET = ("trainer.max_epochs=2", "trainer.precision=32-true", "probe.processes=1", "head=linear")
@@ -77,8 +80,17 @@ def rows_of(name: str) -> pd.DataFrame:
     )
 
 
+def id_of(name: str) -> str:
+    """The run id of a cell."""
+    cell = compose.cell([*SMALL, *CELLS[name]])
+    return cell.run_id(cell.corpus())
+
+
 def main() -> None:
-    """Freeze the numbers of today."""
+    """Freeze the numbers and the ids of today."""
+    pd.DataFrame({"cell": name, "run_id": id_of(name)} for name in CELLS).to_csv(IDS, index=False)
+    if sys.argv[1:] == ["ids"]:
+        return
     pd.concat(map(rows_of, CELLS)).to_csv(ROWS, index=False, float_format="%.9g")
 
 

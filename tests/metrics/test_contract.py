@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline import metrics
+import bias_pipeline
 from bias_pipeline.analysis.gate import decisions
 from bias_pipeline.cell import run_cell
 from bias_pipeline.config import compose
@@ -167,8 +167,15 @@ def estimates(score: Score) -> dict[str, list[float | None]]:
     }
 
 
+def python_modules() -> Iterator[pkgutil.ModuleInfo]:
+    """The modules of all packages, since wings have metrics too."""
+    for module in pkgutil.walk_packages(bias_pipeline.__path__, "bias_pipeline."):
+        if not module.name.rpartition(".")[2].startswith("_"):
+            yield module
+
+
 def metric_classes() -> Iterator[type[Metric]]:
-    for module in pkgutil.walk_packages(metrics.__path__, "bias_pipeline.metrics."):
+    for module in python_modules():
         for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             if issubclass(kind, Metric) and "info" in vars(kind) and kind is not Metric:
                 yield kind

@@ -19,7 +19,7 @@ from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.metrics.repeated_scores import with_label_noise
 from bias_pipeline.metrics.value_names import DIRECTIONS
-from bias_pipeline.report.sensitivity import noise_sentences
+from bias_pipeline.report.label_errors import noise_sentences
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.sweeps import launch

@@ -4,7 +4,7 @@ import numpy as np
 
 from bias_pipeline.analysis.power import balanced_images, measured
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.report.sensitivity import amount, unseen
+from bias_pipeline.report.smallest_bias import amount, unseen
 from tests.corpora import make_corpus
 
 

@@ -11,8 +11,9 @@ from PIL import Image
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.explain.attribution import Explained, WordMap
 from bias_pipeline.explain.gradcam import Shares
-from bias_pipeline.report import attribution_maps
-from bias_pipeline.report.attribution_maps import drawn_maps, with_pictures, write_attribution
+from bias_pipeline.report import example_pictures
+from bias_pipeline.report.attribution_maps import write_attribution
+from bias_pipeline.report.example_pictures import drawn_maps, with_pictures
 from bias_pipeline.report.examples import ScreenExamples
 from bias_pipeline.report.page import Report, html, report_of
 from bias_pipeline.report.report_tables import Section, Sheet
@@ -59,7 +60,7 @@ def test_captions_of_the_first_screen_have_pictures(photos):
 def test_a_page_has_pictures_of_no_more_images_than_its_limit(
     images, most, shown, photos, monkeypatch
 ):
-    monkeypatch.setattr(attribution_maps, "MOST", most)
+    monkeypatch.setattr(example_pictures, "MOST", most)
     assert html(with_pictures(report_on(*images), photos)).count(PICTURE) == shown
 
 

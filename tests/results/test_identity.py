@@ -1,5 +1,7 @@
 import copy
+import dataclasses
 import importlib
+import inspect
 import pkgutil
 
 import pytest
@@ -7,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bias_pipeline
+from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.declared import Configurable
-from bias_pipeline.results.identity import groups_used, run_id, slug
+from bias_pipeline.results.identity import LATER, groups_used, run_id, slug
 from tests.corpora import make_corpus
 
 PROBE = {"_target_": "bias_pipeline.a.Probe", "cache": "/x"}
@@ -67,11 +70,16 @@ def test_the_name_of_a_class_matters_and_not_where_it_is_defined():
 
 
 def test_no_two_classes_of_the_configuration_share_a_name():
+    names = [kind.__name__ for kind in all_kinds()]
+    assert sorted(names) == sorted(set(names))
+
+
+def all_kinds() -> set[type]:
+    """Every class of ours that a configuration may name."""
     for module in pkgutil.walk_packages(bias_pipeline.__path__, "bias_pipeline."):
         if not module.name.rpartition(".")[2].startswith("_"):
             importlib.import_module(module.name)
-    names = [kind.__name__ for kind in _kinds(Configurable)]
-    assert sorted(names) == sorted(set(names))
+    return _kinds(Configurable)
 
 
 def _kinds(kind: type) -> set[type]:
@@ -107,3 +115,77 @@ def test_that_the_words_are_english_changes_no_identity_and_another_language_doe
     )
     assert plain == english
     assert plain != german
+
+
+LABELS = {"toy": {"field": "sex"}, "other": {"field": "gender"}}
+
+
+@pytest.mark.parametrize(
+    ("more", "same"),
+    [
+        ({"source": "two papers"}, True),
+        ({"labels": {"toy": LABELS["toy"]}}, True),
+        ({"labels": {**LABELS, "other": {"field": "label"}}}, True),
+        ({"labels": {**LABELS, "toy": {"field": "label"}}}, False),
+    ],
+    ids=["prose", "fewer data sets", "labels of another data set", "labels of the data set"],
+)
+def test_prose_and_labels_of_other_data_sets_are_no_part_of_an_attribute(more, same):
+    plain, described = (
+        identity(changed(attribute={**WORDS, "labels": LABELS, **given})) for given in ({}, more)
+    )
+    assert (plain == described) is same
+
+
+def test_a_limited_data_set_keeps_its_labels():
+    limited = dataclasses.replace(corpus(), dataset="toy (limit 2)")
+    ids = {
+        identity(changed(attribute={**WORDS, "labels": {"toy": {"field": f}}}), limited)
+        for f in ("sex", "gender")
+    }
+    assert len(ids) == 2
+
+
+def test_the_prose_of_our_classes_is_what_nobody_must_write():
+    """A setting called ``source`` is left out of ids, so it may not decide a number."""
+    sources = {
+        kind.__name__: inspect.signature(kind).parameters["source"].default
+        for kind in all_kinds()
+        if "source" in inspect.signature(kind).parameters
+    }
+    assert sources
+    assert set(sources.values()) == {""}
+
+
+def test_a_user_class_may_have_a_source_that_decides():
+    one, other = (
+        identity(changed(data={"_target_": "mine.Data", "source": s})) for s in ("a", "b")
+    )
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("value", "same"), [(1, True), (1.0, False), (True, False), ("1", False), (2, False)]
+)
+def test_a_parameter_added_later_is_left_out_only_while_neutral(monkeypatch, value, same):
+    monkeypatch.setattr("bias_pipeline.results.identity.LATER", {"Probe": {"power": 1}})
+    assert (identity(changed(probe={**PROBE, "power": value})) == identity()) is same
+
+
+def test_parameters_added_later_are_parameters_of_our_classes():
+    classes = {kind.__name__: kind for kind in all_kinds()}
+    for name, neutral in LATER.items():
+        assert set(neutral) <= set(inspect.signature(classes[name]).parameters)
+
+
+def test_one_and_one_point_zero_are_two_ids_and_checking_replaces_neither():
+    """A float may be configured as 1 or as 1.0; what checks it leaves it as it was written."""
+    ids, values = [], []
+    for written in ("1", "1.0"):
+        composed = compose.cell(
+            ["metric=dbac", "dataset.n_images=60", f"probe.inverse_penalty={written}"]
+        )
+        ids.append(composed.run_id(composed.corpus()))
+        values.append(repr(composed.tree["metric"]["probe"]["inverse_penalty"]))
+    assert values == ["1", "1.0"]
+    assert ids[0] != ids[1]

@@ -14,6 +14,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -22,12 +23,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.object_names import CATEGORIES
-from bias_pipeline.corpus.pictures import Pixels, Region
-from bias_pipeline.datasets.base import Dataset
-from bias_pipeline.datasets.scenes.captioners import CAPTIONERS, world_captions
+from bias_pipeline.corpus.pictures import Pictures, Pixels, Region
+from bias_pipeline.datasets.generator import Generator, UnmarkedPicture
+from bias_pipeline.datasets.scenes.activities import ACTIVITIES
+from bias_pipeline.datasets.scenes.captioners import (
+    CAPTIONERS,
+    captions_without_marks,
+    world_captions,
+)
+from bias_pipeline.datasets.scenes.lexicon import Verb, noun_phrase
 from bias_pipeline.datasets.scenes.pixels import SceneDrawing
-from bias_pipeline.datasets.scenes.slots import BiasSettings
-from bias_pipeline.datasets.scenes.world import World, generate
+from bias_pipeline.datasets.scenes.slots import GROUPS, BiasSettings
+from bias_pipeline.datasets.scenes.world import UNSURE, Image, World, generate
 from bias_pipeline.declared import Range, Seed, Share
 from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
 
@@ -36,6 +43,7 @@ if TYPE_CHECKING:  # what belongs to the affective world is imported when that i
 
 INSTANCES = "annotations/instances.json"
 COLUMNS = {"bb_gender": "gender", "bb_skin": "skin", "age": "age", "emotion": "emotion"}
+RELEASE = "artemis_dataset_release_v0.csv"  # as ArtEmis names it
 DRAWN = "Drawn"  # the style of the affective world's pictures, where it is written as ArtEmis is
 
 
@@ -96,7 +104,6 @@ def write_affect(
         captioners: name to dials of the captioners whose captions are written.
         side: of the square pictures, 32 to 256 pixels.
     """
-    from bias_pipeline.datasets.artemis_files import FILES
     from bias_pipeline.datasets.scenes.affect_drawing import AffectDrawing
     from bias_pipeline.datasets.scenes.affect_world import affect_captions, affect_world
 
@@ -113,7 +120,7 @@ def write_affect(
         (f"wikiart/{DRAWN}/{image.id}.png", _png(AffectDrawing(image).draw(side).pixels))
         for image in world
     )
-    _place(root, chain([(FILES[1], _release(world).encode())], results, pictures))
+    _place(root, chain([(RELEASE, _release(world).encode())], results, pictures))
 
 
 def _release(world: Sequence[AffectImage]) -> str:
@@ -272,7 +279,7 @@ def _attributes(world: World) -> str:
     return table.getvalue()
 
 
-class ScenesDataset(Dataset):
+class ScenesDataset(Generator):
     """Pictures with five human captions each, and captioners whose bias is known.
 
     The world of ``people`` shows people doing things; ``affect`` has pictures that make people feel
@@ -340,7 +347,7 @@ class ScenesDataset(Dataset):
         return tuple(name for name in self.dials if name != "verbose")
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """See :meth:`Dataset.load`."""
+        """See :meth:`Generator.load`."""
         self.check_captioner(captioner)
         names, labels = attribute.groups_of(self.name)
         columns = COLUMNS if self.world == "people" else ("emotion",)
@@ -357,6 +364,39 @@ class ScenesDataset(Dataset):
             groups={attribute.name: (names, labels)},
             trained_on_reference=True,
         )
+
+    @classmethod
+    def activities(cls) -> Mapping[str, str]:
+        """See :class:`Generator`."""
+        return {activity.name: _doing(activity.naming[0], activity.main) for activity in ACTIVITIES}
+
+    @classmethod
+    def captioned(cls, n_images: int, seed: int, association: float) -> tuple[Pictures, list[str]]:
+        """See :class:`Generator`."""
+        world = generate(n_images, seed)
+        captions = world_captions(world, BiasSettings(a_to_t=association))
+        pictures = Pictures(tuple(SceneDrawing(image, "gender") for image in world.images))
+        return pictures, [captions[image.id] for image in world.images]
+
+    @classmethod
+    def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
+        """See :class:`Generator`; one image identifies the world, from whose seed it follows."""
+        images = [drawing.image for drawing in pictures.files if isinstance(drawing, SceneDrawing)]
+        first = min(images, key=lambda image: image.key, default=None)
+        if first is None or generate(first.key + 1, seed).images[first.key] != first:
+            return []
+        return [image.key for image in images]
+
+    def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:
+        """See :class:`Generator`; people have the grey of an unsure group."""
+        for image in _world(self.n_images, self.seed).images:
+            pixels = SceneDrawing(unmarked(image), "gender").draw(side).pixels
+            groups = {column: image.groups[name] for column, name in COLUMNS.items()}
+            yield UnmarkedPicture(image.id, pixels, groups)
+
+    def unmarked_captions(self, captioner: str) -> Mapping[int, str]:
+        """See :class:`Generator`."""
+        return captions_without_marks(_world(self.n_images, self.seed), self.dials[captioner])
 
     def _affect(self, captioner: str, attribute: str, field: str) -> Iterator[Record]:
         from bias_pipeline.datasets.scenes.affect_drawing import AffectDrawing
@@ -383,6 +423,20 @@ class ScenesDataset(Dataset):
         if not (folder / "captioners" / f"{captioner}.json").is_file():
             _place(folder, [_captioner(captioner, captions)])
         return _records(world, captions, attribute, COLUMNS[field], self.leak)
+
+
+def unmarked(image: Image) -> Image:
+    """The same image with nothing on its people that shows a group.
+
+    Example:
+        >>> sorted(set(unmarked(generate(1).images[0]).labels.values()))
+        ['Unsure']
+    """
+    return replace(image, labels=dict.fromkeys(GROUPS, UNSURE))
+
+
+def _doing(verb: Verb, thing: str) -> str:
+    return f"a person {verb.gerund}{verb.rest}".replace("{it}", noun_phrase(thing))
 
 
 def _settings_and_captioners(world: str) -> tuple[Any, Mapping[str, Any]]:

@@ -18,10 +18,10 @@ from bias_pipeline.datasets.scenes.lexicon import (
     noun_phrase,
     pick,
     plural,
-    with_article,
 )
 from bias_pipeline.datasets.scenes.scene import Scene
 from bias_pipeline.datasets.scenes.slots import BiasSettings
+from bias_pipeline.text.articles import with_article
 
 _Option = TypeVar("_Option")
 

@@ -11,6 +11,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
+from bias_pipeline.text.articles import with_article
+
 _DOUBLED = frozenset(
     (
         *("sit", "run", "hit", "jog", "chat", "stir", "grab", "pet", "shop", "get", "put", "cut"),
@@ -26,7 +28,6 @@ _ALWAYS_PLURAL = (
     *("leggings", "tights", "pearls", "earrings", "headphones", "goggles"),
 )
 _MASS = frozenset({"broccoli"})
-_CONSONANT_SOUND = ("uni", "use", "euro", "one")  # "a uniform", though it is written with a vowel
 
 
 class Verb(NamedTuple):
@@ -94,17 +95,6 @@ def is_plural(noun: str) -> bool:
         (True, False)
     """
     return noun.endswith(_ALWAYS_PLURAL) or noun in _MASS
-
-
-def with_article(words: str) -> str:
-    """Put "a" or "an" before words.
-
-    Example:
-        >>> with_article("old man"), with_article("uniform"), with_article("red umbrella")
-        ('an old man', 'a uniform', 'a red umbrella')
-    """
-    vowel = words[0] in "aeiou" and not words.startswith(_CONSONANT_SOUND)
-    return f"an {words}" if vowel else f"a {words}"
 
 
 def noun_phrase(noun: str, adjective: str = "") -> str:

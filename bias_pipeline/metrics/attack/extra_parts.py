@@ -113,7 +113,7 @@ def smaller_shares(codes: IntArray) -> dict[str, float]:
 
 
 def learning_note(curve: Mapping[str, Part], error: float, direction: str = "") -> list[str]:
-    """Whether a score changes with the number of training images, a sentence; none without a curve.
+    """A sentence on whether a score changes with the number of training images, if measured.
 
     Args:
         curve: share to the score of attackers that learn from so many images, ``all`` first.

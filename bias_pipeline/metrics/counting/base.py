@@ -250,7 +250,7 @@ def check_known(key: str, value: str, known: Sequence[str] | Mapping[str, object
 
 
 def row_of(numerator: str | None, view: CorpusView) -> int:
-    """The row of the group that a ratio is about: the named one, else the first that is labelled.
+    """The row of the group that a ratio is about: the named group, else the first labelled one.
 
     Raises:
         UsageError: if no image can be labelled so.

@@ -16,8 +16,7 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import NO_GROUP, Corpus, Grouping
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.datasets.scenes.activities import ACTIVITIES
-from bias_pipeline.datasets.scenes.lexicon import Verb, noun_phrase
+from bias_pipeline.datasets.generator import generator
 from bias_pipeline.debias.base import Examples
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.metrics.retrieval.ranked import Ranked, Reranker
@@ -122,23 +121,9 @@ def dalleval() -> Concepts:
     }
 
 
-def of_scenes() -> Concepts:
-    """The tasks of our scenes, as texts about a person.
-
-    Example:
-        >>> len(of_scenes()), of_scenes()["surfing"]
-        (40, 'a person riding a wave on a surfboard')
-    """
-    return {activity.name: _doing(activity.naming[0], activity.main) for activity in ACTIVITIES}
-
-
-def _doing(verb: Verb, thing: str) -> str:
-    return f"a person {verb.gerund}{verb.rest}".replace("{it}", noun_phrase(thing))
-
-
 def concepts_of(dataset: str) -> Concepts:
-    """The concepts for a data set: its own tasks for scenes, else the paper's."""
-    return of_scenes() if dataset == "scenes" else dalleval()
+    """The concepts for a data set: what people of the embedded one do, else the paper's."""
+    return generator().activities() if dataset == "scenes" else dalleval()
 
 
 def queries_of(known: Concepts, wanted: Sequence[str] | None, template: str | None) -> Concepts:

@@ -27,11 +27,11 @@ from sklearn.linear_model import LogisticRegression
 from bias_pipeline.array_types import BoolArray, Float32Array, Float64Array, IntArray
 from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.datasets.generator import generator
 from bias_pipeline.datasets.scenes.slots import shares
 from bias_pipeline.debias.base import Examples, means_of
 from bias_pipeline.debias.latents import edited_latents
 from bias_pipeline.debias.neurons import ZeroNeuron, most_relevant, relevance, reversed_neurons
-from bias_pipeline.metrics.retrieval.retrieval_view import of_scenes
 from bias_pipeline.models.clip import ClipPhotos
 from bias_pipeline.vision.people import crop_person
 from experiments.study import markdown, pyplot, rows_at, write_page
@@ -140,7 +140,7 @@ def setup_of(outputs: Path) -> Setup:
     print(f"decoder: the judge reads {clear.mean():.3f} of {len(clear)} pictures rightly")
     chosen = np.concatenate([np.flatnonzero(clear & (groups == k))[:EACH] for k in (0, 1)])
 
-    tasks, men = of_scenes(), share_of_men(0.5)
+    tasks, men = generator().activities(), share_of_men(0.5)
     queries = dual.texts.embed(list(tasks.values())).astype(np.float64)
     order = np.resize(np.arange(len(tasks)), EACH)
     order = np.concatenate([order, order])

@@ -1,0 +1,178 @@
+"""Pictures, and drawn maps of words, beside the examples of a report."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from bias_pipeline.corpus.image_ids import canonical_id
+from bias_pipeline.datasets.tables import open_rows
+from bias_pipeline.errors import DataError
+from bias_pipeline.io.terminal import warn
+from bias_pipeline.report.examples import shortened
+from bias_pipeline.report.page import Report
+from bias_pipeline.report.report_tables import Cell, Illustrated, Section, Sheet, cell_text
+from bias_pipeline.report.summary import Summary
+from bias_pipeline.vision.photos import UnreadableError, jpeg, read_photo, thumbnail
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+TABLE, PICTURES = "attribution.parquet", "maps"  # of a folder of explain gradcam
+_LONGEST_NAME = 200  # bytes of a drawing's file name; file systems take 255
+MOST = 200  # images of a page
+MAP_SIZE = (256, 128)  # pixels at most; the picture and its map stand side by side
+_IMAGE, _CAPTION = "image", "caption"  # heads of columns
+
+
+def drawing_name(image_id: str, number: int, word: str | None) -> str:
+    """The file of a word's drawing, which no id takes out of its folder.
+
+    Example:
+        >>> drawing_name("42", 0, "young man"), drawing_name("../7", 1, None)
+        ('42_0_young_man.png', '.._7_1_unnamed_fda181e2.png')
+    """
+    name = f"{image_id}_{number}_{word or 'unnamed'}".replace(" ", "_")
+    plain = re.sub(r"[/\\\x00-\x1f]", "_", name)
+    if len(plain.encode("utf-8", "replace")) > _LONGEST_NAME:
+        plain = plain[:50]
+    if plain != name:  # two ids must not share a file
+        plain = f"{plain}_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return f"{plain}.png"
+
+
+class DrawnMap(NamedTuple):
+    """The drawing of the first word of a caption that names a group."""
+
+    caption: str
+    word: str
+    file: Path
+
+
+def drawn_maps(folder: Path) -> dict[str, DrawnMap]:
+    """The drawings that ``explain gradcam`` wrote, by image id."""
+    columns = ("image_id", "caption", "word")
+    rows = open_rows(folder / TABLE, what="the table of explain gradcam", wanted=columns)
+    rows.require(*columns)
+    maps = {}
+    for number, row in rows.items:
+        image_id, word = rows.id(number, row, "image_id"), row["word"]
+        file = folder / PICTURES / drawing_name(image_id, 0, word)
+        if word and file.is_file():
+            maps[image_id] = DrawnMap(rows.text(number, row, "caption"), str(word), file)
+    return maps
+
+
+def with_pictures(
+    report: Report,
+    photos: Mapping[str, Path] | None = None,
+    maps: Mapping[str, DrawnMap] | None = None,
+) -> Report:
+    """The report with pictures beside the image ids of its examples, of at most ``MOST`` images.
+
+    Args:
+        report: whose examples have a column of image ids.
+        photos: image id to file, for small pictures.
+        maps: image id to a map, which stands beside an example of the same caption only.
+
+    Raises:
+        DataError: if no example's image is among the photos, or no example has a map.
+    """
+    pictures = _Pictures(photos or {}, maps or {})
+    shown = replace(
+        report,
+        summaries=[pictures.in_summary(summary) for summary in report.summaries],
+        sections=[pictures.in_section(section) for section in report.sections],
+    )
+    if not pictures.wanted:
+        warn("the page has no pictures, since these runs have no captions as examples")
+    if photos is not None and pictures.wanted and not pictures.pictured:
+        raise DataError(
+            f"none of the {len(pictures.wanted)} images of the examples is among the photos of "
+            "--images, whose names must be image ids; name the folder of the data set's photos"
+        )
+    if maps is not None and pictures.wanted and not pictures.mapped:
+        raise DataError(
+            f"none of the {len(pictures.wanted)} images of the examples has a drawn map of the "
+            "same caption in --maps; let explain gradcam draw all maps (--pictures 1000) of the "
+            "captioner that the runs score"
+        )
+    return shown
+
+
+@dataclass
+class _Pictures:
+    """Thumbnails and maps, each file read once."""
+
+    photos: Mapping[str, Path]  # image id to file
+    maps: Mapping[str, DrawnMap]  # image id to a map
+    wanted: set[str] = field(default_factory=set)  # ids of images that examples are of
+    pictured: set[str] = field(default_factory=set)  # those that are shown with a thumbnail
+    mapped: set[str] = field(default_factory=set)  # those that are shown with a map
+    # File to a JPEG in base64; empty if it cannot be read
+    read: dict[Path, str] = field(default_factory=dict)
+
+    def in_summary(self, summary: Summary) -> Summary:
+        panels = [replace(one, sheets=self._in_sheets(one.sheets)) for one in summary.panels]
+        return replace(summary, panels=panels)
+
+    def in_section(self, section: Section) -> Section:
+        return replace(section, sheets=self._in_sheets(section.sheets))
+
+    def _in_sheets(self, sheets: Sequence[Sheet]) -> list[Sheet]:
+        return [self._in_sheet(sheet) if _IMAGE in sheet.head else sheet for sheet in sheets]
+
+    def _in_sheet(self, sheet: Sheet) -> Sheet:
+        """The table with its pictures in front, where they are visible on a narrow page too."""
+        column = list(sheet.head).index(_IMAGE)
+        rows = [dict(zip(sheet.head, row, strict=True)) for row in sheet.rows]
+        cells = [self._cell(row[_IMAGE], row.get(_CAPTION)) for row in rows]
+        if not any(isinstance(cell, Illustrated) for cell in cells):
+            return sheet
+        others = [[*row[:column], *row[column + 1 :]] for row in sheet.rows]
+        head = [_IMAGE, *(name for name in sheet.head if name != _IMAGE)]
+        return replace(
+            sheet, head=head, rows=[[cell, *rest] for cell, rest in zip(cells, others, strict=True)]
+        )
+
+    def _cell(self, cell: Cell, caption: Cell) -> Cell:
+        if not isinstance(cell, str):
+            return cell
+        self.wanted.add(cell)
+        image = canonical_id(cell)
+        shown = self.pictured | self.mapped
+        if image not in shown and len(shown) >= MOST:
+            return cell
+        word, drawing = self._map(image, cell_text(caption))
+        picture = self._jpeg(self.photos[image], thumbnail) if image in self.photos else ""
+        if picture:
+            self.pictured.add(image)
+        if drawing:
+            self.mapped.add(image)
+        return Illustrated(cell, picture, word, drawing) if picture or drawing else cell
+
+    def _map(self, image: str, caption: str) -> tuple[str, str]:
+        """The word whose map it is, and the map; empty if there is none of this caption."""
+        drawn = self.maps.get(image)
+        if drawn is None or shortened(drawn.caption) != caption:
+            return "", ""
+        drawing = self._jpeg(drawn.file, _small)
+        return drawn.word if drawing else "", drawing
+
+    def _jpeg(self, file: Path, shrink: Callable[[Image], str]) -> str:
+        if file not in self.read:
+            try:
+                self.read[file] = shrink(read_photo(file))
+            except UnreadableError as error:
+                warn(f"{file}: {error}; the report does not show it")
+                self.read[file] = ""
+        return self.read[file]
+
+
+def _small(drawing: Image) -> str:
+    drawing.thumbnail(MAP_SIZE)
+    return jpeg(drawing)
