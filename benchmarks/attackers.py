@@ -16,11 +16,11 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks.record import publish, table
-from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.config.compose import cell
+from bias_pipeline.attack.lightning_loop import has_bf16, precision
+from bias_pipeline.attack.neural import NeuralProbe
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.learning.loop import has_bf16, precision
+from bias_pipeline.run.compose import cell
 
 if TYPE_CHECKING:
     import torch
@@ -102,7 +102,7 @@ def plain(study: Study) -> float:
 def _train_plainly(study: Study, split: Split, epochs: int) -> torch.Tensor:
     import torch
 
-    from bias_pipeline.attackers.attacker import LengthBatches, tensors
+    from bias_pipeline.attack.attacker import LengthBatches, tensors
 
     recipe = study.probe().recipe
     rows, test_rows = split.select(study.data.captions.image_rows, study.data.labels)

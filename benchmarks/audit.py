@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.cells import Usage, run
 from benchmarks.record import publish, table
-from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_scenes
+from bias_pipeline.scenes import CAPTIONERS, generate, write_scenes
 
 CAPTIONER = "amplifier"
 _PLAN = re.compile(r"(?m)^(?:\w+: )?(\d+) metrics, (\d+) seeds, about (\d+) s$")

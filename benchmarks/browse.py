@@ -15,15 +15,15 @@ import numpy as np
 from starlette.testclient import TestClient
 
 from benchmarks.record import publish, table
-from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import DataError
+from bias_pipeline.people.web.browsing import BrowsePages
+from bias_pipeline.people.web.captions_behind import CaptionsBehind, Library
+from bias_pipeline.people.web.run_folder import RunFolder
 from bias_pipeline.results.rows import COLUMNS, Result, Row
 from bias_pipeline.results.store import ResultStore
-from bias_pipeline.web.browsing import BrowsePages
-from bias_pipeline.web.captions_behind import CaptionsBehind, Library
-from bias_pipeline.web.run_folder import RunFolder
+from bias_pipeline.run.compose import cell
 
 GUESSES = 1_000_000
 TARGET = 0.3  # seconds
@@ -152,7 +152,7 @@ def _run(n_images: int, corpus: Corpus | None) -> tuple[Result, int]:
     values |= {"n_seeds": len(seeds), "seeds": seeds}
     row = Row(**values)  # type: ignore[arg-type]
     manifest = {
-        "config": {"scoring": {"_target_": "bias_pipeline.scoring.Lic", "average": "groups"}},
+        "config": {"scoring": {"_target_": "bias_pipeline.stats.scoring.Lic", "average": "groups"}},
         "corpus": {"digest": "" if corpus is None else corpus.digest},
     }
     return Result("lic-bench", [row], manifest, predictions, ids), n_images * len(tables) * len(

@@ -17,12 +17,12 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from benchmarks.record import publish, table
-from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, UNSURE, Corpus, Grouping
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import Metric
+from bias_pipeline.run.compose import cell
 from bias_pipeline.text.mentions import attribute_mentions, task_mentions
 
 CAPTIONS = 1_000_000

@@ -19,11 +19,11 @@ import numpy as np
 
 from benchmarks.record import publish, real_data, table
 from benchmarks.text import texts_of
-from bias_pipeline.config.compose import cell
+from bias_pipeline.attack.language_models import distinct
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
-from bias_pipeline.encoders.language_models import distinct
+from bias_pipeline.run.compose import cell
 
 PAIRS, CAPTIONS = 3, 2000
 SEEDS, HEADS = 10, ("linear", "mlp3", "lic_bert")

@@ -25,11 +25,11 @@ from benchmarks.likelihoods import random_gpt2
 from benchmarks.photos import DATA, write_blip_base, write_elsewhere, write_vit_b_32
 from benchmarks.pictures import captioned, timed
 from benchmarks.record import publish, table
-from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.inference.blocks import BlockStore
-from bias_pipeline.inference.language_model import LanguageModel
+from bias_pipeline.language.language_model import LanguageModel
+from bias_pipeline.models.blocks import BlockStore
+from bias_pipeline.run.compose import cell
 
 N_IMAGES, N_ATTACKED, N_BERT, N_TEXTS = 1_000, 5_000, 200, 2_000
 EPOCHS, SEEDS = 3, 10

@@ -17,12 +17,12 @@ import torch
 from PIL import Image
 
 from benchmarks.record import publish, table
-from bias_pipeline.captioners.fitted import CLASSES, NO_PROMPT, Fitted
-from bias_pipeline.captioners.forced import FittedForced
-from bias_pipeline.explain.gradcam import Target, maps
-from bias_pipeline.explain.layers import LayerSearch, MapLayer
-from bias_pipeline.models.forced_captions import WrittenCaption
 from bias_pipeline.models.pretrained import find_pretrained
+from bias_pipeline.pictures.captioners.fitted import CLASSES, NO_PROMPT, Fitted
+from bias_pipeline.pictures.captioners.forced import FittedForced
+from bias_pipeline.pictures.forced_captions import WrittenCaption
+from bias_pipeline.pictures.gradcam.layers import LayerSearch, MapLayer
+from bias_pipeline.pictures.gradcam.maps import Target, maps
 
 N_CAPTIONS, BATCH, N_TOKENS, N_WORDS, ROUNDS = 1000, 32, 12, 1400, 3
 TARGET = 3.0  # times the forward pass

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from benchmarks.pictures import N_IMAGES, training
 from benchmarks.record import publish, table
-from bias_pipeline.models.grit.detector import Shape, deformable_attention
-from bias_pipeline.models.grit.sizes import SIZES, GritSize
+from bias_pipeline.pictures.grit.detector import Shape, deformable_attention
+from bias_pipeline.pictures.grit.sizes import SIZES, GritSize
 
 TRAINING_TARGET, RATIO_TARGET, ROUNDS = 180.0, 1.0, 20
 # Pictures at once in training, and when the released network only looks.

@@ -20,10 +20,10 @@ import numpy as np
 import torch
 
 from benchmarks.record import publish, real_data, table
-from bias_pipeline.config.compose import cell
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.inference.language_model import LanguageModel
-from bias_pipeline.models.likelihoods import Likelihoods
+from bias_pipeline.language.language_model import LanguageModel
+from bias_pipeline.language.likelihoods import Likelihoods
+from bias_pipeline.run.compose import cell
 
 N_PLAIN = 32  # texts of the plain loop, which is slow
 N_TEXTS = 256

@@ -23,12 +23,11 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.record import machine
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.attackers.logistic import ConvexProbe
-from bias_pipeline.config.compose import cell
+from bias_pipeline.attack.logistic import ConvexProbe
+from bias_pipeline.attack.ngram import Ngram
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.metrics.functional.amplification import ba_directional
 from bias_pipeline.metrics.functional.counts import Counts
 from bias_pipeline.metrics.functional.quality import (
@@ -40,7 +39,8 @@ from bias_pipeline.metrics.functional.quality import (
     count_ngrams,
     document_frequencies,
 )
-from bias_pipeline.metrics.functional.retrieval import top_ranks
+from bias_pipeline.retrieval.formulas import top_ranks
+from bias_pipeline.run.compose import cell
 from bias_pipeline.text.mentions import lowered_words
 
 ROWS = Path(__file__).with_name("peers.csv")

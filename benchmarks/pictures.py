@@ -17,12 +17,12 @@ import torch
 from safetensors.torch import save_file
 
 from benchmarks.record import publish, table
-from bias_pipeline.attackers.neural import NeuralProbe
-from bias_pipeline.config.compose import cell
+from bias_pipeline.attack.neural import NeuralProbe
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.datasets.scenes.pixels import SceneDrawing
-from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.run.compose import cell
+from bias_pipeline.scenes.pixels import SceneDrawing
+from bias_pipeline.scenes.world import generate
 
 N_IMAGES, DRAWN_SIDE, EPOCHS = 2000, 128, 10
 PICTURES_TARGET, TRAINING_TARGET, SEED_TARGET = 500.0, 90.0, 0.5

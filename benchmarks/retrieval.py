@@ -23,8 +23,8 @@ import numpy as np
 from benchmarks.record import publish, table
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.io.hashing import mix
-from bias_pipeline.metrics.functional.retrieval import top_ranks
-from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.retrieval.formulas import top_ranks
+from bias_pipeline.retrieval.ranked import Ranked
 from bias_pipeline.stats.bootstrap import Bootstrap
 
 N_IMAGES, N_QUERIES, SIZE, N_GROUPS, CORES = 1_000_000, 145, 512, 7, 2

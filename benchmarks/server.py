@@ -20,8 +20,8 @@ from PIL import Image
 
 from benchmarks.cells import run
 from benchmarks.record import publish, table
-from bias_pipeline.captioners.chat_server import ChatServer
 from bias_pipeline.models.sampling import Decoding
+from bias_pipeline.pictures.captioners.chat_server import ChatServer
 from tests.chat_stub import Body, Reply, completion, serving
 
 ANSWER_S = 0.1

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.record import publish, real_data, table
-from bias_pipeline.config.compose import cell
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.run.compose import cell
 
 CAPTIONS = 200_000
 REPEATS = 5

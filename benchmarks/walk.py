@@ -98,7 +98,7 @@ def _folder(file: str) -> str:
 
 def captions_file(folder: Path) -> str:
     """A table of captions of the embedded data set, as a user would hand it to ``audit``."""
-    from bias_pipeline.config import compose
+    from bias_pipeline.run import compose
 
     corpus = compose.cell([f"dataset.n_images={N_IMAGES}", "captioner=amplifier"]).corpus()
     path = folder / "captions.csv"

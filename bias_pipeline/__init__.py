@@ -26,7 +26,7 @@ from bias_pipeline.io.installation import check_python
 
 check_python()
 
-from bias_pipeline.vision.torchvision import complete_when_imported  # noqa: E402
+from bias_pipeline.models.torchvision import complete_when_imported  # noqa: E402
 
 if TYPE_CHECKING:
     from bias_pipeline.api import audit, compare, load, score

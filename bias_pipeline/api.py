@@ -22,14 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from bias_pipeline.analysis.conclusion_checks import COVERAGE, LIMITS, Limits
-from bias_pipeline.analysis.gate import Comparison, check_margin, compared
-from bias_pipeline.analysis.name_collisions import check_distinct, resolve_name_collisions
-from bias_pipeline.config.compose import CellConfig, read_corpus
-from bias_pipeline.config.presets import UnknownSettingError, in_python, preset
-from bias_pipeline.config.targets import check_value
-from bias_pipeline.datasets.memory import caption_file, check_aligned, label_file, object_file
-from bias_pipeline.datasets.rating_tables import read_label_errors
+from bias_pipeline.data.memory import caption_file, check_aligned, label_file, object_file
+from bias_pipeline.data.rating_tables import read_label_errors
 from bias_pipeline.declared import NotNegative, Positive, Share
 from bias_pipeline.errors import (
     BiasPipelineError,
@@ -39,11 +33,14 @@ from bias_pipeline.errors import (
 )
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.paths import safe_name
+from bias_pipeline.report.conclusion_checks import COVERAGE, LIMITS, Limits
+from bias_pipeline.report.gate import Comparison, check_margin, compared
+from bias_pipeline.report.name_collisions import check_distinct, resolve_name_collisions
 from bias_pipeline.report.page import finished_runs, write_page
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results
 from bias_pipeline.results.store import ResultStore
-from bias_pipeline.sweeps.audit import (
+from bias_pipeline.run.audit import (
     FIRST_SENTENCE,
     Audit,
     Plan,
@@ -52,11 +49,14 @@ from bias_pipeline.sweeps.audit import (
     audited,
     word_reach,
 )
-from bias_pipeline.sweeps.job import load_or_run
+from bias_pipeline.run.compose import CellConfig, read_corpus
+from bias_pipeline.run.job import load_or_run
+from bias_pipeline.run.presets import UnknownSettingError, in_python, preset
+from bias_pipeline.run.targets import check_value
 
 if TYPE_CHECKING:
     from bias_pipeline.corpus.corpus import Corpus
-    from bias_pipeline.datasets.memory import Captions, Labels, Objects
+    from bias_pipeline.data.memory import Captions, Labels, Objects
     from bias_pipeline.metrics.base import Metric
 
 Settings = Mapping[str, Any]

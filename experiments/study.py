@@ -16,8 +16,8 @@ from scipy import stats
 
 from bias_pipeline.errors import SweepError
 from bias_pipeline.report.tables import number, percent
+from bias_pipeline.run.job import OUTCOME
 from bias_pipeline.stats.compare import holm
-from bias_pipeline.sweeps.job import OUTCOME
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

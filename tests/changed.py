@@ -17,7 +17,7 @@ from tests.corpora import REPOSITORY
 
 ALWAYS = ("tests/test_layers.py",)
 READERS = {  # by the first part of a changed path
-    "conf": ("tests/config/test_config.py",),
+    "conf": ("tests/run/test_config.py",),
     "experiments": ("tests/test_studies.py",),
 }
 

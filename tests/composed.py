@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.run import compose
 
 
 @cache

@@ -25,8 +25,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_scenes
 from bias_pipeline.models.model_location import hub_cache
+from bias_pipeline.scenes import CAPTIONERS, generate, write_scenes
 from tests.corpora import DATA, REPOSITORY
 from tests.documents import DOCUMENTS, commands
 from tests.lic_folder import entries

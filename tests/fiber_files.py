@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.models.fiber.folder import FiberSize
-from bias_pipeline.models.fiber.net import FiberNet
+from bias_pipeline.retrieval.fiber.folder import FiberSize
+from bias_pipeline.retrieval.fiber.net import FiberNet
 
 LETTERS = [chr(code) for code in range(33, 127)]
 SPACED = [f"\u0120{letter}" for letter in LETTERS]  # as byte-level vocabularies write " a"

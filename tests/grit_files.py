@@ -10,9 +10,9 @@ import torch
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
-from bias_pipeline.captioners.grit_net import GritNet
-from bias_pipeline.models.grit.detector import GritDetector
-from bias_pipeline.models.grit.sizes import SIZES, GritSize
+from bias_pipeline.pictures.captioners.grit_net import GritNet
+from bias_pipeline.pictures.grit.detector import GritDetector
+from bias_pipeline.pictures.grit.sizes import SIZES, GritSize
 from tests import grit_layout
 from tests.grit_layout import Saved
 

@@ -1,13 +1,13 @@
 """Names and shapes in released files of GRIT, as the authors' modules write them.
 
 davidnvq/grit at 4664d69; with a memory, at 7ed68f8 to bde75f9. Compared with ``../shared/layouts``,
-where that is present, by ``tests/models/test_grit_layout.py``.
+where that is present, by ``tests/pictures/grit/test_grit_layout.py``.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bias_pipeline.models.grit.sizes import GritSize
+from bias_pipeline.pictures.grit.sizes import GritSize
 
 Shape = tuple[int, ...]
 

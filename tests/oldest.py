@@ -14,13 +14,13 @@ from tests.environments import environment
 from tests.release import extra, lowest, requirements, without_learning
 
 TESTS = (
-    "tests/attackers/test_newton.py",
-    "tests/attackers/test_logistic_probe.py",
+    "tests/attack/test_newton.py",
+    "tests/attack/test_logistic_probe.py",
     "tests/cli/test_contract.py",
     "tests/cli/test_own_data.py",
     "tests/corpus",
     "tests/datasets",
-    "tests/inference/test_blocks.py",
+    "tests/models/test_blocks.py",
     "tests/metrics/counting",
     "tests/stats",
     "tests/text",

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.models.open_clip_folder import CONFIG
-from bias_pipeline.vision.torchvision import make_importable
+from bias_pipeline.models.torchvision import make_importable
+from bias_pipeline.retrieval.open_clip_folder import CONFIG
 from tests.tiny_models import SPECIAL, WORDS, write_words
 
 WEIGHTS = "open_clip_model.safetensors"

@@ -30,9 +30,9 @@ LEARNING = ("torch", "pytorch-lightning")
 CONTENT = re.compile(
     r"bias_pipeline/[\w./]+\.(py|yaml|css|js|j2|txt)"
     r"|bias_pipeline/py\.typed"
-    r"|bias_pipeline/analysis/(features|flatness|power)\.csv"  # rows of studies, which cards quote
+    r"|bias_pipeline/(studies/features|report/(flatness|power))\.csv"  # which cards quote
     r"|bias_pipeline/(models/published_captioners|text/phrases)\.csv"  # names, phrases of refusal
-    r"|bias_pipeline/models/anonymous_prompts\.csv"
+    r"|bias_pipeline/people/anonymous_prompts\.csv"
     r"|bias_pipeline-[\w.]+\.dist-info/[\w./]+"
 )
 

@@ -18,12 +18,12 @@ import bias_pipeline as bp
 from bias_pipeline import api
 from bias_pipeline.commands import audit
 from bias_pipeline.commands.main import main
-from bias_pipeline.datasets.coco_files import human_captions, model_captions, objects_by_id
-from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.dataset import write_scenes
-from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.data.coco_files import human_captions, model_captions, objects_by_id
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.results.settings import Results
+from bias_pipeline.scenes.captioners import CAPTIONERS
+from bias_pipeline.scenes.dataset import write_scenes
+from bias_pipeline.scenes.world import generate
 
 QUICK = {"seeds": 2, "stats": {"resamples": 50}}
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 import bias_pipeline as bp
-from bias_pipeline.config.presets import in_python
 from bias_pipeline.errors import BiasPipelineError
 from bias_pipeline.integrations.epochs import CaptionBias
+from bias_pipeline.run.presets import in_python
 
 THINGS = (
     "dog",

@@ -5,7 +5,7 @@ import pytest
 from tests.changed import ALWAYS, READERS, selected
 from tests.corpora import REPOSITORY
 
-RETRIEVAL = "metrics/retrieval"
+RETRIEVAL = "retrieval"
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ RETRIEVAL = "metrics/retrieval"
         ("bias_pipeline/text/align.py", "bias_pipeline/text/align.py"),  # its examples
         # a test of the same name builds the metric by its name
         (f"bias_pipeline/{RETRIEVAL}/fairness.py", f"tests/{RETRIEVAL}/test_fairness.py"),
-        ("conf/alignment/none.yaml", "tests/config/test_config.py"),
+        ("conf/alignment/none.yaml", "tests/run/test_config.py"),
     ],
 )
 def test_what_a_change_touches_is_run(changed, test):
@@ -23,7 +23,8 @@ def test_what_a_change_touches_is_run(changed, test):
 
 
 @pytest.mark.parametrize(
-    ("module", "runs"), [("metrics/counting/gender_error", False), ("captioners/chat_server", True)]
+    ("module", "runs"),
+    [("metrics/counting/gender_error", False), ("pictures/captioners/chat_server", True)],
 )
 def test_tests_of_the_door_are_run_where_no_other_imports_the_module(module, runs):
     paths = selected([f"bias_pipeline/{module}.py"])

@@ -14,10 +14,10 @@ import pytest
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.main import WORDS, main
-from bias_pipeline.config import compose, overrides
 from bias_pipeline.metrics.value_names import BEYOND
-from bias_pipeline.report.metric_cards import cards
-from bias_pipeline.sweeps.launch import parse_sweep
+from bias_pipeline.run import compose, overrides
+from bias_pipeline.run.launch import parse_sweep
+from bias_pipeline.studies.metric_cards import cards
 from tests.corpora import REPOSITORY
 from tests.documented import NEEDS, documented, reason_to_skip
 from tests.documents import (

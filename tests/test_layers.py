@@ -1,4 +1,4 @@
-"""Data flows one way: a module imports only from what stands to its left, and never in a circle."""
+"""A core in which data flow one way, and wings that the core does not know."""
 
 import ast
 import re
@@ -10,41 +10,35 @@ import pytest
 
 from tests.corpora import REPOSITORY
 
-LAYERS = [
+# A module of the core imports only from what stands above it here.
+CORE = [
     {"errors"},
     {"declared", "array_types"},
     {"io"},
     {"corpus"},
-    {"scoring"},
     {"stats"},
-    {"text", "vision"},
-    {"datasets"},
-    {"learning"},
+    {"text"},
+    {"data"},
     {"models"},
-    {"inference"},
-    {"encoders"},
-    {"captioners"},
-    {"attackers", "debias"},
-    {"fitting"},
+    {"attack"},
     {"metrics"},
     {"results"},
-    {"cell"},
-    {"explain", "analysis"},
     {"report"},
-    {"loggers", "web"},
-    {"config"},
-    {"sweeps"},
+    {"run"},
     {"commands"},
     {"api"},
     {"integrations"},
     {"__main__"},
 ]
-RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+# A wing imports the core, never another wing; the core imports no wing. A wing enters by the
+# `_target_` of its YAML, and by its lines in the tables of commands.
+WINGS = {"scenes", "published", "language", "retrieval", "pictures", "people", "studies"}
+RANK = {name: rank for rank, names in enumerate(CORE) for name in names}
+BROKEN = Path(__file__).with_name("broken_walls.txt")  # imports that are still to go
 PACKAGE = REPOSITORY / "bias_pipeline"
-LOOSE = 8
+LOOSE = 6
 FOLDERS = ("bias_pipeline", "docs", "experiments", "benchmarks", "tests")
 LONGEST = 700
-GENERATED = {"datasets/scenes/activities.py"}  # the vocabulary of scenes, a line a phrase
 
 
 def name_of(path: Path) -> str:
@@ -64,6 +58,8 @@ def imported(module: str) -> frozenset[str]:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 modules.add(full if full in FILES else str(node.module))
+        elif isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
     return frozenset(modules & set(IN_PACKAGES)) - {module}
 
 
@@ -71,17 +67,32 @@ def room(module: str) -> str:
     return module.split(".")[1]
 
 
-def test_imports_point_left():
-    assert [
-        f"{module} imports {other}"
+def pairs() -> list[tuple[str, str]]:
+    """Each module with each that it imports from another room."""
+    return [
+        (module, other)
         for module in IN_PACKAGES
         for other in sorted(imported(module))
-        if room(other) != room(module) and RANK[room(other)] >= RANK[room(module)]
+        if room(other) != room(module)
+    ]
+
+
+def test_imports_of_the_core_point_up():
+    assert [
+        f"{module} imports {other}"
+        for module, other in pairs()
+        if {room(module), room(other)} <= RANK.keys() and RANK[room(other)] >= RANK[room(module)]
     ] == []
 
 
-def test_every_room_has_a_layer():
-    assert {room(module) for module in IN_PACKAGES} == set(RANK)
+def test_nobody_imports_a_wing():
+    """The list may only shrink: a line whose import has gone goes too."""
+    broken = {f"{module} imports {other}" for module, other in pairs() if room(other) in WINGS}
+    assert broken == set(BROKEN.read_text().splitlines())
+
+
+def test_every_room_is_one_of_the_core_or_a_wing():
+    assert {room(module) for module in IN_PACKAGES} == RANK.keys() | WINGS
 
 
 def test_no_files_import_each_other_in_a_circle():
@@ -98,9 +109,7 @@ def test_few_modules_stand_outside_the_rooms():
 def test_a_file_can_be_read_in_a_sitting():
     names = {str(path.relative_to(PACKAGE)): path for path in FILES.values()}
     assert [
-        name
-        for name, path in names.items()
-        if name not in GENERATED and len(path.read_text().splitlines()) > LONGEST
+        name for name, path in names.items() if len(path.read_text().splitlines()) > LONGEST
     ] == []
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bias_pipeline.metrics.functional.gender_score import bias_ratio, ratio_to_neutral
+from bias_pipeline.language.formulas import bias_ratio, ratio_to_neutral
 from experiments.study import published
 from tests.corpora import DATA, REPOSITORY
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import seeds_of
+from bias_pipeline.run import compose
 from bias_pipeline.text.scored_text import declined_images, declines, openings, preamble_of
 from tests.corpora import DATA, REPOSITORY
 

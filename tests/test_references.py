@@ -61,6 +61,8 @@ def test_docstrings_refer_to_what_exists():
     ] == []
 
 
-@pytest.mark.parametrize("reference", ["Nothing", "bias_pipeline.scoring.Nothing", ".nothing"])
+@pytest.mark.parametrize(
+    "reference", ["Nothing", "bias_pipeline.stats.scoring.Nothing", ".nothing"]
+)
 def test_what_does_not_exist_is_noticed(reference):
     assert not resolves(reference, "bias_pipeline.metrics.base")

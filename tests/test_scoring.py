@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bias_pipeline.metrics import functional
-from bias_pipeline.scoring import Accuracy, Confidence, InverseCrossEntropy, Lic, correct
+from bias_pipeline.stats.scoring import Accuracy, Confidence, InverseCrossEntropy, Lic, correct
 from tests.oracles import oracle
 
 SCORINGS = [Accuracy(), Lic(), Confidence(), InverseCrossEntropy()]

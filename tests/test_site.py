@@ -19,9 +19,9 @@ import pytest
 
 from benchmarks.peers import recorded
 from bias_pipeline.commands.main import WORDS, resolve_command
-from bias_pipeline.config import compose, overrides
 from bias_pipeline.metrics.catalogue import metric_names
-from bias_pipeline.sweeps.launch import parse_sweep
+from bias_pipeline.run import compose, overrides
+from bias_pipeline.run.launch import parse_sweep
 from docs.builder.__main__ import generated
 from docs.builder.benchmarks import Ratio, benchmarks_page
 from docs.builder.formulas import FORMULAS

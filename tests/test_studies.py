@@ -187,17 +187,17 @@ def test_no_file_of_rows_is_forgotten():
 
 
 def test_the_package_ships_what_the_study_of_power_measured():
-    shipped = REPOSITORY / "bias_pipeline" / "analysis" / "power.csv"
+    shipped = REPOSITORY / "bias_pipeline" / "report" / "power.csv"
     assert shipped.read_text() == power_tables.shipped(power.there())
 
 
 def test_the_package_ships_what_the_study_of_flatness_measured():
-    shipped = REPOSITORY / "bias_pipeline" / "analysis" / "flatness.csv"
+    shipped = REPOSITORY / "bias_pipeline" / "report" / "flatness.csv"
     assert shipped.read_text() == flatness_tables.shipped(pd.read_csv(flatness.ROWS))
 
 
 def test_the_package_ships_what_the_study_of_features_measured():
-    shipped = REPOSITORY / "bias_pipeline" / "analysis" / "features.csv"
+    shipped = REPOSITORY / "bias_pipeline" / "studies" / "features.csv"
     assert shipped.read_text() == (STUDIES / "feature_sensitivity" / "rows.csv").read_text()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bias_pipeline.vision.torchvision import make_importable
+from bias_pipeline.models.torchvision import make_importable
 from tests.tiny_models import DETR, PLAIN, VISION, write_preprocessing
 
 # In no order of COCO's, as label spaces of 80, 91 or 133 are; some of them are none of COCO's.

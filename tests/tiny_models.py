@@ -8,7 +8,7 @@ from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
-from bias_pipeline.vision.torchvision import make_importable
+from bias_pipeline.models.torchvision import make_importable
 
 WORDS = ("a", "man", "woman", "dog", "rides", "horse", "on", "the", "beach", "red", "small", "with")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[BOS]")

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-from bias_pipeline.config.overrides import quoted
-from bias_pipeline.config.targets import check_value
 from bias_pipeline.declared import Share
 from bias_pipeline.errors import UsageError
+from bias_pipeline.run.overrides import quoted
+from bias_pipeline.run.targets import check_value
 
 PROGRAM = "python -m bias_pipeline"
 KEYS = "[key=value ...]"
@@ -171,7 +171,7 @@ def column_overrides(options: Namespace) -> list[str]:
 
 def add_least_coverage(parser: ArgumentParser) -> None:
     """Add the option that says how many of the images a conclusion needs."""
-    from bias_pipeline.analysis.conclusion_checks import COVERAGE
+    from bias_pipeline.report.conclusion_checks import COVERAGE
 
     parser.add_argument(
         "--least-coverage",
@@ -184,7 +184,7 @@ def add_least_coverage(parser: ArgumentParser) -> None:
 
 def add_limits(parser: ArgumentParser) -> None:
     """Add the options that say when an answer is given, and when it is no."""
-    from bias_pipeline.analysis.conclusion_checks import LIMITS
+    from bias_pipeline.report.conclusion_checks import LIMITS
 
     add_least_coverage(parser)
     parser.add_argument(

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from bias_pipeline.analysis import baseline
-from bias_pipeline.analysis.conclusion_checks import Limits
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
 from bias_pipeline.commands.audit_settings import (
@@ -21,14 +19,11 @@ from bias_pipeline.commands.audit_settings import (
     in_options,
     setting_overrides,
 )
-from bias_pipeline.config.compose import CellConfig, ComposedCells, cell
-from bias_pipeline.config.overrides import options_of, quoted
-from bias_pipeline.config.presets import preset
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
-from bias_pipeline.datasets.binary_tables import stem
-from bias_pipeline.datasets.rating_tables import read_label_errors
-from bias_pipeline.datasets.tables import check_file
+from bias_pipeline.data.binary_tables import stem
+from bias_pipeline.data.rating_tables import read_label_errors
+from bias_pipeline.data.tables import check_file
 from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import BiasPipelineError, DataError, UsageError, counted, did_you_mean
 from bias_pipeline.io.files import check_places, write_file
@@ -36,10 +31,12 @@ from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import lines_as, print_out
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.catalogue import infos
+from bias_pipeline.report import baseline
+from bias_pipeline.report.conclusion_checks import Limits
 from bias_pipeline.report.page import write_page
 from bias_pipeline.report.smallest_bias import unseen
 from bias_pipeline.report.text_formats import skipped_cells
-from bias_pipeline.sweeps.audit import (
+from bias_pipeline.run.audit import (
     FIRST,
     MATCHED_BOTH,
     Plan,
@@ -50,6 +47,9 @@ from bias_pipeline.sweeps.audit import (
     read_or_refused,
     word_reach,
 )
+from bias_pipeline.run.compose import CellConfig, ComposedCells, cell
+from bias_pipeline.run.overrides import options_of, quoted
+from bias_pipeline.run.presets import preset
 
 _ABOUT = (
     "Score a file of captions with every metric that your files allow, for every attribute that "
@@ -134,7 +134,7 @@ class _FileCells:
         return word_reach(lic, lic.corpus())
 
     def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
-        from bias_pipeline.sweeps.launch import run_cells
+        from bias_pipeline.run.launch import run_cells
 
         finished = run_cells(self._planned(plans), tables_by="attribute")
         print_out()
@@ -142,7 +142,7 @@ class _FileCells:
 
     def print_plan(self, plans: Mapping[str, Plan]) -> int:
         """Print what would run."""
-        from bias_pipeline.sweeps import planning
+        from bias_pipeline.run import planning
 
         return planning.print_plan(self._planned(plans), lenient=True)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 
 from bias_pipeline.commands.arguments import PROGRAM, number
 from bias_pipeline.corpus.corpus import BLANK_LIMIT
-from bias_pipeline.datasets.joined_captions import Separator
+from bias_pipeline.data.joined_captions import Separator
 from bias_pipeline.declared import Range, Share
 from bias_pipeline.text.scored_text import Declined, Preambles, Stock, Unit
 

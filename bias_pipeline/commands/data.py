@@ -9,11 +9,11 @@ import numpy as np
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.config.overrides import captioners_in
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.object_names import ObjectsRead
 from bias_pipeline.corpus.pictures import MissingPicture
+from bias_pipeline.data.photos import fault_of
 from bias_pipeline.errors import (
     BiasPipelineError,
     DataError,
@@ -23,8 +23,8 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.digests import digest_mismatch
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.io.terminal import print_table, print_text, warn
+from bias_pipeline.run.overrides import captioners_in
 from bias_pipeline.text.scored_text import declined_images
-from bias_pipeline.vision.photos import fault_of
 
 _SHOWN = 5  # broken pictures by name
 
@@ -39,7 +39,7 @@ def validate_command(words: Sequence[str]) -> int:
     Returns:
         0, or the exit code of the fault; 4 if some of several captioners have one.
     """
-    from bias_pipeline.config import compose
+    from bias_pipeline.run import compose
 
     options, words = validate_parser().parse_known_args(list(words))
     words = [*words, *arguments.column_overrides(options)]

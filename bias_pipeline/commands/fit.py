@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 CLIP, DEBIAS = "clip", "debias"
 _FITS = {  # what is fitted, and the function of a wing that fits and says what was written
-    CLIP: "bias_pipeline.commands.fit_retrieval.clip",
-    "sat": "bias_pipeline.commands.fit_captioner.captioner",
-    "grit": "bias_pipeline.commands.fit_captioner.captioner",
-    DEBIAS: "bias_pipeline.commands.fit_retrieval.debias",
+    CLIP: "bias_pipeline.retrieval.commands.fit_retrieval.clip",
+    "sat": "bias_pipeline.pictures.commands.fit_captioner.captioner",
+    "grit": "bias_pipeline.pictures.commands.fit_captioner.captioner",
+    DEBIAS: "bias_pipeline.retrieval.commands.fit_retrieval.debias",
 }
 _ABOUT = (
     "Fit a small CLIP, or a captioner (sat, grit), to a data set's pictures and captions. The "

@@ -192,24 +192,24 @@ _MODULES = {
     "audit": "bias_pipeline.commands.audit",
     "compare": "bias_pipeline.commands.results",
     "report": "bias_pipeline.commands.results",
-    "caption": "bias_pipeline.commands.caption",
-    "embed": "bias_pipeline.commands.embed",
+    "caption": "bias_pipeline.pictures.commands.caption",
+    "embed": "bias_pipeline.retrieval.commands.embed",
     "fit": "bias_pipeline.commands.fit",
-    "explain": "bias_pipeline.commands.explain",
-    "rate": "bias_pipeline.commands.web",
-    "browse": "bias_pipeline.commands.web",
-    "anonymous": "bias_pipeline.commands.anonymous",
-    "metrics": "bias_pipeline.commands.analysis",
-    "analysis": "bias_pipeline.commands.analysis",
-    "analysis words": "bias_pipeline.commands.words",
-    "analysis unmasked_words": "bias_pipeline.commands.words",
-    "analysis collocations": "bias_pipeline.commands.words",
-    "analysis alignment": "bias_pipeline.commands.words",
+    "explain": "bias_pipeline.pictures.commands.explain",
+    "rate": "bias_pipeline.people.commands.web",
+    "browse": "bias_pipeline.people.commands.web",
+    "anonymous": "bias_pipeline.people.commands.anonymous",
+    "metrics": "bias_pipeline.studies.commands.analysis",
+    "analysis": "bias_pipeline.studies.commands.analysis",
+    "analysis words": "bias_pipeline.language.commands.words",
+    "analysis unmasked_words": "bias_pipeline.language.commands.words",
+    "analysis collocations": "bias_pipeline.language.commands.words",
+    "analysis alignment": "bias_pipeline.language.commands.words",
     "data": "bias_pipeline.commands.data",
-    "data convert": "bias_pipeline.commands.data_files",
-    "data fetch": "bias_pipeline.commands.data_files",
-    "data draw": "bias_pipeline.commands.data_draw",
-    "data detect": "bias_pipeline.commands.detect",
+    "data convert": "bias_pipeline.published.commands.data_files",
+    "data fetch": "bias_pipeline.published.commands.data_files",
+    "data draw": "bias_pipeline.scenes.commands.data_draw",
+    "data detect": "bias_pipeline.pictures.commands.detect",
     "models": "bias_pipeline.commands.models",
     "completion": "bias_pipeline.commands.main",
 }
@@ -455,7 +455,7 @@ def _keys(overrides: Sequence[str], last: str) -> list[str]:
     """Keys and values of the configuration, as Hydra completes them."""
     from hydra._internal.core_plugins.bash_completion import BashCompletion
 
-    from bias_pipeline.config.hydra_composer import loader_of
+    from bias_pipeline.run.hydra_composer import loader_of
 
     words = [word for word in overrides if "=" in word]
     proposals = BashCompletion(loader_of())._query("config", " ".join([*words, last]))

@@ -8,18 +8,15 @@ from dataclasses import replace
 from itertools import chain
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
-from bias_pipeline.encoders.picture_text import Fiber, OpenClip
 from bias_pipeline.errors import BiasPipelineError, ResourceError
-from bias_pipeline.inference.dual_encoders import KINDS as DUAL
 from bias_pipeline.io.terminal import print_out, print_table
-from bias_pipeline.models.fiber.folder import find_fiber, is_fiber
+from bias_pipeline.language.gguf import KIND as GGUF_KIND
+from bias_pipeline.language.gguf import find_gguf, gguf_size
 from bias_pipeline.models.generation import (
     PublishedCaptioner,
     fetched_models,
     published_captioners,
 )
-from bias_pipeline.models.gguf import KIND as GGUF_KIND
-from bias_pipeline.models.gguf import find_gguf, gguf_size
 from bias_pipeline.models.model_location import (
     CARRIED,
     MAIN,
@@ -30,9 +27,12 @@ from bias_pipeline.models.model_location import (
     metric_needs,
     needs_within,
 )
-from bias_pipeline.models.open_clip_folder import find_open_clip, is_open_clip
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS
+from bias_pipeline.retrieval.dual_encoders import KINDS as DUAL
+from bias_pipeline.retrieval.encoders import Fiber, OpenClip
+from bias_pipeline.retrieval.fiber.folder import find_fiber, is_fiber
+from bias_pipeline.retrieval.open_clip_folder import find_open_clip, is_open_clip
 
 
 def list_parser() -> Parser:
@@ -63,7 +63,7 @@ def list_command(words: list[str]) -> int:
 
 def _published_captions() -> set[str]:
     """The captioners of ``dataset=lic`` whose files of gender are at hand."""
-    from bias_pipeline.config import compose
+    from bias_pipeline.run import compose
 
     cell = compose.cell(["dataset=lic"])
     dataset, attribute = cell.build("dataset"), cell.build("attribute")
@@ -138,8 +138,8 @@ def show_command(words: list[str]) -> int:
 
 
 def _show_needed(words: Sequence[str]) -> int:
-    from bias_pipeline.config import compose
-    from bias_pipeline.metrics.language.visual_context import networks
+    from bias_pipeline.language.visual_context import networks
+    from bias_pipeline.run import compose
 
     cell = compose.cell(words)
     metric = cell.tree["metric"]
@@ -208,15 +208,9 @@ def _print_model(model: Pretrained, users: Sequence[str], revision: str = MAIN) 
 
 def _users() -> dict[str, list[str]]:
     """Type of model to the keys and options that accept it."""
-    from bias_pipeline.captioners import fitted
-    from bias_pipeline.models import (
-        clip,
-        detection,
-        generation,
-        likelihoods,
-        picture_text,
-        recognition,
-    )
+    from bias_pipeline.language import likelihoods
+    from bias_pipeline.models import clip, detection, generation, picture_text, recognition
+    from bias_pipeline.pictures.captioners import fitted
 
     takers: dict[str, Iterable[str]] = {
         "encoder.model": dict.fromkeys((*KINDS, *DUAL, *picture_text.KINDS, *fitted.KINDS)),

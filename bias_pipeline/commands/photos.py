@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Annotated
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
-from bias_pipeline.config import compose
-from bias_pipeline.datasets.columns import MASKED, Layout
-from bias_pipeline.datasets.image_numbers import of_photos
-from bias_pipeline.datasets.picture_files import regions_by_id
-from bias_pipeline.datasets.tables import check_file
+from bias_pipeline.data.columns import MASKED, Layout
+from bias_pipeline.data.image_masking import VERSION, ImageMasking, MaskedPhotos
+from bias_pipeline.data.image_numbers import of_photos
+from bias_pipeline.data.picture_files import regions_by_id
+from bias_pipeline.data.tables import check_file
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.machine import n_threads
-from bias_pipeline.vision.masking import VERSION, ImageMasking, MaskedPhotos
+from bias_pipeline.run import compose
 
 Batch = Annotated[int, Range(low=1, high=65_536)]
 

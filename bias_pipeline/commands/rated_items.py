@@ -7,36 +7,36 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bias_pipeline.analysis.caption_pairs import (
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.image_ids import short_id
+from bias_pipeline.data.coco_files import model_captions
+from bias_pipeline.data.columns import IMAGE, Layout
+from bias_pipeline.data.image_numbers import noting_names, of_photos
+from bias_pipeline.data.label_values import recognised
+from bias_pipeline.data.rating_tables import CANNOT_TELL
+from bias_pipeline.data.tables import check_file, open_rows
+from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
+from bias_pipeline.io.terminal import print_out
+from bias_pipeline.report.caption_pairs import (
     ALIKE,
     FIRST,
     SECOND,
     CaptionPair,
     read_pairs,
 )
-from bias_pipeline.config import compose
-from bias_pipeline.corpus.attribute import Attribute, LabelMap
-from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.image_ids import short_id
-from bias_pipeline.datasets.coco_files import model_captions
-from bias_pipeline.datasets.columns import IMAGE, Layout
-from bias_pipeline.datasets.image_numbers import noting_names, of_photos
-from bias_pipeline.datasets.label_values import recognised
-from bias_pipeline.datasets.rating_tables import CANNOT_TELL
-from bias_pipeline.datasets.tables import check_file, open_rows
-from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.run import compose
 from bias_pipeline.text.tokenize import tokenize_word
 
 if TYPE_CHECKING:
-    from bias_pipeline.web.study import RatingQuestion, Study
+    from bias_pipeline.people.web.study import RatingQuestion, Study
 
 _ADDED = frozenset({CANNOT_TELL, "cannot tell"})  # to every question's answers
 
 
 def rating_question(options: Namespace, attribute: Any) -> Any:
     """About the group of who is shown, or with answers of its own."""
-    from bias_pipeline.web.study import NO_ATTRIBUTE, RatingQuestion
+    from bias_pipeline.people.web.study import NO_ATTRIBUTE, RatingQuestion
 
     if options.attribute:
         shown = "picture" if options.folder else "caption"
@@ -61,7 +61,7 @@ PAIR_QUESTION = (
 
 def pair_study(options: Namespace) -> tuple[Study, list[CaptionPair]]:
     """The study of a file of pairs, and the pairs."""
-    from bias_pipeline.web.study import CONSENT, NO_ATTRIBUTE, RatingQuestion, Study
+    from bias_pipeline.people.web.study import CONSENT, NO_ATTRIBUTE, RatingQuestion, Study
 
     pairs = read_pairs(options.pairs)
     answers = (FIRST, SECOND, ALIKE)

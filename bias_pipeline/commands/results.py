@@ -8,20 +8,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bias_pipeline.analysis import baseline
-from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits, untried
-from bias_pipeline.analysis.gate import Comparison, check_margin, compared
-from bias_pipeline.analysis.name_collisions import check_distinct
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
-from bias_pipeline.config.compose import cell
-from bias_pipeline.config.overrides import (
-    choices_in,
-    override_values,
-    quoted,
-    representative_overrides,
-    sweeps,
-)
 from bias_pipeline.declared import NotNegative, Seconds
 from bias_pipeline.errors import (
     DataError,
@@ -35,15 +23,27 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
+from bias_pipeline.report import baseline
+from bias_pipeline.report.conclusion_checks import LIMITS, Limits, untried
+from bias_pipeline.report.gate import Comparison, check_margin, compared
+from bias_pipeline.report.name_collisions import check_distinct
 from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit, model_card, skipped_cells
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import RESULT, ResultStore
+from bias_pipeline.run.compose import cell
+from bias_pipeline.run.overrides import (
+    choices_in,
+    override_values,
+    quoted,
+    representative_overrides,
+    sweeps,
+)
 
 if TYPE_CHECKING:
     from bias_pipeline.report.page import Report
-    from bias_pipeline.sweeps.launch import SweepRequest
-    from bias_pipeline.sweeps.outcomes import SweepOutcome
+    from bias_pipeline.run.launch import SweepRequest
+    from bias_pipeline.run.outcomes import SweepOutcome
 
 
 FLAG = "--fail-if-worse"
@@ -221,7 +221,7 @@ def _computed(
     names: Sequence[str], rest: Sequence[str], margin: float | None
 ) -> tuple[list[Result], Mapping[str, str]]:
     """The results, and why cells were skipped; reads all captioners before anything runs."""
-    from bias_pipeline.sweeps import launch
+    from bias_pipeline.run import launch
 
     try:
         _check(names, rest, margin)
@@ -256,7 +256,7 @@ def _beside(first: str, finished: SweepOutcome) -> list[Result]:
 
 def _check(names: Sequence[str], rest: Sequence[str], margin: float | None) -> None:
     """Check the margin for every metric, and read every captioner's corpus."""
-    from bias_pipeline.sweeps import launch
+    from bias_pipeline.run import launch
 
     sweep = launch.parse_sweep(rest)
     for config in sweep.cells if margin is not None else ():
@@ -324,8 +324,8 @@ def _illustrated(report: Report, photos: Path | None, maps: Path | None) -> Repo
     """The report with pictures and maps beside its examples, if there are folders of them."""
     if photos is None and maps is None:
         return report
+    from bias_pipeline.data.photos import find_photos
     from bias_pipeline.report.example_pictures import drawn_maps, with_pictures
-    from bias_pipeline.vision.photos import find_photos
 
     return with_pictures(
         report,
@@ -383,9 +383,9 @@ def report_parser() -> Parser:
 
 def report_wandb_command(words: list[str]) -> int:
     """Write the runs, or send them."""
-    from bias_pipeline.loggers import workspace
-    from bias_pipeline.loggers.push import push
     from bias_pipeline.report.page import finished_results
+    from bias_pipeline.run import workspace
+    from bias_pipeline.run.push import push
 
     arguments = report_wandb_parser().parse_args(words)
     if arguments.workspace:
@@ -411,7 +411,7 @@ def report_wandb_command(words: list[str]) -> int:
 
 def report_wandb_parser() -> Parser:
     """The options and their help."""
-    from bias_pipeline.loggers.push import RUN_S
+    from bias_pipeline.run.push import RUN_S
 
     parser = Parser(f"{PROGRAM} report wandb", description="Write finished runs as W&B runs")
     parser.add_argument(

@@ -22,7 +22,7 @@ from bias_pipeline.io.terminal import print_out
 
 if TYPE_CHECKING:
     from bias_pipeline.commands.main import Command
-    from bias_pipeline.sweeps.launch import SweepRequest
+    from bias_pipeline.run.launch import SweepRequest
 
 _GROUPS = (
     "metric",
@@ -67,10 +67,10 @@ def command(words: list[str]) -> int:
     """Run a cell or a sweep, or print what it would run."""
     words = arguments.expand_flags(words)
     if arguments.DRY_RUN in words:
-        from bias_pipeline.sweeps.planning import dry_run
+        from bias_pipeline.run.planning import dry_run
 
         return dry_run([word for word in words if word != arguments.DRY_RUN])
-    from bias_pipeline.sweeps import launch
+    from bias_pipeline.run import launch
 
     return launch.run(words).exit_code
 
@@ -138,7 +138,7 @@ def submit_command(words: Sequence[str]) -> int:
     Args:
         words: overrides as of ``run``; ``hydra.launcher.<key>`` and ``cluster=`` say how to submit.
     """
-    from bias_pipeline.sweeps.launch import check_captioners
+    from bias_pipeline.run.launch import check_captioners
 
     sweep = _prepare(arguments.expand_flags(words))
     check_captioners(sweep.overrides, sweep.cells[0])
@@ -198,7 +198,7 @@ def _add_shards(parser: Parser) -> None:
 
 def _prepare(words: Sequence[str]) -> SweepRequest:
     """Check the command line; if it names no cluster, Slurm's preset is used."""
-    from bias_pipeline.sweeps import launch, slurm
+    from bias_pipeline.run import launch, slurm
 
     chosen = any(word.startswith(("cluster=", "hydra/launcher=")) for word in words)
     sweep = launch.parse_sweep(words if chosen else [*words, PRESET])
@@ -210,8 +210,8 @@ def _prepare(words: Sequence[str]) -> SweepRequest:
 
 def _submit(sweep: SweepRequest, jobs: Sequence[Sequence[str]]) -> None:
     """Submit jobs, each the words of a command, as arrays."""
-    from bias_pipeline.sweeps import slurm
-    from bias_pipeline.sweeps.job import make_folder
+    from bias_pipeline.run import slurm
+    from bias_pipeline.run.job import make_folder
 
     if any("\n" in word for job in jobs for word in job):
         raise UsageError("submit: a job is one line; leave out line breaks")
@@ -223,8 +223,8 @@ def _submit(sweep: SweepRequest, jobs: Sequence[Sequence[str]]) -> None:
 
 def _jobs(sweep: SweepRequest) -> list[list[str]]:
     """The overrides of each job without the launcher's; every job is composed as a check."""
-    from bias_pipeline.config.compose import cell_of
-    from bias_pipeline.config.overrides import jobs_of
+    from bias_pipeline.run.compose import cell_of
+    from bias_pipeline.run.overrides import jobs_of
 
     overrides = [o for o in sweep.overrides if not _of_launcher(o)]
     jobs = jobs_of(overrides)

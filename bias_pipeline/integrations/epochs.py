@@ -19,7 +19,7 @@ from bias_pipeline.metrics.value_names import HEADLINES, MODEL, SCORE
 if TYPE_CHECKING:
     from pytorch_lightning import Callback, LightningModule, Trainer
 
-    from bias_pipeline.datasets.memory import Captions, Labels, Objects
+    from bias_pipeline.data.memory import Captions, Labels, Objects
 
     CaptionsOf = Callable[[LightningModule, Any], tuple[Iterable[Any], Iterable[str]]]
 

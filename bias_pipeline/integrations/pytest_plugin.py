@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from bias_pipeline.analysis.gate import Comparison
-    from bias_pipeline.datasets.memory import Captions, Labels, Objects
+    from bias_pipeline.data.memory import Captions, Labels, Objects
+    from bias_pipeline.report.gate import Comparison
 
 FIXTURE = "bias_gate"
 

@@ -78,7 +78,7 @@ class EvidenceRule:
 class ExpectedResponse:
     """How a headline responds when a behaviour is planted in a captioner.
 
-    Each is a name of :data:`~bias_pipeline.analysis.behaviour.BEHAVIOURS`, and tests check each.
+    Each is a name of :data:`~bias_pipeline.studies.behaviour.BEHAVIOURS`, and tests check each.
 
     Attributes:
         moves: behaviours that move it.
@@ -138,7 +138,7 @@ class MetricInfo:
             ``{attribute}`` is replaced by gender, race or another attribute.
         readings: headline to the part that a conclusion on it may rest on. A headline without one
             changes with how much a captioner says, so no conclusion is drawn from it. Each is
-            tested on planted captioners (``tests/analysis/test_readings.py``).
+            tested on planted captioners (``tests/report/test_readings.py``).
         untested: headlines that people's captions also move away from ``neutral``, so they have no
             p against it and no arrow.
         least_seeds: attackers' seeds that a p of the headlines needs. Few seeds often make the

@@ -16,7 +16,7 @@ import numpy as np
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.errors import DataError
 from bias_pipeline.models.pretrained import Preprocessing, Pretrained, load, tokenizer
-from bias_pipeline.vision.torchvision import make_importable
+from bias_pipeline.models.torchvision import make_importable
 
 if TYPE_CHECKING:
     import torch

@@ -18,11 +18,11 @@ import numpy as np
 
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.corpus.object_names import coco_numbers
+from bias_pipeline.data.photos import read_photo
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.models.pretrained import Preprocessing, Pretrained, load
-from bias_pipeline.vision.photos import read_photo
-from bias_pipeline.vision.torchvision import make_importable
+from bias_pipeline.models.torchvision import make_importable
 
 if TYPE_CHECKING:
     import torch

@@ -16,15 +16,15 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bias_pipeline.data.image_masking import PhotoReader
+from bias_pipeline.data.photos import image_id, read_photo
 from bias_pipeline.errors import BiasPipelineError, DataError, UsageError
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.models.model_location import hub_cache
 from bias_pipeline.models.picture_text import placed, processor_of, require_image_text, templated
 from bias_pipeline.models.pretrained import Pretrained, first_line, load
 from bias_pipeline.models.sampling import Decoding, Noise, several
-from bias_pipeline.vision.masking import PhotoReader
-from bias_pipeline.vision.photos import image_id, read_photo
-from bias_pipeline.vision.torchvision import make_importable
+from bias_pipeline.models.torchvision import make_importable
 
 if TYPE_CHECKING:
     import torch

@@ -14,11 +14,11 @@ import numpy as np
 
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.data.photos import read_pixels
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, listed_names
 from bias_pipeline.models.model_location import require_preprocessing, require_vocabulary
 from bias_pipeline.models.pretrained import Pretrained, first_line, image_processor, load, tokenizer
-from bias_pipeline.vision.photos import read_pixels
-from bias_pipeline.vision.torchvision import make_importable
+from bias_pipeline.models.torchvision import make_importable
 
 if TYPE_CHECKING:
     import torch

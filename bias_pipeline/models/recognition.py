@@ -20,6 +20,8 @@ import numpy as np
 
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.corpus.object_names import NAMES_BY_NUMBER, plain_label
+from bias_pipeline.data.photos import read_photo
+from bias_pipeline.data.regions import by_confidence
 from bias_pipeline.errors import DataError, ResourceError, counted
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.machine import Extra
@@ -36,10 +38,8 @@ from bias_pipeline.models.detection import (
     load_boxes,
 )
 from bias_pipeline.models.pretrained import Preprocessing, Pretrained, find_pretrained, load
+from bias_pipeline.models.torchvision import make_importable
 from bias_pipeline.models.weight_files import read_numbers
-from bias_pipeline.vision.people import by_confidence
-from bias_pipeline.vision.photos import read_photo
-from bias_pipeline.vision.torchvision import make_importable
 
 if TYPE_CHECKING:
     import torch

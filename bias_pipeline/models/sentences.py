@@ -1,6 +1,6 @@
 """Language models that give texts vectors: masked, causal and sentence models of transformers.
 
-Their weights are frozen here; ``encoders/language_models.py`` trains them. How the vectors of a
+Their weights are frozen here; ``attack/language_models.py`` trains them. How the vectors of a
 text's tokens become one is read from the model's files: sentence models describe it in
 ``modules.json`` and its folders (the format of Reimers and Gurevych's sentence-transformers, 2019).
 For other models the user chooses.

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bias_pipeline.corpus.image_ids import canonical_id
-from bias_pipeline.datasets.tables import open_rows
+from bias_pipeline.data.photos import UnreadableError, jpeg, read_photo, thumbnail
+from bias_pipeline.data.tables import open_rows
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.report.examples import shortened
 from bias_pipeline.report.page import Report
 from bias_pipeline.report.report_tables import Cell, Illustrated, Section, Sheet, cell_text
 from bias_pipeline.report.summary import Summary
-from bias_pipeline.vision.photos import UnreadableError, jpeg, read_photo, thumbnail
 
 if TYPE_CHECKING:
     from PIL.Image import Image

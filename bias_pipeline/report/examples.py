@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from bias_pipeline.data.photos import SIDE, read_thumbnail
 from bias_pipeline.errors import DataError
-from bias_pipeline.explain.words import RevealingWords
 from bias_pipeline.io.terminal import printable
+from bias_pipeline.report.explain.words import RevealingWords
 from bias_pipeline.report.figures import Colours, Plot, Points
 from bias_pipeline.report.report_tables import Cell, Sheet
 from bias_pipeline.report.word_attribution import revealing
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.text.matched import EXAMPLES
-from bias_pipeline.vision.photos import SIDE, read_thumbnail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

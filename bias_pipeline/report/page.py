@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline import __version__
-from bias_pipeline.analysis.compare import rank_captioners
-from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
-from bias_pipeline.analysis.name_collisions import resolve_name_collisions
 from bias_pipeline.errors import DataError, ResourceError, counted
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.catalogue import bibtex
 from bias_pipeline.report import interaction
+from bias_pipeline.report.compare import rank_captioners
 from bias_pipeline.report.concepts import concept_sections
+from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.described import description_sections
 from bias_pipeline.report.examples import NOTHING, ScreenExamples, examples_of
+from bias_pipeline.report.name_collisions import resolve_name_collisions
 from bias_pipeline.report.report_tables import (
     STRONG,
     STRONGEST,

@@ -9,13 +9,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bias_pipeline.analysis.conclusion_checks import people_part
-from bias_pipeline.analysis.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED
+from bias_pipeline.report.conclusion_checks import people_part
 from bias_pipeline.report.examples import ABSENT, NOTHING, ScreenExamples
 from bias_pipeline.report.report_tables import Sheet, SheetNumber
 from bias_pipeline.report.tables import ARROWS, arrow, percent, pointing
+from bias_pipeline.report.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.report.verdict_sentences import PANELS, finding_name, panel_of, rank
 from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
 

@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bias_pipeline.analysis.compare import Leaderboard
-from bias_pipeline.analysis.conclusion_checks import LIMITS, Limits
-from bias_pipeline.analysis.pareto import Front, fronts, joined_names
-from bias_pipeline.analysis.verdict import JUDGED, verdict
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import direction_of
+from bias_pipeline.report.compare import Leaderboard
+from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.figures import forest, quadrants, scatter
 from bias_pipeline.report.panels import corrected, tone_of
+from bias_pipeline.report.pareto import Front, fronts, joined_names
 from bias_pipeline.report.report_tables import (
     Cell,
     Section,
@@ -32,6 +31,7 @@ from bias_pipeline.report.tables import (
     pointing,
     training_of,
 )
+from bias_pipeline.report.verdict import JUDGED, verdict
 from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
 from bias_pipeline.results.settings import ANNOTATOR, label
 from bias_pipeline.stats.bootstrap import Draws

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from bias_pipeline.analysis.attacker_variants import OVER, Stored, Variants, variants
-from bias_pipeline.analysis.sensitivity import (
+from bias_pipeline.errors import DataError, counted
+from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.report.attacker_agreement import (
     Agreement,
     Interval,
     Sensitivity,
     agreements,
     sensitivity,
 )
-from bias_pipeline.errors import DataError, counted
-from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.report.attacker_variants import OVER, Stored, Variants, variants
 from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
 from bias_pipeline.report.tables import number, percent
 from bias_pipeline.results.rows import Result

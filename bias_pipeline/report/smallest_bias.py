@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 import numpy as np
 
-from bias_pipeline.analysis.power import Measurement, balanced_images, measured
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import T_TO_A, direction_of
+from bias_pipeline.report.power import Measurement, balanced_images, measured
 from bias_pipeline.report.tables import ARROWS, number, percent
 
 

@@ -6,15 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bias_pipeline.analysis.conclusion_checks import (
+from bias_pipeline.corpus.corpus import SIDES
+from bias_pipeline.metrics.base import LABELLED
+from bias_pipeline.report.conclusion_checks import (
     LIMITS,
     Limits,
     caption_statistics_of,
     doubt_about,
 )
-from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
-from bias_pipeline.corpus.corpus import SIDES
-from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.examples import NOTHING, ScreenExamples
 from bias_pipeline.report.headline import headline
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
@@ -25,6 +24,7 @@ from bias_pipeline.report.report_tables import (
     started,
 )
 from bias_pipeline.report.tables import BLANK, has_blanks, legend, percent, training_of
+from bias_pipeline.report.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
 from bias_pipeline.report.verdict_sentences import (
     ANSWER_CLAUSES,
     brief,

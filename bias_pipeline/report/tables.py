@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bias_pipeline.analysis.compare import ALL_PAIRS
-from bias_pipeline.analysis.conclusion_checks import (
+from bias_pipeline.errors import counted
+from bias_pipeline.io.files import write_file
+from bias_pipeline.io.terminal import fits_in_width, print_out, print_table, print_text, printable
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.report.compare import ALL_PAIRS
+from bias_pipeline.report.conclusion_checks import (
     COVERAGE,
     LIMITS,
     beyond_reach,
     foreign_to_lists,
     much_longer,
 )
-from bias_pipeline.analysis.pareto import front_verdicts, fronts
-from bias_pipeline.errors import counted
-from bias_pipeline.io.files import write_file
-from bias_pipeline.io.terminal import fits_in_width, print_out, print_table, print_text, printable
-from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.report.pareto import front_verdicts, fronts
 from bias_pipeline.results.rows import Result, Row, direction_in, mapping_in, neutral_of, rows_csv
 from bias_pipeline.results.settings import (
     CHOICES,
@@ -32,8 +32,8 @@ from bias_pipeline.results.settings import (
 )
 
 if TYPE_CHECKING:
-    from bias_pipeline.analysis.compare import Leaderboard
-    from bias_pipeline.analysis.gate import Decision
+    from bias_pipeline.report.compare import Leaderboard
+    from bias_pipeline.report.gate import Decision
 
 ARROWS = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")

@@ -23,11 +23,11 @@ from xml.etree import ElementTree
 import yaml
 
 from bias_pipeline import __version__
-from bias_pipeline.analysis.gate import Comparison
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import HEADLINES, MODEL
+from bias_pipeline.report.gate import Comparison
 from bias_pipeline.report.report_tables import (
     Cell,
     Sheet,

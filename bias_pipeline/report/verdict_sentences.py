@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from bias_pipeline.analysis.conclusion_checks import doubt_about
-from bias_pipeline.analysis.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS
 from bias_pipeline.metrics.value_names import A_TO_T, MODEL_PAIRED, T_TO_A
+from bias_pipeline.report.conclusion_checks import doubt_about
 from bias_pipeline.report.tables import headline_name, interval, number, p_cell, percent
+from bias_pipeline.report.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.results.rows import Row
 
 # The panels of the first screen's figure; "tasks" has two, by how it is measured.

@@ -12,19 +12,19 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from bias_pipeline.analysis.added_words import AddedWord
 from bias_pipeline.errors import DataError, counted, unwritable
-from bias_pipeline.explain.linear import Example, Gram
-from bias_pipeline.explain.words import (
+from bias_pipeline.io.digests import read_unchanged, sha256
+from bias_pipeline.io.files import read_csv, replace_file, table_csv
+from bias_pipeline.io.terminal import print_out, print_table, print_text
+from bias_pipeline.report.added_words import AddedWord
+from bias_pipeline.report.explain.linear import Example, Gram
+from bias_pipeline.report.explain.words import (
     EXACT,
     RevealingWord,
     RevealingWords,
     WordInterval,
     coefficient_groups,
 )
-from bias_pipeline.io.digests import read_unchanged, sha256
-from bias_pipeline.io.files import read_csv, replace_file, table_csv
-from bias_pipeline.io.terminal import print_out, print_table, print_text
 from bias_pipeline.report.report_tables import (
     Cell,
     Section,

@@ -162,7 +162,7 @@ def deciding(node: object, dataset: str) -> object:
         dataset: the name of the data set that is scored.
 
     Example:
-        >>> node = {"_target_": "bias_pipeline.encoders.ngram.Ngram", "cache": "outputs/.cache"}
+        >>> node = {"_target_": "bias_pipeline.attack.ngram.Ngram", "cache": "outputs/.cache"}
         >>> deciding(node, "coco")
         {'_target_': 'Ngram'}
     """

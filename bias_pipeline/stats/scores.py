@@ -10,7 +10,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.predictions import Predictions
-from bias_pipeline.scoring import Scoring
+from bias_pipeline.stats.scoring import Scoring
 
 
 @dataclass(frozen=True, eq=False)

@@ -341,7 +341,7 @@ FORMULAS: dict[str, Formula] = {
         "Mean cosines 0.3 and 0.1: 0.3 / 0.4 = 0.75.",
         """\
 >>> import numpy as np
->>> from bias_pipeline.metrics.functional.gender_score import bias_ratio
+>>> from bias_pipeline.language.formulas import bias_ratio
 >>> bias_ratio(np.array([0.3, 0.1])).round(3).item()
 0.75""",
         "language",
@@ -359,7 +359,7 @@ FORMULAS: dict[str, Formula] = {
         "1/3 is 0.585.",
         """\
 >>> import numpy as np
->>> from bias_pipeline.metrics.functional.gender_score import gender_score
+>>> from bias_pipeline.language.formulas import gender_score
 >>> gender_score(np.array(0.2), np.array(0.5), np.array(0.0)).round(3).item()
 0.585""",
         "language",
@@ -372,7 +372,7 @@ FORMULAS: dict[str, Formula] = {
         "75 of 100 retrieved pictures show one of two groups: 0.811.",
         """\
 >>> import numpy as np
->>> from bias_pipeline.metrics.functional.retrieval import normalised_entropy
+>>> from bias_pipeline.retrieval.formulas import normalised_entropy
 >>> normalised_entropy(np.array([75.0, 25.0])).round(3).item()
 0.811""",
         "retrieval",

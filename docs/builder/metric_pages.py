@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bias_pipeline.metrics.base import QUESTIONS
 from bias_pipeline.metrics.catalogue import infos
-from bias_pipeline.report.metric_cards import card, introduction
+from bias_pipeline.studies.metric_cards import card, introduction
 from docs.builder.formulas import FORMULAS, Formula
 from docs.builder.mathml import block
 from docs.builder.sources import REPOSITORY

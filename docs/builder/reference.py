@@ -19,10 +19,10 @@ MODULES = {
         "bias_pipeline.metrics.functional.dpa",
         "bias_pipeline.metrics.functional.amplification",
         "bias_pipeline.metrics.functional.groups",
-        "bias_pipeline.metrics.functional.gender_score",
+        "bias_pipeline.language.formulas",
         "bias_pipeline.metrics.functional.quality",
-        "bias_pipeline.metrics.functional.retrieval",
-        "bias_pipeline.metrics.functional.skew",
+        "bias_pipeline.retrieval.formulas",
+        "bias_pipeline.retrieval.skew",
     ],
     "Captions and groups": [
         "bias_pipeline.corpus.corpus",
@@ -39,9 +39,9 @@ MODULES = {
     "Statistics": ["bias_pipeline.stats.bootstrap", "bias_pipeline.stats.compare"],
     "What to derive from": [
         "bias_pipeline.metrics.base",
-        "bias_pipeline.encoders.base",
-        "bias_pipeline.datasets.base",
-        "bias_pipeline.debias.base",
+        "bias_pipeline.attack.encoder",
+        "bias_pipeline.data.base",
+        "bias_pipeline.retrieval.debias.base",
     ],
     "Results": ["bias_pipeline.results.rows", "bias_pipeline.results.store"],
 }

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.analysis.caption_words import DELTAS, likeness, reach
-from bias_pipeline.config import compose
+from bias_pipeline.language.caption_words import DELTAS, likeness, reach
+from bias_pipeline.run import compose
 from experiments.study import (
     CAPTIONERS,
     HOLD_OUT,

@@ -18,7 +18,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bias_pipeline.analysis.anonymous import (
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.data.rating_tables import CANNOT_TELL
+from bias_pipeline.metrics.catalogue import metric_class
+from bias_pipeline.people.anonymous import (
     GT,
     LARGEST,
     PEOPLE,
@@ -29,21 +33,17 @@ from bias_pipeline.analysis.anonymous import (
     human_scores,
     people_rows,
 )
-from bias_pipeline.array_types import IntArray
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
-from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.datasets.anonymous_pictures import (
+from bias_pipeline.people.anonymous_pictures import (
     AnonymousPictures,
     built_pictures,
     write_unmarked,
 )
-from bias_pipeline.datasets.rating_tables import CANNOT_TELL
-from bias_pipeline.datasets.scenes import BiasSettings, generate
-from bias_pipeline.datasets.scenes.captioners import captions_without_marks
-from bias_pipeline.datasets.scenes.dataset import ScenesDataset
-from bias_pipeline.metrics.catalogue import metric_class
 from bias_pipeline.report.tables import p_cell
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
+from bias_pipeline.scenes import BiasSettings, generate
+from bias_pipeline.scenes.captioners import captions_without_marks
+from bias_pipeline.scenes.dataset import ScenesDataset
 from bias_pipeline.stats.compare import Correlation, pearson
 from bias_pipeline.text.mentions import named_group
 from experiments.assumed_group.study import FILES as CAPTIONERS

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.run import compose
 from bias_pipeline.text.mentions import named_group
 from experiments.study import cell, markdown, read_rows, write_page
 

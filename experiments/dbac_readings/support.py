@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.metrics.attack.dbac_direction import Direction
 from bias_pipeline.metrics.attack.dbac_scorer import DirectionScorer
+from bias_pipeline.run import compose
 from experiments.study import HOLD_OUT_TASKS, lic_data, markdown, rows_at, write_page
 from experiments.study import cell as written
 

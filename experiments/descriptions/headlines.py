@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import bias_pipeline as bp
-from bias_pipeline.analysis.verdict import JUDGED, verdict
+from bias_pipeline.report.verdict import JUDGED, verdict
 from bias_pipeline.results.settings import with_settings
 from experiments.descriptions.speakers import FAIR, STYLES
 from experiments.descriptions.study import Case, Study

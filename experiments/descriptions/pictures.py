@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
@@ -21,6 +20,7 @@ from bias_pipeline.metrics.counting.described_images import DescribedImages
 from bias_pipeline.metrics.counting.descriptions import GroupDescriptions
 from bias_pipeline.metrics.functional.comparable import Comparison
 from bias_pipeline.metrics.functional.descriptions import Annotators, HazardRatio, hazard_ratios
+from bias_pipeline.run import compose
 from bias_pipeline.text.descriptions import ConceptTable
 
 ANNOTATORS = 5  # of each picture

@@ -20,21 +20,21 @@ import pandas as pd
 import torch
 from torch.utils.data import DataLoader
 
-from bias_pipeline.captioners.decoding import beam_search
-from bias_pipeline.captioners.fitted import Fitted
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.fitting.captioner import CaptionInputs, Lesson, vocabulary_of
 from bias_pipeline.integrations.epochs import CaptionBias, bias_callback
-from bias_pipeline.vision.torchvision import make_importable
+from bias_pipeline.models.torchvision import make_importable
+from bias_pipeline.pictures.captioners.decoding import beam_search
+from bias_pipeline.pictures.captioners.fitted import Fitted
+from bias_pipeline.pictures.fitting.captioner import CaptionInputs, Lesson, vocabulary_of
+from bias_pipeline.run import compose
 
 make_importable()  # before Lightning imports torchvision
 
 from pytorch_lightning import Trainer  # noqa: E402
 from pytorch_lightning.loggers import CSVLogger  # noqa: E402
 
-from bias_pipeline.attackers.attacker import LengthBatches  # noqa: E402
-from bias_pipeline.fitting.learning import CaptionLearner  # noqa: E402
+from bias_pipeline.attack.attacker import LengthBatches  # noqa: E402
+from bias_pipeline.pictures.fitting.learning import CaptionLearner  # noqa: E402
 
 TRAINED, OTHERS = 2000, 200  # scenes
 EPOCHS = 10

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.datasets.artemis_files import EMOTIONS, FILES, by_painting, read_release
-from bias_pipeline.datasets.scenes.affect_world import FEELINGS, SLOTS, THOUGHT
+from bias_pipeline.published.artemis_files import EMOTIONS, FILES, by_painting, read_release
+from bias_pipeline.scenes.affect_world import FEELINGS, SLOTS, THOUGHT
 
 SIDE = 32
 N_TRAIN, N_TEST = 2000, 3000
@@ -131,10 +131,10 @@ def guessed_right(model: Path, folder: Path) -> tuple[float, float]:
     """Shares of pictures: Img2Emo's guess is most annotators'; the most frequent emotion."""
     import torch
 
-    from bias_pipeline.captioners.fitted import KINDS, FittedCaptioner
+    from bias_pipeline.data.photos import find_photos
     from bias_pipeline.models.pretrained import find_pretrained
     from bias_pipeline.models.sampling import Decoding
-    from bias_pipeline.vision.photos import find_photos
+    from bias_pipeline.pictures.captioners.fitted import KINDS, FittedCaptioner
 
     voted = {image: emotion.replace(" ", "_") for image, emotion in votes(folder).items()}
     pretrained = find_pretrained(str(model), KINDS)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bias_pipeline.config import compose
+from bias_pipeline.run import compose
 from bias_pipeline.text.transform import is_special
 
 _WORDS = 4  # shown of each emotion

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bias_pipeline.analysis.sensitivity import coefficient_of_variation
+from bias_pipeline.report.attacker_agreement import coefficient_of_variation
 from bias_pipeline.report.tables import number
 from experiments.study import attempted, lic_data, markdown, published, read_rows, write_page
 

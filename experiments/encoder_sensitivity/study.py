@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.analysis.attacker_variants import OVER, Variants, variants
-from bias_pipeline.analysis.sensitivity import (
+from bias_pipeline.report.attacker_agreement import (
     Interval,
     Sensitivity,
     agreements,
     reduction,
     sensitivity,
 )
+from bias_pipeline.report.attacker_variants import OVER, Variants, variants
 from bias_pipeline.report.page import finished_runs
 from bias_pipeline.results.rows import Result, Row
 from experiments.encoder_sensitivity.tables import AGREEMENTS, tables

@@ -22,10 +22,10 @@ import pandas as pd
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.hashing import UIntArray, mix, random_words
 from bias_pipeline.metrics.attack.lic import LIC
+from bias_pipeline.run import compose
 from bias_pipeline.text.matched import MatchedAlignment
 from bias_pipeline.text.transform import Entries, applied
 from experiments.flatness.speakers import SCENES, People, sample

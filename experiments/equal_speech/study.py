@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from bias_pipeline.analysis.conclusion_checks import LIMITS
 from bias_pipeline.metrics.value_names import BEYOND, SCORE
+from bias_pipeline.report.conclusion_checks import LIMITS
 from bias_pipeline.report.page import finished_runs
 from experiments.leaderboard.study import standings
 from experiments.study import markdown, published, sweep

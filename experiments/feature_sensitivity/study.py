@@ -4,7 +4,7 @@ Usage: python -m experiments.feature_sensitivity.study [--out DIR [--model FOLDE
 
 With --out the data set of `python -m experiments.chain --out DIR` is captioned by --model (its SAT,
 DIR/model) as it is, with backgrounds slightly blurred, and with one object in ten hidden, and every
-metric scores the captions (rows.csv, and bias_pipeline/analysis/features.csv for the metrics'
+metric scores the captions (rows.csv, and bias_pipeline/studies/features.csv for the metrics'
 cards). Always, page and figure are made from these rows.
 """
 
@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.analysis.feature_sensitivity import CHANGES, TITLES
+from bias_pipeline.studies.feature_sensitivity import CHANGES, TITLES
 from experiments.chain.study import bias_pipeline
 from experiments.study import cell, markdown, pyplot, read_rows, save_figure, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE, FIGURE = HERE / "rows.csv", HERE / "RESULTS.md", HERE / "shifts.svg"
-SHIPPED = HERE.parents[1] / "bias_pipeline" / "analysis" / "features.csv"
+SHIPPED = HERE.parents[1] / "bias_pipeline" / "studies" / "features.csv"
 COLOURS = {"background": "#1f6f8b", "objects": "#c2571a"}
 
 

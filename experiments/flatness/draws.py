@@ -19,14 +19,14 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 
-from bias_pipeline.analysis.conclusion_checks import LIMITS
-from bias_pipeline.analysis.verdict import verdict
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.metrics.value_names import ALIKE, BEYOND
+from bias_pipeline.report.conclusion_checks import LIMITS
+from bias_pipeline.report.verdict import verdict
 from bias_pipeline.results.rows import Result
-from bias_pipeline.sweeps.audit import AT_EQUAL_SPEECH, EQUAL_SPEECH, MATCHED_BOTH, word_reach
+from bias_pipeline.run import compose
+from bias_pipeline.run.audit import AT_EQUAL_SPEECH, EQUAL_SPEECH, MATCHED_BOTH, word_reach
+from bias_pipeline.run.cell import run_cell
 from experiments.flatness.speakers import MANNERS, People, relabelled, sample
 from experiments.study import markdown, read_rows, write_page
 

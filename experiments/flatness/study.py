@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
 from experiments.flatness.figure import write_figure
 from experiments.flatness.speakers import MANNERS, PLANTED, SCENES, People, relabelled, sample
 from experiments.flatness.tables import write_tables

@@ -20,7 +20,7 @@ _SHOWN = {
 _REPLACED = {metric for metric, _ in _SHOWN}
 
 
-_SHIPPED = Path(__file__).resolve().parents[2] / "bias_pipeline" / "analysis" / "flatness.csv"
+_SHIPPED = Path(__file__).resolve().parents[2] / "bias_pipeline" / "report" / "flatness.csv"
 _ALIGNMENTS = {"": "constant", "equal speech": "matched"}
 _PLAIN = {"people": "whole", "scenes": "faithful"}  # the speaker that others are held against
 _BIASED = {

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from bias_pipeline.config import compose
 from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.run import compose
 from experiments.gender_score.study import CAPTIONERS, PARTS
 from experiments.study import cell, lic_data, markdown, rows_at, sweep, write_page
 

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.analysis.behaviour import (
+from bias_pipeline.metrics.base import Metric
+from bias_pipeline.run import compose
+from bias_pipeline.stats.bootstrap import Estimate
+from bias_pipeline.studies.behaviour import (
     BEHAVIOURS,
     Behaviour,
     behaviour_corpus,
     behaviour_verdict,
     headlines,
 )
-from bias_pipeline.config import compose
-from bias_pipeline.metrics.base import Metric
-from bias_pipeline.stats.bootstrap import Estimate
 from experiments.study import cell, markdown, rows_at, write_page
 
 HERE = Path(__file__).resolve().parent

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from bias_pipeline.analysis.attacker_variants import Setting, Variants
-from bias_pipeline.analysis.sensitivity import agreements
+from bias_pipeline.report.attacker_agreement import agreements
+from bias_pipeline.report.attacker_variants import Setting, Variants
 from bias_pipeline.report.page import finished_runs
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.imagecaptioner2.real import ATTACK, CAPTIONERS, COMMON, named

@@ -17,11 +17,11 @@ import numpy as np
 from PIL import Image
 
 from bias_pipeline.corpus.pictures import PERSON, Drawn, Pictures
-from bias_pipeline.datasets.picture_files import PictureFiles
-from bias_pipeline.datasets.scenes.pixels import SceneDrawing
-from bias_pipeline.datasets.scenes.world import generate
-from bias_pipeline.vision.masking import ImageMasking, Silhouette
-from bias_pipeline.vision.photos import read_pixels
+from bias_pipeline.data.image_masking import ImageMasking, Silhouette
+from bias_pipeline.data.photos import read_pixels
+from bias_pipeline.data.picture_files import PictureFiles
+from bias_pipeline.scenes.pixels import SceneDrawing
+from bias_pipeline.scenes.world import generate
 
 SIDE, GAP, N_SCENES, N_PHOTOS = 128, 6, 6, 12
 OUT = Path(__file__).resolve().parents[2] / "docs" / "images" / "scenes.png"

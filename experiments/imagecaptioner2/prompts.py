@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.config import compose
+from bias_pipeline.run import compose
 from experiments.imagecaptioner2.study import COMMON
 from experiments.study import cell, markdown, rows_at, sweep, write_page
 

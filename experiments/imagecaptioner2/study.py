@@ -14,8 +14,8 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
-from bias_pipeline.analysis.attacker_variants import OVER, variants
-from bias_pipeline.analysis.sensitivity import agreements
+from bias_pipeline.report.attacker_agreement import agreements
+from bias_pipeline.report.attacker_variants import OVER, variants
 from bias_pipeline.report.page import finished_runs
 from experiments.study import HOLD_OUT, markdown, part, read_rows, sweep, write_results
 

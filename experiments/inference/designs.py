@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.datasets.scenes.captioners import world_captions
-from bias_pipeline.datasets.scenes.slots import BiasSettings
-from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.run import compose
+from bias_pipeline.scenes.captioners import world_captions
+from bias_pipeline.scenes.slots import BiasSettings
+from bias_pipeline.scenes.world import generate
 
 PEOPLE, SCENES, SAMPLES = "people", "scenes", "samples"
 CAPTIONERS = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nic_plus")

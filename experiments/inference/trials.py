@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from bias_pipeline.analysis.compare import as_ranked
-from bias_pipeline.config import compose
 from bias_pipeline.errors import DataError
 from bias_pipeline.metrics.base import HEADLINES, Metric, Score
 from bias_pipeline.metrics.catalogue import metric_class
 from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.report.compare import as_ranked
+from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Draws, Estimate, two_sided_p
 from bias_pipeline.stats.compare import paired_difference
 from experiments.inference import designs

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.run import compose
 from experiments.study import (
     HOLD_OUT,
     HOLD_OUT_TASKS,

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.analysis.compare import rank_captioners
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.report.compare import rank_captioners
 from bias_pipeline.report.page import finished_runs
 from bias_pipeline.report.tables import pointing
 from bias_pipeline.results.rows import Result

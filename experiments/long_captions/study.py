@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.datasets.scenes import BiasSettings, generate, world_captions
-from bias_pipeline.datasets.scenes.world import uniforms
 from bias_pipeline.errors import DataError
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
+from bias_pipeline.scenes import BiasSettings, generate, world_captions
+from bias_pipeline.scenes.world import uniforms
 from bias_pipeline.text.scored_text import ScoredText
 from experiments.study import cell as cell_text
 from experiments.study import markdown, read_rows, write_results

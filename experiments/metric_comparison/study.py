@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
 from experiments.metric_comparison.figures import agreement_figure, mentions_figure
 from experiments.metric_comparison.tables import table_texts
 from experiments.study import (

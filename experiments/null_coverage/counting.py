@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import HEADLINES, Part
+from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Estimate
 from bias_pipeline.stats.compare import paired_difference
 from experiments.null_coverage.study import (

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import Score
+from bias_pipeline.run import compose
 from experiments.null_coverage.study import (
     COMMON,
     DBAC,

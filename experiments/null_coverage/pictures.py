@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from bias_pipeline.config import compose
+from bias_pipeline.run import compose
 from experiments.null_coverage.study import (
     COMMON,
     HERE,

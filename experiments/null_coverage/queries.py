@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.metrics.functional.retrieval import p_of_counts
-from bias_pipeline.metrics.functional.skew import expected_entropy
-from bias_pipeline.metrics.retrieval.estimates import permuted_p
-from bias_pipeline.metrics.retrieval.ranked import Ranked
+from bias_pipeline.retrieval.estimates import permuted_p
+from bias_pipeline.retrieval.formulas import p_of_counts
+from bias_pipeline.retrieval.ranked import Ranked
+from bias_pipeline.retrieval.skew import expected_entropy
 from bias_pipeline.stats.bootstrap import Bootstrap, against
 from experiments.null_coverage.study import HERE, trial_rows
 from experiments.study import markdown, write_page

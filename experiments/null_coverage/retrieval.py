@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import Score
+from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Estimate
 from bias_pipeline.stats.compare import holm
 from experiments.null_coverage.study import (

@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.functional.dbac import PRIORS
+from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Estimate, against
 from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, markdown, write_results
 

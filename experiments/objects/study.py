@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import NOT_SHOWN, Score
 from bias_pipeline.metrics.functional.comparable import BLOCK
+from bias_pipeline.run import compose
 from experiments.descriptions.pictures import Pictures, corpus_of
 from experiments.objects.tables import ROWS, write_tables
 

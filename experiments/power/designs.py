@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.sweeps.audit import EQUAL_SPEECH
+from bias_pipeline.run import compose
+from bias_pipeline.run.audit import EQUAL_SPEECH
 from experiments.flatness.speakers import People
 from experiments.inference.designs import Source, source, words
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from bias_pipeline.analysis.power import (
+from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
+from bias_pipeline.metrics.catalogue import infos
+from bias_pipeline.report.power import (
     MATCHED,
     PLANTED,
     Power,
@@ -16,8 +18,6 @@ from bias_pipeline.analysis.power import (
     movements_of,
     usability,
 )
-from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
-from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.report.smallest_bias import amount
 from experiments.study import markdown
 

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.analysis.power import balanced_images
-from bias_pipeline.analysis.verdict import verdict
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
-from bias_pipeline.config.compose import CellConfig
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.report.power import balanced_images
+from bias_pipeline.report.verdict import verdict
 from bias_pipeline.results.rows import Result
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
+from bias_pipeline.run.compose import CellConfig
 from experiments.power import designs, guide, tables
 from experiments.power.designs import SCORED, Scoring
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.analysis.power import LEVEL, Measurement, measured
 from bias_pipeline.io.files import csv_text
+from bias_pipeline.report.power import LEVEL, Measurement, measured
 from bias_pipeline.report.smallest_bias import amount, reading_of
 from bias_pipeline.report.tables import percent
 from bias_pipeline.stats.bootstrap import quantile
 from experiments.study import markdown, write_page
 
-SHIPPED = Path(__file__).resolve().parents[2] / "bias_pipeline" / "analysis" / "power.csv"
+SHIPPED = Path(__file__).resolve().parents[2] / "bias_pipeline" / "report" / "power.csv"
 KEY = ["design", "metric", "alignment", "part", "unit", "n_images", "planted"]
 
 

@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
-from bias_pipeline.config import compose
-from bias_pipeline.debias.base import held_out, template_sentences
-from bias_pipeline.debias.export import READINGS, prompt_numbers, write_debias
-from bias_pipeline.debias.load_debias import debias_prompts
+from bias_pipeline.retrieval.debias.base import held_out, template_sentences
+from bias_pipeline.retrieval.debias.export import READINGS, prompt_numbers, write_debias
+from bias_pipeline.retrieval.debias.load_debias import debias_prompts
+from bias_pipeline.run import compose
 from experiments.study import markdown, rows_at, write_page
 
 HERE = Path(__file__).resolve().parent

@@ -18,9 +18,9 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.config import compose
-from bias_pipeline.debias.base import Examples, means_of, of_length_1
-from bias_pipeline.debias.neurons import most_relevant, relevance, reversed_neurons
+from bias_pipeline.retrieval.debias.base import Examples, means_of, of_length_1
+from bias_pipeline.retrieval.debias.neurons import most_relevant, relevance, reversed_neurons
+from bias_pipeline.run import compose
 from experiments.study import markdown, rows_at, write_page
 
 HERE = Path(__file__).resolve().parent

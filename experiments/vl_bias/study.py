@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.datasets.scenes.activities import ACTIVITIES
-from bias_pipeline.datasets.scenes.slots import given, shares, typical, world_tables
+from bias_pipeline.scenes.activities import ACTIVITIES
+from bias_pipeline.scenes.slots import given, shares, typical, world_tables
 from experiments.study import cell, markdown, rows_at, sweep, write_results
 from experiments.vl_bias.figures import tradeoff_figure, tradeoffs
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from bias_pipeline.analysis.anonymous import ANSWERS, QUESTION
+from bias_pipeline.data.photos import find_photos
 from bias_pipeline.io.files import read_csv
-from bias_pipeline.vision.photos import find_photos
-from bias_pipeline.web.study import AnswerStore, RatingQuestion, Study
+from bias_pipeline.people.anonymous import ANSWERS, QUESTION
+from bias_pipeline.people.web.study import AnswerStore, RatingQuestion, Study
 
 HEAD = "image_id,attribute,value,rater\n"
 

@@ -7,9 +7,9 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig
 
-from bias_pipeline.config import compose, overrides
-from bias_pipeline.config.compose import CellConfig
-from bias_pipeline.config.hydra_composer import check_composed
+from bias_pipeline.run import compose, overrides
+from bias_pipeline.run.compose import CellConfig
+from bias_pipeline.run.hydra_composer import check_composed
 
 
 def with_values(choices: tuple[str, ...], values: tuple[str, ...]) -> CellConfig:

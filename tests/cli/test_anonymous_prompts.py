@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.io.files import read_csv
-from bias_pipeline.models.text_to_image import planned_pictures, usual_prompts
+from bias_pipeline.people.text_to_image import planned_pictures, usual_prompts
 from tests.tiny_diffusion import write_diffusion
 
 BUILD = ("anonymous", "build", "--out", "a", "--per-prompt", "2", "--steps", "2", "--device", "cpu")

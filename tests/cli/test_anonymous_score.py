@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.commands.web import rate_parser
-from bias_pipeline.datasets.rating_tables import CANNOT_TELL
+from bias_pipeline.data.rating_tables import CANNOT_TELL
 from bias_pipeline.io.files import read_csv, table_csv
+from bias_pipeline.people.commands.web import rate_parser
 from tests.cli.anonymous_raters import HEAD, answer_filter, spoil
 
 pytest.importorskip("starlette", reason="needs the extra web")

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.datasets.rating_tables import write_label_errors
-from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.dataset import write_scenes
-from bias_pipeline.datasets.scenes.world import generate
-from bias_pipeline.sweeps import audit as auditing
-from bias_pipeline.sweeps import planning
+from bias_pipeline.data.rating_tables import write_label_errors
+from bias_pipeline.run import audit as auditing
+from bias_pipeline.run import planning
+from bias_pipeline.scenes.captioners import CAPTIONERS
+from bias_pipeline.scenes.dataset import write_scenes
+from bias_pipeline.scenes.world import generate
 from tests.cli.commands import SMALL
 
 

@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 
 from bias_pipeline.corpus.pictures import Pictures, Region
-from bias_pipeline.datasets.coco_files import model_captions
-from bias_pipeline.datasets.columns import Layout
-from bias_pipeline.vision.masking import ImageMasking
-from bias_pipeline.vision.people import crop_person
-from bias_pipeline.vision.photos import drawn, photo_size
+from bias_pipeline.data.coco_files import model_captions
+from bias_pipeline.data.columns import Layout
+from bias_pipeline.data.image_masking import ImageMasking
+from bias_pipeline.data.photos import drawn, photo_size
+from bias_pipeline.data.regions import crop_person
 from tests.chat_stub import completion, picture_of, serving
 from tests.photo_folder import write_photos
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_drawn
+from bias_pipeline.scenes import CAPTIONERS, generate, write_drawn
 from experiments.chain.study import build, naming_of, once
-from tests.captioners.test_fitted import write
+from tests.pictures.captioners.test_fitted import write
 
 
 def drawn(folder: Path) -> Path:

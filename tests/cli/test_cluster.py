@@ -7,7 +7,7 @@ import pytest
 from submitit.core.utils import DelayedSubmission, FailedJobError, UncompletedJobError
 
 from bias_pipeline.errors import UsageError
-from bias_pipeline.sweeps import slurm
+from bias_pipeline.run import slurm
 from tests.cli.commands import SMALL, results
 
 SQUEUE = "12_0 RUNNING\n12_1 COMPLETED\n13 PENDING\n"

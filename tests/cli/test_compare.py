@@ -10,13 +10,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bias_pipeline.analysis.gate import Comparison, Decision
 from bias_pipeline.commands import results as command_results
-from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.dataset import write_scenes
-from bias_pipeline.datasets.scenes.world import generate
 from bias_pipeline.errors import TooFewImagesError, UndecidedError
 from bias_pipeline.metrics.counting.gender_error import GroupAccuracy
+from bias_pipeline.report.gate import Comparison, Decision
+from bias_pipeline.scenes.captioners import CAPTIONERS
+from bias_pipeline.scenes.dataset import write_scenes
+from bias_pipeline.scenes.world import generate
 from bias_pipeline.stats.bootstrap import Estimate
 from tests.cli.commands import COUNTING, SMALL, results
 from tests.report.test_tables import result

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline import __version__
-from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
 from bias_pipeline.errors import UsageError
 from bias_pipeline.metrics.attack.lic import LIC
+from bias_pipeline.scenes.captioners import CAPTIONERS
 from tests.cli.commands import COUNTING, SMALL, SWEEP, own_choice, part, results, start, wait_for
 from tests.cli.one_cell import with_values
 from tests.lic_folder import write_folder
@@ -234,7 +234,10 @@ def test_cfg_prints_the_first_job_of_a_sweep(ok, flags):
 
 @pytest.mark.parametrize(
     ("group", "content"),
-    [("scoring", "_target_: bias_pipeline.scoring.Confidence\n"), ("attribute", OWN_ATTRIBUTE)],
+    [
+        ("scoring", "_target_: bias_pipeline.stats.scoring.Confidence\n"),
+        ("attribute", OWN_ATTRIBUTE),
+    ],
 )
 def test_choices_may_lie_in_a_folder_of_ones_own(ok, tmp_path, group, content):
     ok(*SMALL, own_choice(tmp_path, group, content), f"{group}=own", "metric.positions=1")

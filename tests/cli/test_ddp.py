@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bias_pipeline.attackers import neural
+from bias_pipeline.attack import neural
 from tests.cli.commands import results
 
 # Without dropout, of which each process draws its own.

@@ -19,8 +19,8 @@ def sbatch(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         commands.append(words)
         return subprocess.CompletedProcess(words, 0, f"{6 + len(commands)}\n", "")
 
-    monkeypatch.setattr("bias_pipeline.sweeps.slurm.subprocess.run", answer)
-    monkeypatch.setattr("bias_pipeline.sweeps.slurm.shutil.which", lambda _: "sbatch")
+    monkeypatch.setattr("bias_pipeline.run.slurm.subprocess.run", answer)
+    monkeypatch.setattr("bias_pipeline.run.slurm.shutil.which", lambda _: "sbatch")
     return commands
 
 
@@ -88,7 +88,7 @@ def test_shares_that_make_no_sense_are_refused_before_any_runs(words, message, e
 
 
 def test_large_sweeps_are_several_arrays(run, sbatch, tmp_path, monkeypatch):
-    monkeypatch.setattr("bias_pipeline.sweeps.slurm.MOST_TASKS", 2)
+    monkeypatch.setattr("bias_pipeline.run.slurm.MOST_TASKS", 2)
     _, printed = run("submit", *SMALL, "captioner=faithful,terse,amplifier")
     assert "submitted 2 jobs as array 7" in printed
     assert "submitted 1 job as array 8" in printed
@@ -96,7 +96,7 @@ def test_large_sweeps_are_several_arrays(run, sbatch, tmp_path, monkeypatch):
 
 
 def test_without_slurm_it_ends_with_5(ends, monkeypatch):
-    monkeypatch.setattr("bias_pipeline.sweeps.slurm.shutil.which", lambda _: None)
+    monkeypatch.setattr("bias_pipeline.run.slurm.shutil.which", lambda _: None)
     assert "sbatch is absent" in ends(5, "submit", *SMALL)
 
 
@@ -113,7 +113,7 @@ def test_what_cannot_be_submitted_is_one_sentence(
     run, sbatch, monkeypatch, words, code, printed, error, message
 ):
     done = subprocess.CompletedProcess("sbatch", code, printed, error)
-    monkeypatch.setattr("bias_pipeline.sweeps.slurm.subprocess.run", lambda *_, **__: done)
+    monkeypatch.setattr("bias_pipeline.run.slurm.subprocess.run", lambda *_, **__: done)
     ended, text = run("submit", *SMALL, *words)
     assert (ended in (2, 3), message in text) == (True, True), text
 

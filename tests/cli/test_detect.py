@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.datasets.picture_files import regions_by_id
+from bias_pipeline.data.picture_files import regions_by_id
 from tests.photo_folder import write_photos
 from tests.tiny_detectors import write_detector
 

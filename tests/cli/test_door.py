@@ -140,7 +140,7 @@ def test_e13_outputs_that_cannot_be_written_exit_5(ends, tmp_path):
     "override",
     [
         "encoder._target_=os.system",
-        "encoder._target_=bias_pipeline.encoders.ngram.Ngram,os.system",
+        "encoder._target_=bias_pipeline.attack.ngram.Ngram,os.system",
         "+hydra.callbacks.x._target_=os.system",
         "hydra.launcher._target_=os.system",
         "+hydra.job_logging.handlers.x.class=subprocess.Popen",

@@ -18,12 +18,12 @@ import pytest
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 
+from bias_pipeline.attack.language_models import Frozen
 from bias_pipeline.commands.main import main
-from bias_pipeline.encoders.language_models import Frozen
-from bias_pipeline.inference.merge_shards import MISSING, _write_missing, read_embeddings
+from bias_pipeline.data.photos import UnreadableError, read_photo
 from bias_pipeline.io import digests
 from bias_pipeline.models.clip import ClipPhotos
-from bias_pipeline.vision.photos import UnreadableError, read_photo
+from bias_pipeline.models.merge_shards import MISSING, _write_missing, read_embeddings
 from tests.photo_folder import BROKEN, break_some, write_equal_sizes, write_photos
 from tests.tiny_models import write_bert, write_clip
 
@@ -133,7 +133,7 @@ def test_vectors_of_an_earlier_version_are_computed_again_and_told(embed, monkey
     folder = write_equal_sizes(Path("two"))
     sizes = lambda photos: [path.stat().st_size for path in photos]  # noqa: E731
     with monkeypatch.context() as earlier:
-        earlier.setattr("bias_pipeline.commands.embed.photo_stamps", sizes)
+        earlier.setattr("bias_pipeline.retrieval.commands.embed.photo_stamps", sizes)
         embed(folder=folder)
     printed = embed(folder=folder)
     assert "2 images were described by an earlier version" in printed
@@ -196,7 +196,7 @@ def test_a_photo_that_a_disk_did_not_give_is_tried_again(embed, gathered, alone,
         return read_photo(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr("bias_pipeline.inference.dual_encoders.read_photo", failing)
+        patched.setattr("bias_pipeline.retrieval.dual_encoders.read_photo", failing)
         assert "7 (stale file handle)" in embed()
     embed()
     assert gathered()[0] == alone[0]
@@ -431,7 +431,7 @@ def test_a_full_disk_is_told(embed, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bias_pipeline.inference.blocks.replace_file", full)
+    monkeypatch.setattr("bias_pipeline.models.blocks.replace_file", full)
     assert "No space left on device" in embed(code=5)
 
 

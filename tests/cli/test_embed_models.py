@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.pictures import Pictures
-from bias_pipeline.inference.merge_shards import read_embeddings
-from bias_pipeline.vision.photos import find_photos
+from bias_pipeline.data.photos import find_photos
+from bias_pipeline.models.merge_shards import read_embeddings
+from bias_pipeline.run import compose
 from tests.cli.commands import Run
 from tests.fiber_files import write_fiber
 from tests.open_clip_files import write_open_clip

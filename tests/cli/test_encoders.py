@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bias_pipeline.attack.language_models import Frozen
 from bias_pipeline.commands.main import main
-from bias_pipeline.encoders.language_models import Frozen
 from tests.lic_folder import write_folder
 from tests.tiny_models import (
     language_models,
@@ -64,7 +64,7 @@ def test_e17_a_model_that_is_not_there_is_told_before_data_are_read(
     encoder, ends, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.delattr("bias_pipeline.datasets.scenes.dataset.ScenesDataset.load")
+    monkeypatch.delattr("bias_pipeline.scenes.dataset.ScenesDataset.load")
     output = ends(5, f"encoder={encoder}", "logger=csv")
     for part in ("revision main", str(tmp_path), "bias_pipeline models prefetch "):
         assert part in output
@@ -74,7 +74,7 @@ def test_e17_a_model_that_is_not_there_is_told_before_data_are_read(
 def test_e17_a_model_without_its_tokenizer_is_told_before_data_are_read(
     encoder, ends, tmp_path, monkeypatch
 ):
-    monkeypatch.delattr("bias_pipeline.datasets.scenes.dataset.ScenesDataset.load")
+    monkeypatch.delattr("bias_pipeline.scenes.dataset.ScenesDataset.load")
     folder = write_bert(tmp_path / "half")
     (folder / "tokenizer.json").unlink()
     assert "fetch tokenizer.json" in ends(

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from tests.captioners.test_fitted import write
+from tests.pictures.captioners.test_fitted import write
 
 SCENES = ("dataset=scenes", "dataset.n_images=12")
 DRAWN = (

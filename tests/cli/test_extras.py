@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.config.hydra_composer import _check_launcher
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import machine
-from bias_pipeline.vision.torchvision import make_importable
+from bias_pipeline.models.torchvision import make_importable
+from bias_pipeline.run.hydra_composer import _check_launcher
 from tests.cli.commands import SMALL
 
 PAIR = " ".join(["captioner=faithful,terse", *SMALL])

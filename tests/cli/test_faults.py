@@ -257,7 +257,7 @@ def test_e9_signs_in_the_name_of_a_bug_are_shown(ends, tmp_path, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise ValueError("x\x1b[8m\ud83d\u202e")
 
-    monkeypatch.setattr("bias_pipeline.sweeps.job.load_or_run", fail)
+    monkeypatch.setattr("bias_pipeline.run.job.load_or_run", fail)
     text, shown = ends(1, *SMALL), "ValueError: x\\x1b[8m\\ud83d\\u202e"
     (trace,) = tmp_path.glob("outputs/.hydra_jobs/*/traceback.txt")
     assert (shown in text, shown in trace.read_text()) == (True, True), text
@@ -391,7 +391,7 @@ def test_e19_a_flipped_digit_of_a_result_is_said_and_computed_again(ok, tmp_path
 
 
 def test_e20_two_commands_in_the_same_second_have_folders_of_their_own(ok, tmp_path, monkeypatch):
-    monkeypatch.setattr("bias_pipeline.config.compose.time.strftime", lambda *_: "20260101-000000")
+    monkeypatch.setattr("bias_pipeline.run.compose.time.strftime", lambda *_: "20260101-000000")
     ok(*COUNTING)
     ok(*COUNTING, "captioner=faithful")
     assert len(list(tmp_path.glob("outputs/.hydra_jobs/*/outcome.json"))) == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bias_pipeline.commands.analysis import _changed_captions
+from bias_pipeline.studies.commands.analysis import _changed_captions
 from tests.cli.commands import Run
 
 DATA = (

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.config.compose import CellConfig
 from bias_pipeline.errors import AbsentModelError
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
+from bias_pipeline.run.compose import CellConfig
 from tests.cli.commands import SMALL, results, rows
 from tests.results.test_store import row
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.debias.export import READINGS
+from bias_pipeline.retrieval.debias.export import READINGS
 from tests.cli.commands import part, results
 from tests.coco_folder import write_folder as write_coco
 from tests.photo_folder import write_photos

@@ -13,10 +13,10 @@ import pytest
 
 from bias_pipeline.commands import audit
 from bias_pipeline.commands.main import main
-from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.dataset import write_scenes
-from bias_pipeline.datasets.scenes.world import generate
-from bias_pipeline.sweeps.audit import Plan
+from bias_pipeline.run.audit import Plan
+from bias_pipeline.scenes.captioners import CAPTIONERS
+from bias_pipeline.scenes.dataset import write_scenes
+from bias_pipeline.scenes.world import generate
 from tests.corpora import REPOSITORY
 from tests.test_docs import blocks, commands
 
@@ -47,7 +47,7 @@ def baseline(folder: Path) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(audit, "write_page", lambda *_: None)
-        patch.setattr("bias_pipeline.sweeps.audit.plan_for", _counts)
+        patch.setattr("bias_pipeline.run.audit.plan_for", _counts)
         assert main(BASELINE) == 0
         yield folder / "baseline.json"
 

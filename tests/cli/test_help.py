@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.commands.main import WORDS, completions
-from bias_pipeline.sweeps import slurm
+from bias_pipeline.run import slurm
 from tests.corpora import REPOSITORY
 
 NAMES = [word.name for word in WORDS]

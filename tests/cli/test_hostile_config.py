@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from bias_pipeline.commands.run import submit_command
-from bias_pipeline.config.compose import cell
 from bias_pipeline.errors import UsageError
-from bias_pipeline.sweeps import launch, slurm
+from bias_pipeline.run import launch, slurm
+from bias_pipeline.run.compose import cell
 from tests.cli.commands import SMALL, own_choice
 
 CANARY = "canary"
 SPAWN = f"{{_target_: setuptools._distutils.spawn.spawn, cmd: [touch, {CANARY}]}}"
-APART = "{_target_: bias_pipeline.loggers.loggers.run_apart, module: loggers, function: x}"
+APART = "{_target_: bias_pipeline.run.loggers.run_apart, module: loggers, function: x}"
 
 
 def decoded(text: str) -> str:
@@ -47,8 +47,8 @@ HIDDEN = [
     f"+hydra.callbacks.e={APART}",
     f"++logger.csv={APART}",
     "++logger.csv={_target_: bias_pipeline.commands.main.main, arguments: [--version]}",
-    "++logger.csv={_target_: bias_pipeline.sweeps.slurm._sbatch, script: x}",
-    "++logger.csv={_target_: bias_pipeline.datasets._unpickle_child._restrict}",
+    "++logger.csv={_target_: bias_pipeline.run.slurm._sbatch, script: x}",
+    "++logger.csv={_target_: bias_pipeline.published._unpickle_child._restrict}",
     "++logger.csv._target_=bias_pipeline.evil.Evil",
     "+hydra.job_logging.handlers.x={class: subprocess.Popen}",
     "+hydra.job_logging.handlers.x={class: logging.StreamHandler, stream: 'ext://evil.x'}",

@@ -16,11 +16,10 @@ import pytest
 import yaml
 
 import bias_pipeline as bp
-from bias_pipeline.config import overrides, targets
-from bias_pipeline.config.targets import is_allowed
 from bias_pipeline.io.paths import VARIABLE, conf_file
 from bias_pipeline.metrics import catalogue
-from bias_pipeline.sweeps import launch
+from bias_pipeline.run import launch, overrides, targets
+from bias_pipeline.run.targets import is_allowed
 from tests.cli.commands import results, rows
 from tests.corpora import REPOSITORY
 from tests.documents import own_package
@@ -112,8 +111,8 @@ def test_submitted_jobs_are_told(ok, tmp_path, monkeypatch):
     def answer(words: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(words, 0, "7\n", "")
 
-    monkeypatch.setattr("bias_pipeline.sweeps.slurm.subprocess.run", answer)
-    monkeypatch.setattr("bias_pipeline.sweeps.slurm.shutil.which", lambda _: "sbatch")
+    monkeypatch.setattr("bias_pipeline.run.slurm.subprocess.run", answer)
+    monkeypatch.setattr("bias_pipeline.run.slurm.shutil.which", lambda _: "sbatch")
     ok("submit", *INCLUDE, "metric=silence", *CELL)
     (jobs,) = tmp_path.glob("outputs/.hydra_jobs/*/jobs.txt")
     assert shlex.split(jobs.read_text())[:3] == ["run", *INCLUDE]

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import bias_pipeline as bp
-from bias_pipeline.config import targets
-from bias_pipeline.config.presets import preset
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.paths import VARIABLE
 from bias_pipeline.metrics import catalogue
+from bias_pipeline.run import targets
+from bias_pipeline.run.presets import preset
 from tests.cli.commands import results
 from tests.documents import own_package
 

@@ -13,13 +13,13 @@ import pytest
 from PIL import Image
 
 from bias_pipeline.commands import main as door
+from bias_pipeline.data.photos import find_photos, read_photo
 from bias_pipeline.errors import DataError, ResourceError, is_out_of_memory
 from bias_pipeline.io import signals
-from bias_pipeline.loggers.lightning_loggers import MlflowLogger
 from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.models.sentences import KINDS, Sentences, pooling_of
 from bias_pipeline.models.weight_files import read_numbers
-from bias_pipeline.vision.photos import find_photos, read_photo
+from bias_pipeline.run.lightning_loggers import MlflowLogger
 from tests.cli.commands import SMALL
 from tests.corpora import REPOSITORY
 from tests.results.test_store import row
@@ -92,7 +92,7 @@ PEAK = """\
 import re, sys
 from pathlib import Path
 from PIL import Image
-from bias_pipeline.vision.photos import read_photo
+from bias_pipeline.data.photos import read_photo
 read_photo(Path(sys.argv[1]))
 status = Path("/proc/self/status").read_text()  # its own peak: getrusage has its parent's too
 print(int(re.search("VmHWM:[^0-9]+([0-9]+)", status)[1]) // 1000)

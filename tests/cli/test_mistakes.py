@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.dataset import write_scenes
-from bias_pipeline.datasets.scenes.world import generate
+from bias_pipeline.attack.lightning_loop import require_devices
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.learning.loop import require_devices
-from bias_pipeline.sweeps import audit as auditing
-from bias_pipeline.sweeps import launch, outcomes
+from bias_pipeline.run import audit as auditing
+from bias_pipeline.run import launch, outcomes
+from bias_pipeline.scenes.captioners import CAPTIONERS
+from bias_pipeline.scenes.dataset import write_scenes
+from bias_pipeline.scenes.world import generate
 from tests.cli.commands import SMALL
 
 DIAL = "metric=gender_error captioner=mine +dataset.captioners.mine"
@@ -152,13 +152,13 @@ def without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(probe: object) -> None:
         raise ResourceError("there is none")
 
-    monkeypatch.setattr("bias_pipeline.sweeps.worker_processes.require_devices", refuse)
+    monkeypatch.setattr("bias_pipeline.run.worker_processes.require_devices", refuse)
 
 
 @pytest.mark.parametrize("words", [LOOKS, ("trainer=gpu",), ("trainer=cpu,gpu",)], ids=str)
 @pytest.mark.usefixtures("without_devices")
 def test_a_device_is_missed_before_any_work(run, monkeypatch, words):
-    monkeypatch.setattr("bias_pipeline.cell.run_cell", lambda *_, **__: pytest.fail("work"))
+    monkeypatch.setattr("bias_pipeline.run.cell.run_cell", lambda *_, **__: pytest.fail("work"))
     assert run(*NETWORK, *words) == (5, "error: there is none\n")
 
 
@@ -193,7 +193,7 @@ def test_all_captioners_are_those_that_the_data_permit(ends, monkeypatch, captio
 
     monkeypatch.setattr(outcomes, "_outcome", with_one_refused)
     monkeypatch.setattr(
-        "bias_pipeline.sweeps.launch._all_captioners", lambda *_: ["faithful", "terse"]
+        "bias_pipeline.run.launch._all_captioners", lambda *_: ["faithful", "terse"]
     )
     ends(code, "metric=gender_error", f"captioner={captioner}", *SMALL)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.api import load
-from bias_pipeline.config import compose
+from bias_pipeline.run import compose
 from tests.coco_folder import CAPTIONS, LABELS, results, write_folder
 
 QUICK = ("seeds=1", "stats.resamples=20", "logger=csv")

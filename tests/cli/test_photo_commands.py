@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.inference.merge_shards import read_embeddings
+from bias_pipeline.models.merge_shards import read_embeddings
 from tests.cli.commands import start, wait_for
 from tests.photo_folder import break_some, swap, write_equal_sizes, write_photos
 from tests.tiny_detectors import write_detector

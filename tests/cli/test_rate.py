@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 import pytest
 
 from bias_pipeline.commands.rated_items import known_answers, rated_captions
-from bias_pipeline.commands.web import rate_parser
-from bias_pipeline.config import compose
 from bias_pipeline.io.files import read_csv
+from bias_pipeline.people.commands.web import rate_parser
+from bias_pipeline.run import compose
 from tests.cli.commands import served
 from tests.photo_folder import write_photos
 
@@ -125,8 +125,8 @@ def test_the_link_for_others_holds_the_token(stopped):
 
 
 def test_agreement_is_printed(ok, photos, tmp_path):
-    from bias_pipeline.vision.photos import find_photos
-    from bias_pipeline.web.study import AnswerStore, RatingQuestion, Study
+    from bias_pipeline.data.photos import find_photos
+    from bias_pipeline.people.web.study import AnswerStore, RatingQuestion, Study
 
     study = Study(RatingQuestion("A dog?", "dog", ("yes", "no")), find_photos(photos), {})
     store = AnswerStore(tmp_path / "study", study)
@@ -200,7 +200,7 @@ def test_bad_input_is_one_sentence(words, code, message, ends, photos):
 
 
 def test_known_answers_are_read_as_labels_are(tmp_path):
-    from bias_pipeline.web.study import RatingQuestion
+    from bias_pipeline.people.web.study import RatingQuestion
 
     path = tmp_path / "gold.csv"
     path.write_text("image_id,value\n1,Male\n2, female \n3,F\n4,woman\n5,unsure\n6,male\n")
@@ -210,7 +210,7 @@ def test_known_answers_are_read_as_labels_are(tmp_path):
 
 
 def test_known_answers_are_those_of_the_photos_that_the_file_names(tmp_path):
-    from bias_pipeline.web.study import RatingQuestion
+    from bias_pipeline.people.web.study import RatingQuestion
 
     path = tmp_path / "gold.csv"
     path.write_text("image_id,file_name,value\n2,000001.jpg,male\n1,000002.jpg,female\n")

@@ -6,9 +6,9 @@ import pytest
 from PIL import Image
 
 from bias_pipeline.io.terminal import redacted, redacted_data, secrets
-from bias_pipeline.loggers.loggers import WandbLogger
+from bias_pipeline.run.loggers import WandbLogger
 from tests.cli.commands import SMALL, own_choice
-from tests.loggers.test_loggers import result
+from tests.run.test_loggers import result
 
 KEY = "hf_aBcDeFgHiJ"
 

@@ -15,8 +15,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from bias_pipeline.captioners import pace
-from bias_pipeline.captioners.chat_server import ChatServer
+from bias_pipeline.pictures.captioners import pace
+from bias_pipeline.pictures.captioners.chat_server import ChatServer
 from tests.cli.commands import Run, wait_for
 from tests.corpora import REPOSITORY
 from tests.photo_folder import write_photos

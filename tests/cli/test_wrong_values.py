@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from bias_pipeline.config import compose, overrides
-from bias_pipeline.datasets.base import Dataset
+from bias_pipeline.data.base import Dataset
 from bias_pipeline.errors import UsageError
+from bias_pipeline.run import compose, overrides
 from tests.cli.commands import SMALL, own_choice
 from tests.cli.one_cell import with_values
 
@@ -66,7 +66,7 @@ WRONG = [
     (("+metric._target_=[a]",), "is not allowed"),
     (("++metric._target_=[bias_pipeline.metrics.attack.lic.LIC]",), "is not allowed"),
     (("++metric._target_=bias_pipeline.metrics.counting.gender_error.GenderError",), "is unknown"),
-    (("++dataset._target_=bias_pipeline.scoring.Lic",), "dataset."),
+    (("++dataset._target_=bias_pipeline.stats.scoring.Lic",), "dataset."),
     (("logger={a: 1}",), ""),
     (("++logger={a: {b: 1}}",), "logger.a={'b': 1} must be a configuration of a ResultLogger"),
     (("++logger.csv=1",), "logger.csv=1 must be a configuration of a ResultLogger"),

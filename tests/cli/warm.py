@@ -6,16 +6,16 @@ Nothing here may start a thread: a lock that it held would stay shut in every fo
 from importlib import import_module
 
 for module in (
-    "bias_pipeline.attackers.logistic",
-    "bias_pipeline.datasets.scenes.dataset",
-    "bias_pipeline.encoders.ngram",
-    "bias_pipeline.sweeps.launch",
+    "bias_pipeline.attack.logistic",
+    "bias_pipeline.scenes.dataset",
+    "bias_pipeline.attack.ngram",
+    "bias_pipeline.run.launch",
     "bias_pipeline.metrics.counting.gender_error",
     "bias_pipeline.metrics.attack.lic",
     "bias_pipeline.report.sections",
-    "bias_pipeline.loggers.loggers",
+    "bias_pipeline.run.loggers",
     "bias_pipeline.report.tables",
-    "bias_pipeline.cell",
+    "bias_pipeline.run.cell",
     "hydra._internal.core_plugins.basic_launcher",
     "hydra._internal.core_plugins.basic_sweeper",
     "hydra._internal.hydra",

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.split import originals
 from bias_pipeline.corpus.split_rules import HoldOut
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
 from tests.corpora import make_corpus
 
 WORDS = ["red", "big", "old", "wet", "dry", "hot", "new", "low"]

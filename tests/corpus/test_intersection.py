@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from bias_pipeline.config.overrides import expand_intersections
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.regrouping import Intersection, intersect
 from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.run.overrides import expand_intersections
 from bias_pipeline.text.mentions import attribute_mentions
 
 GENDER = Attribute("gender", ("male", "female"), {"male": ["man"], "female": ["woman"]}, {})

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.pictures import Region
-from bias_pipeline.datasets.picture_files import regions_by_id
+from bias_pipeline.data.picture_files import regions_by_id
+from bias_pipeline.data.regions import region_mask
 from bias_pipeline.errors import BiasPipelineError
 from bias_pipeline.io.arrays import Filling, mapped_table
-from bias_pipeline.vision.people import region_mask
+from bias_pipeline.run import compose
 from tests.fuzz.reader import Reader
 
 KEY = "hf_aBcDeFgHiJkL"

@@ -11,18 +11,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.datasets.coco import CocoDataset
-from bias_pipeline.datasets.convert import convert
-from bias_pipeline.datasets.pickles import load_pickle
-from bias_pipeline.datasets.picture_files import detections_by_id
+from bias_pipeline.data.coco import CocoDataset
+from bias_pipeline.data.picture_files import detections_by_id
 from bias_pipeline.io.digests import sealed, sha256_of
-from bias_pipeline.loggers.loggers import WandbLogger
-from bias_pipeline.loggers.push import _with_curves
+from bias_pipeline.published.convert import convert
+from bias_pipeline.published.pickles import load_pickle
 from bias_pipeline.report.page import report_of_folder
 from bias_pipeline.report.word_attribution import save_words
 from bias_pipeline.results.store import ResultStore
+from bias_pipeline.run import compose
+from bias_pipeline.run.loggers import WandbLogger
+from bias_pipeline.run.push import _with_curves
 from tests import coco_folder, lic_folder
 from tests.fuzz.further_readers import FURTHER
 from tests.fuzz.reader import Read, Reader
@@ -266,8 +266,8 @@ def released_weights(folder: Path) -> Reader:
     """One file of a FIBER's folder."""
     import torch
 
-    from bias_pipeline.models.fiber.folder import FiberSize, find_fiber
-    from bias_pipeline.models.fiber.model import FiberModel
+    from bias_pipeline.retrieval.fiber.folder import FiberSize, find_fiber
+    from bias_pipeline.retrieval.fiber.model import FiberModel
     from tests.fiber_files import WORDS, write_fiber
 
     size = FiberSize(8, (1, 1), (1, 2), 4, 64, 8, 2, len(WORDS), 48, n_pairs=1, joint=6)
@@ -286,7 +286,7 @@ def released_weights(folder: Path) -> Reader:
 
 def open_clip_configs(folder: Path) -> Reader:
     """What a folder of open_clip's says of its model; open_clip itself need not be there."""
-    from bias_pipeline.models import open_clip_folder
+    from bias_pipeline.retrieval import open_clip_folder
 
     sound = {
         "model_cfg": {

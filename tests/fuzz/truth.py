@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.datasets.coco import CocoDataset
+from bias_pipeline.data.coco import CocoDataset
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Metric
+from bias_pipeline.run import compose
 
 METRICS = ("gender_error", "cooccurrence", "ba_mals", "quality")
 LABELS, MINE, PEOPLE, OBJECTS = "attributes", "captioner", "captions", "instances"

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
 
 ROWS = Path(__file__).with_name("rows.csv")
 IDS = Path(__file__).with_name("ids.csv")

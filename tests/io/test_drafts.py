@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.inference.blocks import BlockStore
 from bias_pipeline.io.files import clear_drafts, drafted, replacing
+from bias_pipeline.models.blocks import BlockStore
 from tests.corpora import REPOSITORY
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.datasets.scenes.world import uniforms
 from bias_pipeline.io.hashing import PURPOSES, derived_seed, hash_ids, mix, random_words
+from bias_pipeline.scenes.world import uniforms
 
 N = 4000
 KEYS = hash_ids(map(str, range(N)))

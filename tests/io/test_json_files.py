@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline.datasets.coco_files import human_captions
+from bias_pipeline.data.coco_files import human_captions
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.io.json_files import expect, load_json
 

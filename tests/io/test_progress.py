@@ -10,7 +10,7 @@ import pytest
 
 from bias_pipeline.io import progress
 from bias_pipeline.io.progress import Bar, bar, track
-from bias_pipeline.sweeps.job import SweepBar, sweep_bar
+from bias_pipeline.run.job import SweepBar, sweep_bar
 
 LIC = (2.0, "ngram")
 CHEAP_AND_DEAR = [(0.5, "ngram"), (12.0, "ngram")]

@@ -134,7 +134,7 @@ def test_a_closed_terminal_does_not_end_the_tracker_of_semaphores(tmp_path):
     (tmp_path / "tracked.py").write_text(
         "import os, signal, sys, time\n"
         "from multiprocessing.resource_tracker import _resource_tracker as tracker\n"
-        "from bias_pipeline.learning.loop import context\n"
+        "from bias_pipeline.attack.lightning_loop import context\n"
         "context()\n"
         "os.kill(tracker._pid, signal.SIGHUP)\n"
         "time.sleep(0.2)\n"

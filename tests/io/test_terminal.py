@@ -99,7 +99,7 @@ def test_the_text_of_the_last_exception_is_shown(capsys):
 
 
 # Children that answer their parent on stdout; what they say is read there, not shown.
-ANSWERING = {"datasets/_unpickle_child.py", "loggers/workspace.py"}
+ANSWERING = {"published/_unpickle_child.py", "run/workspace.py"}
 TOO_OLD = "io/installation.py"  # a Python that is too old cannot import the terminal
 
 

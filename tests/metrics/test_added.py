@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_scenes
+from bias_pipeline.scenes import CAPTIONERS, generate, write_scenes
 from tests.documents import copy_package, recipes
 
 pytestmark = pytest.mark.slow

@@ -19,9 +19,6 @@ from pathlib import Path
 import pytest
 
 import bias_pipeline
-from bias_pipeline.analysis.gate import decisions
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.split import Split
@@ -29,9 +26,12 @@ from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.catalogue import infos, settings_of
+from bias_pipeline.report.gate import decisions
 from bias_pipeline.report.tables import interval, markdown, print_results
 from bias_pipeline.results.rows import Result, rows_csv
 from bias_pipeline.results.store import ResultStore
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
 from tests.tiny_models import tiny_clip, tiny_weights
 
 NAMES = choices_of(conf_dir() / "metric")

@@ -9,20 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.regrouping import ErrorRates, LabelNoise
-from bias_pipeline.datasets.rating_tables import read_label_errors, write_label_errors
+from bias_pipeline.data.rating_tables import read_label_errors, write_label_errors
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.metrics.repeated_scores import with_label_noise
 from bias_pipeline.metrics.value_names import DIRECTIONS
 from bias_pipeline.report.label_errors import noise_sentences
 from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.run import compose, launch
+from bias_pipeline.run.cell import run_cell
 from bias_pipeline.stats.bootstrap import Bootstrap
-from bias_pipeline.sweeps import launch
 from tests.corpora import GENDER, make_corpus
 
 STATS = Bootstrap(resamples=200)

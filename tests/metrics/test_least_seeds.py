@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.metrics.base import Metric, Part, Score
 from bias_pipeline.results.rows import Result
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
 from bias_pipeline.stats.bootstrap import Draws, summary
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bias_pipeline.cell import _tested
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import _tested
 from bias_pipeline.stats.bootstrap import Estimate
 
 SHUFFLINGS = 60

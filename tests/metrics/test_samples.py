@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.datasets.scenes import CAPTIONERS, generate, write_scenes
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.counting.declines import Declines, declines_note
 from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
+from bias_pipeline.scenes import CAPTIONERS, generate, write_scenes
 from bias_pipeline.stats.bootstrap import Bootstrap, Draws, summary
 from bias_pipeline.stats.choices import mean_over_samples
 from tests.corpora import GENDER, make_corpus

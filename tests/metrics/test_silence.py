@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.regrouping import Intersection
@@ -20,6 +19,7 @@ from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.metrics.value_names import SCORE, T_TO_A
 from bias_pipeline.results.identity import run_id
+from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import DATA, GENDER, Record, make_corpus
 from tests.tiny_models import tiny_weights

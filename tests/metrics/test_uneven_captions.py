@@ -5,11 +5,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.logistic import ConvexProbe
+from bias_pipeline.attack.logistic import ConvexProbe
+from bias_pipeline.attack.ngram import Ngram
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.split_rules import CrossFit
-from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.attack.lic import LIC, Leakage
 from bias_pipeline.metrics.base import Metric, Score
@@ -18,8 +18,8 @@ from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
 from bias_pipeline.metrics.counting.differential_fairness import DifferentialFairness
 from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
-from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Lic
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.scoring import Accuracy, InverseCrossEntropy, Lic
 from bias_pipeline.text.tokenize import Tokenize
 from tests.corpora import GENDER, make_corpus
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.report.tables import pointing
 from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
 
 UNTESTED = [
     ("dpa", "a_to_t"),

@@ -31,7 +31,17 @@ NAMES = {
 }
 MAKERS = [
     path
-    for room in ("metrics", "analysis", "report", "loggers", "commands")
+    for room in (
+        "metrics",
+        "report",
+        "run",
+        "commands",
+        "studies",
+        "people/commands",
+        "pictures",
+        "retrieval",
+        "language",
+    )
     for path in sorted((REPOSITORY / "bias_pipeline" / room).rglob("*.py"))
     if path.name != "value_names.py"
 ]

@@ -23,7 +23,7 @@ from bias_pipeline.models import detection
 from bias_pipeline.models.detection import Detector, detector
 from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.models.recognition import TorchvisionDetector
-from bias_pipeline.vision.torchvision import make_importable
+from bias_pipeline.models.torchvision import make_importable
 from tests.corpora import REPOSITORY
 from tests.models.test_oldest import OLDEST
 from tests.photo_folder import write_photos

@@ -11,7 +11,7 @@ import transformers
 from bias_pipeline.models import detection
 from bias_pipeline.models.detection import detector
 from bias_pipeline.models.pretrained import find_pretrained
-from bias_pipeline.vision.torchvision import make_importable
+from bias_pipeline.models.torchvision import make_importable
 from tests.tiny_detectors import DETR, LABELS
 from tests.tiny_models import write_preprocessing
 

@@ -22,35 +22,29 @@ import numpy as np
 import pytest
 import torch
 
-from bias_pipeline.captioners.fitted import KINDS as FITTED
-from bias_pipeline.captioners.fitted import FittedCaptioner
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.inference.dual_encoders import KINDS as DUAL
-from bias_pipeline.inference.dual_encoders import towers_of
 from bias_pipeline.io.machine import ADAPTERS
-from bias_pipeline.models import (
-    detection,
-    likelihoods,
-    picture_text,
-    pretrained,
-    recognition,
-    sentences,
-)
-from bias_pipeline.models.fiber.folder import find_fiber
+from bias_pipeline.language import likelihoods
+from bias_pipeline.language.likelihoods import Likelihoods
+from bias_pipeline.language.vectors import digests, word_vectors
+from bias_pipeline.models import detection, picture_text, pretrained, recognition, sentences
 from bias_pipeline.models.generation import KINDS as CAPTIONERS
 from bias_pipeline.models.generation import Captioner
-from bias_pipeline.models.likelihoods import Likelihoods
-from bias_pipeline.models.open_clip_folder import find_open_clip
 from bias_pipeline.models.picture_text import PictureText
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.models.sentences import Sentences, pooling_of
-from bias_pipeline.models.timm_networks import TimmRegions, find_timm
-from bias_pipeline.text.vectors import digests, word_vectors
+from bias_pipeline.pictures.captioners.fitted import KINDS as FITTED
+from bias_pipeline.pictures.captioners.fitted import FittedCaptioner
+from bias_pipeline.pictures.timm_networks import TimmRegions, find_timm
+from bias_pipeline.retrieval.dual_encoders import KINDS as DUAL
+from bias_pipeline.retrieval.dual_encoders import towers_of
+from bias_pipeline.retrieval.fiber.folder import find_fiber
+from bias_pipeline.retrieval.open_clip_folder import find_open_clip
 from tests import tiny_chat_models, tiny_detectors, tiny_models, tiny_picture_text
-from tests.captioners import test_fitted
 from tests.fiber_files import write_fiber
 from tests.open_clip_files import write_of_words, write_open_clip
+from tests.pictures.captioners import test_fitted
 
 CPU = torch.device("cpu")
 _OPENED, _OF_FOLDER = 0x20, 0x40000000
@@ -261,7 +255,7 @@ def test_all_that_static_vectors_are_read_from_is_in_the_digest(tmp_path):
 
 def test_all_that_a_network_of_timm_opens_is_in_the_digest(tmp_path):
     pytest.importorskip("timm")
-    from tests.captioners.test_timm_backbone import network
+    from tests.pictures.captioners.test_timm_backbone import network
 
     model = find_timm(network(tmp_path, "resnet10t", 64))
     add_neighbours(model.folder)

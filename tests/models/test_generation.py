@@ -12,10 +12,10 @@ pytest.importorskip("transformers", reason="extra models is not installed")
 torch = pytest.importorskip("torch")
 
 from bias_pipeline.errors import ResourceError  # noqa: E402
-from bias_pipeline.inference.runner import in_batches  # noqa: E402
 from bias_pipeline.models.generation import KINDS, Captioner, usual_prompt  # noqa: E402
 from bias_pipeline.models.picture_text import require_image_text  # noqa: E402
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained  # noqa: E402
+from bias_pipeline.models.runner import in_batches  # noqa: E402
 from bias_pipeline.models.sampling import Decoding, Noise, own_settings  # noqa: E402
 from tests.tiny_chat_models import RECENT, WRITERS, tiny_captioner  # noqa: E402
 

@@ -13,11 +13,11 @@ pytest.importorskip("transformers", reason="extra models is not installed")
 torch = pytest.importorskip("torch")
 
 from bias_pipeline.corpus.pictures import Pictures  # noqa: E402
+from bias_pipeline.data.image_masking import Blank  # noqa: E402
+from bias_pipeline.data.photos import read_pixels  # noqa: E402
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError  # noqa: E402
 from bias_pipeline.models.picture_text import KINDS, PictureText, Question  # noqa: E402
 from bias_pipeline.models.pretrained import find_pretrained  # noqa: E402
-from bias_pipeline.vision.masking import Blank  # noqa: E402
-from bias_pipeline.vision.photos import read_pixels  # noqa: E402
 from tests.photo_folder import write_photos  # noqa: E402
 from tests.tiny_models import write_gpt2  # noqa: E402
 from tests.tiny_picture_text import APART, WRITERS, write  # noqa: E402

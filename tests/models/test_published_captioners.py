@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from bias_pipeline.config.compose import cell
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.models.generation import KINDS, fetched_models, published_captioners
+from bias_pipeline.run.compose import cell
 from tests.corpora import REPOSITORY
 
 _SHORT = {"updown": "updn"}  # in our file of printed numbers

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from bias_pipeline.encoders.nets import LanguageNet
+from bias_pipeline.attack.nets import LanguageNet
 from bias_pipeline.errors import DataError, ResourceError
 from bias_pipeline.models.model_location import CARRIED, find_place
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from bias_pipeline.models.swin import Swin, SwinBlock
-from bias_pipeline.vision.torchvision import make_importable
+from bias_pipeline.models.torchvision import make_importable
 
 DEPTHS, HEADS = (2, 1, 2), (2, 4, 4)
 

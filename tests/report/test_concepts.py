@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from bias_pipeline.data.photos import thumbnail
 from bias_pipeline.io.machine import CLOUDS
 from bias_pipeline.metrics.base import QUESTIONS
 from bias_pipeline.metrics.value_names import HEADLINES
@@ -18,7 +19,6 @@ from bias_pipeline.report.report_tables import Section
 from bias_pipeline.report.verdict_sentences import PANELS, panel_of
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
-from bias_pipeline.vision.photos import thumbnail
 from tests.report.test_tables import row
 
 GROUPS = ("male", "female", "<b>other</b>")

@@ -5,9 +5,9 @@ import re
 import pytest
 from PIL import Image
 
+from bias_pipeline.data.photos import thumbnail
 from bias_pipeline.errors import DataError
 from bias_pipeline.report.examples import grid_of
-from bias_pipeline.vision.photos import thumbnail
 
 COLOURS = ("red", "green", "blue")
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from bias_pipeline.analysis.verdict import Verdict, verdict
 from bias_pipeline.report.headline import headline
+from bias_pipeline.report.verdict import Verdict, verdict
 from bias_pipeline.report.verdict_sentences import sentences
 from bias_pipeline.results.rows import Result
-from tests.analysis.test_verdict import ASSUMED, at_equal_speech, cell, counted, half_of_the_words
+from tests.report.test_verdict import ASSUMED, at_equal_speech, cell, counted, half_of_the_words
 
 FOCUSED = "focused (male 24 %, female 11 % of captions): 13.3 [8.3, 18.3] points on comparable"
 YOUNG = "young: male 22 %, female 40 %; annotators at that rate would show about 9 points"

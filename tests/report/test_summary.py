@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bias_pipeline.analysis.conclusion_checks import Limits
-from bias_pipeline.config import compose
 from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.report.conclusion_checks import Limits
 from bias_pipeline.report.page import html, page, report_of, report_of_folder
 from bias_pipeline.report.panels import Axis
 from bias_pipeline.report.verdict_sentences import ANSWER_CLAUSES, PANELS
 from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.results.store import ResultStore
+from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Draws
 from experiments.browser import PROGRAM, Browser, browser
 from tests.report.test_page import Elements

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.analysis.compare import Leaderboard, Rank
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.io.terminal import INVISIBLE, printable
+from bias_pipeline.report.compare import Leaderboard, Rank
 from bias_pipeline.report.tables import (
     arrow,
     attributed_notes,

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from bias_pipeline.data.photos import find_photos
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.explain.attribution import Explained, WordMap
-from bias_pipeline.explain.gradcam import Shares
+from bias_pipeline.pictures.gradcam.attribution import Explained, WordMap
+from bias_pipeline.pictures.gradcam.attribution_maps import write_attribution
+from bias_pipeline.pictures.gradcam.maps import Shares
 from bias_pipeline.report import example_pictures
-from bias_pipeline.report.attribution_maps import write_attribution
 from bias_pipeline.report.example_pictures import drawn_maps, with_pictures
 from bias_pipeline.report.examples import ScreenExamples
 from bias_pipeline.report.page import Report, html, report_of
 from bias_pipeline.report.report_tables import Section, Sheet
 from bias_pipeline.results.rows import Result
-from bias_pipeline.vision.photos import find_photos
 from tests.photo_folder import write_photos
 from tests.report.test_page import LOWER
 from tests.report.test_tables import row

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from bias_pipeline.commands.main import main
-from bias_pipeline.explain.linear import Example
-from bias_pipeline.explain.words import EXACT, RevealingWord, RevealingWords, WordInterval
 from bias_pipeline.io.digests import sha256
+from bias_pipeline.report.explain.linear import Example
+from bias_pipeline.report.explain.words import EXACT, RevealingWord, RevealingWords, WordInterval
 from bias_pipeline.report.page import html, report_of
 from bias_pipeline.report.word_attribution import read_words, save_words, section, word_files
 from tests.report.test_page import result

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bias_pipeline
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.declared import Configurable
 from bias_pipeline.results.identity import LATER, groups_used, run_id, slug
+from bias_pipeline.run import compose
 from tests.corpora import make_corpus
 
 PROBE = {"_target_": "bias_pipeline.a.Probe", "cache": "/x"}

@@ -10,7 +10,6 @@ from scipy import stats as scipy_stats
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.hashing import LIMITS, hash_ids, poisson
-from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Scoring
 from bias_pipeline.stats.bootstrap import (
     Bootstrap,
     Draws,
@@ -22,6 +21,7 @@ from bias_pipeline.stats.bootstrap import (
     summary,
 )
 from bias_pipeline.stats.scores import ScoreTable
+from bias_pipeline.stats.scoring import Accuracy, InverseCrossEntropy, Scoring
 
 
 def predictions(

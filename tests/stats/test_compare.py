@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from bias_pipeline.errors import DataError
-from bias_pipeline.scoring import Accuracy
 from bias_pipeline.stats.bootstrap import Bootstrap, Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
 from bias_pipeline.stats.scores import ScoreTable
+from bias_pipeline.stats.scoring import Accuracy
 from tests.stats.test_bootstrap import predictions
 
 

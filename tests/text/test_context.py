@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, Context
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.errors import UsageError
+from bias_pipeline.run import compose
 from bias_pipeline.text.mentions import attribute_mentions, listed_words, named_group, neutral_rate
 from tests.corpora import DATA
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.run import compose
 from bias_pipeline.text.counterfactual_captions import captions_naming, counterparts
 
 TERMS = {"male": "man", "female": "woman"}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.run import compose
 from bias_pipeline.text.description_words import describing_words, open_slots
 from bias_pipeline.text.descriptions import described
 

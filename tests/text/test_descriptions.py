@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import words_of
 from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.run import compose
 from bias_pipeline.text.descriptions import ConceptTable, content_words, described
 
 TABLE: ConceptTable = compose.cell(["metric=descriptions"]).build("metric").concepts

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.regrouping import Intersection
 from bias_pipeline.errors import UsageError
+from bias_pipeline.run import compose
 from bias_pipeline.text import caption_language
 from bias_pipeline.text.caption_language import english, in_language, language_shares, untestable
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Record
 from bias_pipeline.errors import DataError
+from bias_pipeline.run import compose
 from bias_pipeline.text.mentions import neutral_rate
 from bias_pipeline.text.scored_text import ScoredText, declined_images, visible
 from tests.corpora import GENDER, make_corpus

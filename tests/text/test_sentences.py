@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Context
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import UsageError
+from bias_pipeline.run import compose
 from bias_pipeline.text.scored_text import ScoredText
 from bias_pipeline.text.sentences import first_sentence, sentences_of, sentences_with
 from tests.corpora import make_corpus

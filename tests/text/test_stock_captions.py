@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import pytest
 
 import bias_pipeline as bp
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.records import StockCaption
-from bias_pipeline.datasets.coco_files import human_captions
+from bias_pipeline.data.coco_files import human_captions
 from bias_pipeline.errors import DataError
 from bias_pipeline.results.rows import Result
+from bias_pipeline.run import compose
 from bias_pipeline.text.scored_text import ScoredText
 from bias_pipeline.text.stock_captions import without_stock
 from tests.corpora import make_corpus

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.run import compose
 from bias_pipeline.text.mentions import attribute_mentions, named_group, task_mentions
 
 WORDS = {

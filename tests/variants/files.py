@@ -11,11 +11,11 @@ import pytest
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import Parser
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.datasets.coco import CocoDataset
+from bias_pipeline.data.coco import CocoDataset
 from bias_pipeline.errors import BiasPipelineError
+from bias_pipeline.run import compose
 
 IDS = range(100, 112)
 CAPTIONS = {

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Record
 from bias_pipeline.corpus.split import seeds_of
 from bias_pipeline.results.rows import Result
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
 from tests.corpora import DATA
 from tests.witness.agreement import Mean
 

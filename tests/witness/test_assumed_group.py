@@ -19,9 +19,9 @@ from statistics import fmean
 import pytest
 import yaml
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.metrics.base import Score
+from bias_pipeline.run import compose
 from tests.corpora import DATA, REPOSITORY
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]

@@ -18,8 +18,8 @@ from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in, with_few
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.metrics.base import HEADLINES, Part, Score
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, PartName
-from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.choices import mean_over_choices
+from bias_pipeline.stats.scoring import Scoring
 from bias_pipeline.text.transform import Transform, alternatives, is_special
 
 WORDLESS_WARNING = 0.05

@@ -9,9 +9,9 @@ import numpy as np
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.metrics.functional.attack import expected_calibration_error
-from bias_pipeline.scoring import Accuracy, Lic, Scoring
 from bias_pipeline.stats.bootstrap import Estimate
 from bias_pipeline.stats.scores import ScoreTable
+from bias_pipeline.stats.scoring import Accuracy, Lic, Scoring
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
-from bias_pipeline.attackers.probe import Probe
+from bias_pipeline.attack.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
@@ -56,9 +56,9 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
-from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, steady
 from bias_pipeline.stats.scores import ScoreTable
+from bias_pipeline.stats.scoring import Scoring
 from bias_pipeline.text.matched import MatchedAlignment
 from bias_pipeline.text.mentions import neutral_rate
 from bias_pipeline.text.transform import Transform, applied

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from bias_pipeline.attackers.probe import Probe
+from bias_pipeline.attack.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split, SplitRule
@@ -28,8 +28,8 @@ from bias_pipeline.metrics.counting.base import check_excluded
 from bias_pipeline.metrics.functional import dbac
 from bias_pipeline.metrics.references import NAIR_2025
 from bias_pipeline.metrics.value_names import A_TO_T, DIRECTIONS, PartName
-from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.scoring import Scoring
 from bias_pipeline.text.matched import MatchedAlignment
 from bias_pipeline.text.transform import Transform
 

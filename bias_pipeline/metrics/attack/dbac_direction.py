@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.attackers.probe import Probe
+from bias_pipeline.attack.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
@@ -26,8 +26,8 @@ from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import least_share
 from bias_pipeline.metrics.functional import dbac
 from bias_pipeline.metrics.value_names import PartName
-from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.scoring import Scoring
 from bias_pipeline.text.transform import Transform, applied
 
 

@@ -25,8 +25,8 @@ from bias_pipeline.metrics.attack.extra_parts import (
 )
 from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.value_names import PartName
-from bias_pipeline.scoring import Accuracy
 from bias_pipeline.stats.bootstrap import Estimate, steady
+from bias_pipeline.stats.scoring import Accuracy
 from bias_pipeline.text.mentions import neutral_rate
 
 SMALL_PAIR = 30  # test captions; a pair's accuracy of 0.7 on so many leans by 0.4 %

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
-from bias_pipeline.attackers.probe import Probe
+from bias_pipeline.attack.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus
@@ -47,8 +47,8 @@ from bias_pipeline.metrics.functional.attack import normalised
 from bias_pipeline.metrics.functional.dpa import EQUALISE, Equalise
 from bias_pipeline.metrics.references import TOKAS_2024
 from bias_pipeline.metrics.value_names import PartName
-from bias_pipeline.scoring import Scoring
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, spanned
+from bias_pipeline.stats.scoring import Scoring
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bias_pipeline import scoring
 from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.stats import scoring
 
 _ROUNDING = 1e-3  # by how much a row of float16 probabilities may miss 1
 

@@ -25,15 +25,20 @@ from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
 from bias_pipeline.array_types import BoolArray, Float32Array, Float64Array, IntArray
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.datasets.generator import generator
-from bias_pipeline.datasets.scenes.slots import shares
-from bias_pipeline.debias.base import Examples, means_of
-from bias_pipeline.debias.latents import edited_latents
-from bias_pipeline.debias.neurons import ZeroNeuron, most_relevant, relevance, reversed_neurons
+from bias_pipeline.data.generator import generator
+from bias_pipeline.data.regions import crop_person
 from bias_pipeline.models.clip import ClipPhotos
-from bias_pipeline.vision.people import crop_person
+from bias_pipeline.retrieval.debias.base import Examples, means_of
+from bias_pipeline.retrieval.debias.latents import edited_latents
+from bias_pipeline.retrieval.debias.neurons import (
+    ZeroNeuron,
+    most_relevant,
+    relevance,
+    reversed_neurons,
+)
+from bias_pipeline.run import compose
+from bias_pipeline.scenes.slots import shares
 from experiments.study import markdown, pyplot, rows_at, write_page
 from experiments.vl_bias.editing.decoder import PeopleDecoder, fitted
 from experiments.vl_bias.study import share_of_men

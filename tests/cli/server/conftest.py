@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from bias_pipeline.captioners import pace
 from bias_pipeline.io.terminal import secrets
+from bias_pipeline.pictures.captioners import pace
 from tests.chat_stub import Body, Reply, Stub, serving
 from tests.cli.server.dogs import DOGS
 

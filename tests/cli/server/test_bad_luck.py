@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from bias_pipeline.captioners import chat_server, pace, served
-from bias_pipeline.captioners.chat_server import ATTEMPTS_FOR_LOAD, ChatServer
-from bias_pipeline.captioners.pace import Pace
-from bias_pipeline.captioners.served import ServedCaptioner
 from bias_pipeline.models.sampling import Decoding
+from bias_pipeline.pictures.captioners import chat_server, pace, served
+from bias_pipeline.pictures.captioners.chat_server import ATTEMPTS_FOR_LOAD, ChatServer
+from bias_pipeline.pictures.captioners.pace import Pace
+from bias_pipeline.pictures.captioners.served import ServedCaptioner
 from tests.chat_stub import Body, Reply, color_of, completion, error, serving
 from tests.cli.server.dogs import DOGS, N_PHOTOS, a_dog, unhelpful
 

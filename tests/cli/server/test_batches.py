@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.captioners.batch_files import check_ids
-from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.data.coco_files import model_captions
 from bias_pipeline.errors import UsageError
+from bias_pipeline.pictures.captioners.batch_files import check_ids
 from tests.chat_stub import Body, Reply, completion, error
 from tests.cli.server.dogs import DOGS, N_PHOTOS, URL, a_dog, unhelpful
 
@@ -115,7 +115,7 @@ def test_two_different_answers_about_a_photo_are_named(ask, by_image):
 
 
 def test_large_batches_are_several_files(ask, monkeypatch):
-    monkeypatch.setattr("bias_pipeline.captioners.batch_files.MOST_REQUESTS", 6)
+    monkeypatch.setattr("bias_pipeline.pictures.captioners.batch_files.MOST_REQUESTS", 6)
     printed = ask(URL, "--to-batch", "ask.jsonl")
     assert "ask.jsonl: 6 requests\nask_2.jsonl: 6 requests\nask_3.jsonl: 2 requests" in printed
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from bias_pipeline.captioners import chat_server
-from bias_pipeline.captioners.chat_server import ChatServer
-from bias_pipeline.captioners.served import ServedBar, ServedCaptioner
-from bias_pipeline.datasets.coco_files import model_captions
+from bias_pipeline.data.coco_files import model_captions
 from bias_pipeline.models.sampling import Decoding
+from bias_pipeline.pictures.captioners import chat_server
+from bias_pipeline.pictures.captioners.chat_server import ChatServer
+from bias_pipeline.pictures.captioners.served import ServedBar, ServedCaptioner
 from tests.chat_stub import Body, Reply, color_of, completion, error, picture_of, serving
 from tests.cli.server.dogs import DOGS, N_PHOTOS, a_dog, unhelpful
 

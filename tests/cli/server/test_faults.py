@@ -16,12 +16,12 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from bias_pipeline.captioners import chat_server, pace
-from bias_pipeline.captioners.chat_server import ChatServer
-from bias_pipeline.captioners.served import ServedBar, ServedCaptioner
-from bias_pipeline.commands import caption
 from bias_pipeline.errors import UsageError
 from bias_pipeline.models.sampling import Decoding
+from bias_pipeline.pictures.captioners import chat_server, pace
+from bias_pipeline.pictures.captioners.chat_server import ChatServer
+from bias_pipeline.pictures.captioners.served import ServedBar, ServedCaptioner
+from bias_pipeline.pictures.commands import caption
 from tests.chat_stub import Body, Reply, color_of, completion, error, serving
 from tests.cli.commands import start, wait_for
 from tests.cli.server.dogs import DOGS, N_PHOTOS, SECRET, URL, a_dog

@@ -10,17 +10,17 @@ from dataclasses import replace
 
 import pytest
 
-from bias_pipeline.attackers.logistic import ConvexProbe
+from bias_pipeline.attack.logistic import ConvexProbe
+from bias_pipeline.attack.ngram import Ngram
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split_rules import HoldOut
-from bias_pipeline.encoders.ngram import Ngram
+from bias_pipeline.language.contextual import ContextualAlignment
 from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.metrics.base import Metric, Score
-from bias_pipeline.scoring import InverseCrossEntropy, Lic
 from bias_pipeline.stats.bootstrap import Bootstrap
-from bias_pipeline.text.contextual import ContextualAlignment
+from bias_pipeline.stats.scoring import InverseCrossEntropy, Lic
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.tokenize import Tokenize
 from bias_pipeline.text.transform import Transform

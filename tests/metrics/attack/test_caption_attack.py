@@ -8,18 +8,18 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.logistic import ConvexProbe
-from bias_pipeline.cell import run_cell
+from bias_pipeline.attack.logistic import ConvexProbe
+from bias_pipeline.attack.ngram import Ngram
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.split_rules import CrossFit, HoldOut
-from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.attack.lic import LIC, Leakage
 from bias_pipeline.metrics.base import Score
-from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Lic
+from bias_pipeline.run.cell import run_cell
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.scoring import Accuracy, InverseCrossEntropy, Lic
 from bias_pipeline.text.align import ConstantAlignment
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.tokenize import Tokenize

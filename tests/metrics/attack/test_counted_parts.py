@@ -14,18 +14,18 @@ import pytest
 from scipy import stats
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.attackers.probe import Probe, ZeroShotProbe
+from bias_pipeline.attack.encoder import AnsweringEncoder
+from bias_pipeline.attack.probe import Probe, ZeroShotProbe
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split, seeds_in
 from bias_pipeline.corpus.split_rules import CrossFit
-from bias_pipeline.encoders.base import AnsweringEncoder
 from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.attack.dpa import DPA
 from bias_pipeline.metrics.attack.lic import Leakage
-from bias_pipeline.scoring import Accuracy
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.stats.scoring import Accuracy
 from bias_pipeline.text.tokenize import Tokenize
 from tests.corpora import GENDER, make_corpus
 

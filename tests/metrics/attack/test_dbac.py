@@ -12,19 +12,19 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.logistic import ConvexProbe
-from bias_pipeline.config import compose
+from bias_pipeline.attack.logistic import ConvexProbe
+from bias_pipeline.attack.ngram import Ngram
 from bias_pipeline.corpus.attribute import Attribute, LabelMap, TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Record
 from bias_pipeline.corpus.split_rules import HoldOut
-from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.functional.dbac import AGGREGATES, PRIORS
 from bias_pipeline.metrics.value_names import DIRECTIONS
-from bias_pipeline.scoring import Accuracy, Confidence, InverseCrossEntropy
+from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.stats.scoring import Accuracy, Confidence, InverseCrossEntropy
 from bias_pipeline.text.align import ConstantAlignment
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.tokenize import Tokenize

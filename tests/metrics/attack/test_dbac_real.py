@@ -6,12 +6,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.hashing import random_words
 from bias_pipeline.metrics.attack.dbac_direction import Direction
 from bias_pipeline.metrics.attack.dbac_scorer import DirectionScorer
 from bias_pipeline.metrics.base import Score
+from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Estimate
 from tests.corpora import DATA
 

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.logistic import ConvexProbe
-from bias_pipeline.config import compose
+from bias_pipeline.attack.logistic import ConvexProbe
+from bias_pipeline.attack.ngram import Ngram
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.corpus.split_rules import HoldOut
-from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.metrics.attack.dpa import DPA
 from bias_pipeline.metrics.base import Score
@@ -22,8 +21,9 @@ from bias_pipeline.metrics.functional.dpa import (
     ideal_accuracy,
     ideal_dpa,
 )
-from bias_pipeline.scoring import Accuracy, InverseCrossEntropy, Scoring
+from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.scoring import Accuracy, InverseCrossEntropy, Scoring
 from tests.corpora import GENDER, make_corpus
 from tests.oracles import oracle
 

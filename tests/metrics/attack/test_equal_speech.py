@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.logistic import ConvexProbe
-from bias_pipeline.cell import run_cell
+from bias_pipeline.attack.logistic import ConvexProbe
+from bias_pipeline.attack.ngram import Ngram
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.split_rules import CrossFit
-from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.metrics.attack.extra_parts import NO_SECOND_PERSON
 from bias_pipeline.metrics.attack.lic import LIC, Leakage
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.value_names import ALIKE, BEYOND
-from bias_pipeline.scoring import Lic
+from bias_pipeline.run.cell import run_cell
 from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.scoring import Lic
 from bias_pipeline.text.align import ConstantAlignment
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.matched import CHANGES, MatchedAlignment

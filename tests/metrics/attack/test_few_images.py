@@ -7,8 +7,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import UNSURE, Corpus, Record
 from bias_pipeline.corpus.regrouping import FEWEST_OF_SEVERAL, without_small_groups
@@ -16,8 +14,10 @@ from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.results.rows import Result, Row
-from bias_pipeline.scoring import Accuracy
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
 from bias_pipeline.stats.scores import ScoreTable
+from bias_pipeline.stats.scoring import Accuracy
 from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS
 from tests.corpora import make_corpus
 

@@ -5,18 +5,18 @@ import math
 import numpy as np
 import pytest
 
-from bias_pipeline.attackers.logistic import ConvexProbe
-from bias_pipeline.config import compose
+from bias_pipeline.attack.logistic import ConvexProbe
+from bias_pipeline.attack.ngram import Ngram
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split_rules import CrossFit
-from bias_pipeline.encoders.ngram import Ngram
 from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.attack.extra_parts import learning_note, smaller_shares
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.metrics.base import Metric, Part, Score
-from bias_pipeline.scoring import Lic
+from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.stats.scoring import Lic
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.tokenize import Tokenize
 from tests.corpora import GENDER

@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.metrics.attack.extra_parts import gap_of, gap_sentence
 from bias_pipeline.metrics.base import Score
+from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Draws, Estimate, summary
 
 GENERATOR = np.random.default_rng(0)

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bias_pipeline.analysis.gate import Decision, decisions
-from bias_pipeline.cell import run_cell
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Part, Score
 from bias_pipeline.metrics.counting.assumed_group import MOST_EXAMPLES, AssumedGroup
+from bias_pipeline.report.gate import Decision, decisions
 from bias_pipeline.results.rows import Result
+from bias_pipeline.run import compose
+from bias_pipeline.run.cell import run_cell
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.shares import wilson
 from tests.corpora import GENDER, make_corpus

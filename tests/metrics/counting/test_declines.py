@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 import bias_pipeline as bp
-from bias_pipeline.cell import run_cell
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.counting.declines import Declines, declines_note
 from bias_pipeline.results.rows import Row
+from bias_pipeline.run.cell import run_cell
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.shares import same_share_p
 from bias_pipeline.text.scored_text import ScoredText

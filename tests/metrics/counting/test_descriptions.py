@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.counting import compared_groups
 from bias_pipeline.metrics.counting.large_set import GroupRatios, LargeSet
+from bias_pipeline.run import compose
 from tests.corpora import GENDER, make_corpus
 
 CELL = compose.cell(["metric=descriptions"])

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 import bias_pipeline as bp
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.errors import DataError, NotApplicableError
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.counting.object_answer import composition
 from bias_pipeline.metrics.functional.invention import Amount
+from bias_pipeline.run import compose
 from tests.corpora import GENDER, make_corpus
 
 CELL = compose.cell(["metric=objects"])

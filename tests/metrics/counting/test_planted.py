@@ -5,11 +5,8 @@ from functools import cache
 
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus, Record
-from bias_pipeline.datasets.scenes.captioners import CAPTIONERS
-from bias_pipeline.datasets.scenes.truth import truth
 from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.metrics.base import Part
 from bias_pipeline.metrics.counting.ba_directional import DirectionalBiasAmplification
@@ -19,6 +16,9 @@ from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
 from bias_pipeline.metrics.counting.gender_error import MOST_EXAMPLES, GenderError
 from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
 from bias_pipeline.metrics.counting.multi_directional import MultiDirectional
+from bias_pipeline.run import compose
+from bias_pipeline.scenes.captioners import CAPTIONERS
+from bias_pipeline.scenes.truth import truth
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import GENDER, make_corpus
 from tests.metrics.places import place

@@ -7,7 +7,6 @@ from functools import cache
 
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.corpus.attribute import Attribute, LabelMap, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.metrics.base import Metric
@@ -15,6 +14,7 @@ from bias_pipeline.metrics.counting.ba_directional import DirectionalBiasAmplifi
 from bias_pipeline.metrics.counting.ba_mals import BiasAmplificationMALS
 from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
 from bias_pipeline.metrics.counting.gender_error import GenderError
+from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Bootstrap
 from tests.corpora import DATA
 from tests.oracles import oracle

@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from bias_pipeline.config import compose
 from bias_pipeline.metrics.base import Score
+from bias_pipeline.run import compose
 from experiments.descriptions.pictures import Pictures, corpus_of
 from tests.corpora import DATA
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from bias_pipeline.metrics.functional import retrieval
-from bias_pipeline.metrics.functional.retrieval import finite_population, p_of_counts
+from bias_pipeline.retrieval import formulas as retrieval
+from bias_pipeline.retrieval.formulas import finite_population, p_of_counts
 
 
 @pytest.fixture(autouse=True)

@@ -1,1 +1,0 @@
-"""Analyses of results and of captions, besides the metrics."""

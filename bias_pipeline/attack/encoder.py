@@ -1,0 +1,288 @@
+"""Base classes of encoders and heads, which are descriptions from which networks are built.
+
+An encoder reads captions once (:meth:`Encoder.read`), however many attackers learn from them. The
+items are fitted to each attacker's training part (:meth:`Items.fit`), which gives the inputs of
+any batch (:class:`Inputs`) and, with them, the network that turns a batch into vectors
+(:meth:`Encoder.build`). Attackers use nothing else of an encoder. Networks trained from scratch
+read captions as word ids (:class:`WordEncoder`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.array_types import BoolArray, Float32Array, Float64Array, IntArray
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.declared import Configurable, known_name
+from bias_pipeline.errors import UsageError
+
+if TYPE_CHECKING:
+    from scipy import sparse
+    from torch import nn
+
+    from bias_pipeline.models.text_vectors import Embedded
+
+
+class Inputs(Protocol):
+    """The inputs of N items, fitted to the part of them that an attacker learns from.
+
+    Attributes:
+        lengths: (N,) int64, how long each item is; items of a batch are of almost equal length.
+    """
+
+    lengths: IntArray
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """Name to (B, ...) the arrays of B items, which the network's ``forward`` takes by name."""
+
+
+class Features(Protocol):
+    """Inputs that are features already, for linear attackers."""
+
+    def matrix(self, rows: IntArray) -> sparse.csr_array | Float64Array:
+        """(B, F) features of B items."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFeatures:
+    """Features that are the same for all S attackers, except that each knows only some of them.
+
+    Attributes:
+        matrix: (R, F) features of the R distinct items.
+        rows: (N,) which of those items each item is.
+        known: (F, S) whether an attacker knows a feature.
+    """
+
+    matrix: sparse.csr_array
+    rows: IntArray
+    known: BoolArray
+
+    def tally(self, numbers: Float64Array, positions: IntArray) -> Float64Array:
+        """(M, ...) numbers of the items at M positions, (R, ...) summed by distinct item."""
+        total = np.zeros((self.matrix.shape[0], *numbers.shape[1:]))
+        np.add.at(total, self.rows[positions], numbers)
+        return total
+
+
+class Items(ABC):
+    """N items as an encoder reads them, before any attacker."""
+
+    @abstractmethod
+    def fit(self, train: IntArray) -> Any:
+        """The inputs of all N items, fitted to the items of ``train`` alone."""
+
+    def shared(self, trains: Sequence[IntArray]) -> SharedFeatures | None:
+        """The features of S attackers at once, if they differ only in which ones each knows.
+
+        Linear attackers then learn together, several times as fast.
+
+        Args:
+            trains: S training parts.
+
+        Returns:
+            The features, None where each attacker has its own.
+        """
+        del trains
+        return None
+
+
+class Encoder(Configurable, ABC):
+    """Turns captions into the inputs of attackers. Its dataclass fields are its settings."""
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """All settings that change its vectors, as plain data; part of the cache's key."""
+        return asdict(self)  # type: ignore[call-overload]
+
+    @property
+    def sees(self) -> str:
+        """What it uses of images besides captions: ``pictures``, ``objects`` or, empty, nothing."""
+        return ""
+
+    def digest(self, data: LabelledCaptions) -> str:
+        """SHA-256 (hex) of all that it reads of N captions, and of their labels."""
+        return data.digest
+
+    def require(self) -> None:
+        """Check before any work that all it needs is there.
+
+        Raises:
+            BiasPipelineError: naming what is missing.
+        """
+
+    def notes(self, groups: Sequence[str]) -> list[str]:
+        """Notes for readers of its results, given the names of the groups."""
+        del groups
+        return []
+
+    def prepare(self, data: LabelledCaptions) -> Embedded | None:
+        """Do slow work that all attackers share once, in one process.
+
+        Returns:
+            An account of the work, None if there was none.
+        """
+        del data
+        return None
+
+    @abstractmethod
+    def read(self, data: LabelledCaptions) -> Items:
+        """The items of N captions; done once for any number of attackers."""
+
+
+def named_spec(encoder: Encoder) -> list[object]:
+    """Class and settings of an encoder, for the key of its attackers' predictions."""
+    kind = type(encoder)
+    return [known_name(kind.__module__, kind.__name__), encoder.spec]
+
+
+class FeatureEncoder(Encoder):
+    """An encoder that learns nothing, so that a convex attacker can use its features.
+
+    Its :class:`Items` are fitted to :class:`Features`.
+    """
+
+
+class NetEncoder(Encoder):
+    """An encoder that is a network, with the head on top.
+
+    Attributes:
+        frozen: whether only the head is trained, so that attackers are cheap and even a processor
+            trains them all at once.
+    """
+
+    frozen: ClassVar[bool] = False
+
+    @abstractmethod
+    def build(self, inputs: Any) -> nn.Module:
+        """A network with fresh weights and ``output_dim``: a batch of ``inputs`` to (B, D)."""
+
+
+class AnsweringEncoder(Encoder):
+    """A model that names groups without any training."""
+
+    @abstractmethod
+    def answer_log_probs(self, data: LabelledCaptions) -> Float64Array:
+        """(N, K) log-probabilities of each group's answer."""
+
+    def read(self, data: LabelledCaptions) -> Items:
+        """Refuse: it gives no vectors to learn from.
+
+        Raises:
+            UsageError: naming what to choose instead.
+        """
+        raise UsageError(
+            f"{type(self).__name__} is not trained and gives {data.name} no vectors that an "
+            "attacker could learn from; choose probe=zero_shot, or another encoder"
+        )
+
+
+class Head(Configurable, ABC):
+    """A description of a head."""
+
+    def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
+        """The number of outputs: one (a sigmoid) for two groups, else one a group (a softmax)."""
+        return 1 if exclusive and n_classes == 2 else n_classes
+
+    @abstractmethod
+    def build(self, n_inputs: int, n_outputs: int) -> nn.Module:
+        """A network with fresh weights, (B, n_inputs) to (B, n_outputs)."""
+
+
+Embed: TypeAlias = Callable[[Sequence[str]], Float32Array]
+
+
+class TextEdits(Configurable, ABC):
+    """How vectors of texts are edited."""
+
+    @abstractmethod
+    def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
+        """Settings of the edit besides the encoder, None if there is no edit.
+
+        Raises:
+            BiasPipelineError: if texts of this attribute cannot be edited.
+        """
+
+    @abstractmethod
+    def edited(self, vectors: Float32Array, embed: Embed, attribute: Attribute) -> Float32Array:
+        """Vectors of texts without group information.
+
+        Args:
+            vectors: (N, D) of an encoder.
+            embed: texts to vectors of the same encoder, from which the edit is learnt.
+            attribute: whose groups.
+
+        Raises:
+            BiasPipelineError: if the edit cannot be learnt.
+        """
+
+
+UNKNOWN, PAD = 0, 1
+N_SPECIAL = 2
+
+
+class WordEncoder(NetEncoder):
+    """A network over whole words: ``forward(tokens, lengths)``."""
+
+    def read(self, data: LabelledCaptions) -> Words:
+        """The captions, whose words have no ids yet."""
+        return Words(data.captions)
+
+
+@dataclass(frozen=True, eq=False)
+class Words(Items):
+    """Captions whose words have no ids yet."""
+
+    captions: Captions
+
+    def fit(self, train: IntArray) -> WordInputs:
+        """Ids for the words of the training captions."""
+        return WordInputs(self.captions, train)
+
+
+class WordInputs:
+    """Word ids of N captions, padded batch by batch.
+
+    Words of training captions get ids by falling frequency, ties by the alphabet, after the special
+    ones. Words that occur only in other captions are unknown. An empty caption has one pad, whose
+    vector is zero and never trained, so it does not affect <unk>.
+
+    Args:
+        captions: all captions.
+        train: which of them are trained on.
+
+    Attributes:
+        size: how many ids there are, the special ones included.
+        lengths: (N,) words of each caption, at least 1.
+
+    Example:
+        >>> inputs = WordInputs(Captions.from_texts(["a dog", "a cat sat"]), np.array([0]))
+        >>> inputs.batch(np.array([0, 1]))["tokens"].tolist()
+        [[2, 3, 1], [2, 0, 0]]
+    """
+
+    def __init__(self, captions: Captions, train: IntArray) -> None:
+        training = captions.take(train)
+        ranked = sorted(zip((-training.counts).tolist(), training.types, strict=True))
+        number = {word: i + N_SPECIAL for i, (_, word) in enumerate(ranked)}
+        table = np.array([number.get(word, UNKNOWN) for word in captions.types], np.int64)
+        self.size = len(number) + N_SPECIAL
+        self.lengths = np.maximum(captions.lengths, 1)
+        self._captions = captions
+        self._numbers = table[captions.tokens]
+
+    def batch(self, rows: IntArray) -> Mapping[str, IntArray]:
+        """``tokens`` (B, L) padded to the longest, and ``lengths`` (B,)."""
+        lengths = self._captions.lengths[rows]
+        tokens = np.full((len(rows), max(int(lengths.max(initial=0)), 1)), PAD, np.int64)
+        inside = np.arange(tokens.shape[1]) < lengths[:, None]
+        place = np.nonzero(inside)[1]
+        tokens[inside] = self._numbers[np.repeat(self._captions.starts[rows], lengths) + place]
+        return {"tokens": tokens, "lengths": self.lengths[rows]}

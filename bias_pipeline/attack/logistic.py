@@ -1,0 +1,122 @@
+"""The convex attacker: a regularised logistic regression, always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, Float64Array
+from bias_pipeline.attack.encoder import FeatureEncoder, Features, SharedFeatures, named_spec
+from bias_pipeline.attack.newton import Matrix, decide, fit
+from bias_pipeline.attack.probe import (
+    Probe,
+    ProbeResult,
+    TrainingJob,
+    outputs_of,
+    probabilities_of,
+)
+from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.declared import Positive
+
+VERSION = 7  # raise it whenever any prediction changes
+NUMBERS = 1 << 22  # of labels of all items that are fitted in one call, which fit in memory
+
+
+class ConvexProbe(Probe):
+    """Logistic regression on features such as n-gram indicators, one fresh fit a split.
+
+    The objective is strictly convex: predictions depend on the split alone. K = 2 groups give one
+    sigmoid, more a softmax, T tasks one sigmoid each. The intercept is not regularised.
+
+    Args:
+        encoder: gives the attacker's features.
+        inverse_penalty: C of ``C * sum of log losses + |w|^2 / 2``, above 0. We chose 0.1 once, on
+            published LIC_M values.
+        cache: see :class:`Probe`.
+    """
+
+    quick: ClassVar[bool] = True
+
+    def __init__(
+        self, encoder: FeatureEncoder, inverse_penalty: Positive = 0.1, cache: str | None = None
+    ) -> None:
+        super().__init__(cache)
+        self.encoder = encoder
+        self.inverse_penalty = inverse_penalty
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """Encoder, penalty and version."""
+        return {
+            "probe": "convex",
+            "version": VERSION,
+            "encoder": named_spec(self.encoder),
+            "inverse_penalty": self.inverse_penalty,
+        }
+
+    def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
+        """Fit attackers whose features are the same together, others one by one."""
+        items = self.encoder.read(data)
+        outputs = outputs_of(data)
+        width = max(1, NUMBERS // max(1, outputs.size))
+        for some in (jobs[start : start + width] for start in range(0, len(jobs), width)):
+            shared = items.shared([job.train for job in some])
+            if shared is not None:
+                yield from self._together(data, outputs, shared, some)
+            else:
+                yield from (self._alone(data, outputs, items.fit(job.train), job) for job in some)
+
+    def _together(
+        self,
+        data: LabelledCaptions,
+        outputs: Float64Array,
+        shared: SharedFeatures,
+        jobs: Sequence[TrainingJob],
+    ) -> Iterator[ProbeResult]:
+        ones, shape = np.ones(len(outputs)), (shared.matrix.shape[0], len(jobs))
+        counts, truths = np.empty(shape), np.empty((*shape, *outputs.shape[1:]))
+        for number, job in enumerate(jobs):
+            counts[:, number] = shared.tally(ones[job.train], job.train)
+            truths[:, number] = shared.tally(outputs[job.train], job.train)
+        weights = self.fit(shared.matrix, counts, truths, shared.known)
+        for number, job in enumerate(jobs):
+            tested = shared.matrix[shared.rows[job.test]]
+            yield ProbeResult(probabilities_of(decide(tested, weights[:, number]), data))
+
+    def _alone(
+        self, data: LabelledCaptions, outputs: Float64Array, inputs: Features, job: TrainingJob
+    ) -> ProbeResult:
+        truths = outputs[job.train][:, None]
+        weights = self.fit(inputs.matrix(job.train), np.ones((len(truths), 1)), truths)
+        return ProbeResult(probabilities_of(decide(inputs.matrix(job.test), weights[:, 0]), data))
+
+    def fit(
+        self,
+        x: Matrix,
+        counts: Float64Array,
+        truths: Float64Array,
+        known: BoolArray | None = None,
+        near: Float64Array | None = None,
+    ) -> Float64Array:
+        """Weights of S attackers of T tasks.
+
+        Args:
+            x: (N, F) features.
+            counts: (N, S) how often each item counts for each attacker.
+            truths: (N, S, T, K) how often each output is true of it, see :func:`outputs_of`.
+            known: (F, S) features that each attacker knows; all if left out.
+            near: (F + 1, 1, 1, K) weights of one attacker of one task, see :func:`fit`.
+
+        Returns:
+            (F + 1, S, T, K) weights, intercepts last.
+        """
+        _, n_attackers, n_tasks, n_outputs = truths.shape
+        if n_tasks > 1:
+            counts = counts.repeat(n_tasks, axis=1)
+            known = None if known is None else known.repeat(n_tasks, axis=1)
+        near = None if near is None else near[:, 0]
+        truths = truths.reshape(len(truths), -1, n_outputs)
+        weights = fit(x, counts, truths, self.inverse_penalty, known, near)
+        return weights.reshape(-1, n_attackers, n_tasks, n_outputs)

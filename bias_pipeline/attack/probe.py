@@ -1,0 +1,300 @@
+"""A fresh attacker for every split, with stored predictions that are never computed again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from scipy import special
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.attack.encoder import AnsweringEncoder, Encoder, named_spec
+from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions, Training
+from bias_pipeline.corpus.split import Split, every_image_tested, seeds_in
+from bias_pipeline.declared import Configurable
+from bias_pipeline.errors import UsageError
+from bias_pipeline.io.arrays import ArrayCache
+from bias_pipeline.io.progress import track
+
+if TYPE_CHECKING:
+    from bias_pipeline.models.text_vectors import Embedded
+
+LOSSES = "-losses"  # after the key of an attacker's predictions, that of its losses
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingJob:
+    """One attacker to train: positions within a :class:`LabelledCaptions`."""
+
+    seed: int  # of the split, and of the attacker
+    train: IntArray  # positions to train on
+    test: IntArray  # positions to predict
+    # Positions that select the best epoch; empty unless the split has such a part
+    validation: IntArray = field(default_factory=lambda: np.array([], np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeResult:
+    """The result of training one attacker."""
+
+    probs: Float64Array  # (M, K) or (M, T) its predictions for its test captions
+    # Mean loss on its training captions in each epoch; empty if it has no epochs
+    losses: tuple[float, ...] = ()
+    # How many attackers were trained until one did not fail; 0 if none was needed
+    attempts: int = 1
+    shortages: Sequence[Mapping[str, object]] = ()  # what was changed each time memory ran out
+    world_size: int | None = None  # processes that trained it together; None if it is not a network
+
+
+class Probe(Configurable, ABC):
+    """Trains one attacker per split and returns what each predicts for its test images.
+
+    Args:
+        cache: folder where predictions are stored, None to store none. It does not change them, so
+            it is not part of a result's identity.
+    """
+
+    encoder: Encoder  # gives its attackers' inputs
+    # Whether training takes so little time that more attackers than a score needs are trained, for
+    # its learning curve
+    quick: ClassVar[bool] = False
+
+    def __init__(self, cache: str | None = None) -> None:
+        self.cache = None if cache is None else ArrayCache(cache)
+
+    @property
+    @abstractmethod
+    def spec(self) -> Mapping[str, object]:
+        """All settings that change an attacker's predictions, as plain data."""
+
+    @abstractmethod
+    def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterable[ProbeResult]:
+        """Predictions of a fresh attacker for each job, in order."""
+
+    def cross_fits(self, splits: Sequence[Split]) -> bool:
+        """Whether several attackers of a seed learn, each from the folds that others test."""
+        return every_image_tested(splits)
+
+    def fit_predict(self, data: LabelledCaptions, splits: Sequence[Split]) -> Predictions:
+        """Train the attackers whose predictions are not stored.
+
+        Args:
+            data: captions and labels.
+            splits: one attacker is trained for each; the folds of a seed are neighbours.
+
+        Returns:
+            The predictions for the test captions, seed by seed; those of the folds of a seed
+            together.
+        """
+        return self.fit_predict_each(data, [splits])[0]
+
+    def fit_predict_each(
+        self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
+    ) -> list[Predictions]:
+        """The predictions of several sets of splits, whose attackers are trained together.
+
+        Args:
+            data: captions and labels.
+            sets: see :meth:`fit_predict`.
+
+        Returns:
+            The predictions of each set, as if its attackers were trained alone. The captions that
+            an encoder embedded are counted with the first set.
+        """
+        groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
+        rows = data.captions.image_rows
+        drawn = [[self.job(split, rows, groups) for split in splits] for splits in sets]
+        # With few captions a fold may be empty.
+        jobs = [[job for job in one_set if len(job.test)] for one_set in drawn]
+        fitted = self._predictions(data, jobs)
+        return [self._joined(data, *each) for each in zip(sets, jobs, fitted, strict=True)]
+
+    def _joined(
+        self,
+        data: LabelledCaptions,
+        splits: Sequence[Split],
+        jobs: Sequence[TrainingJob],
+        results: tuple[Sequence[ProbeResult], Training],
+    ) -> Predictions:
+        """The predictions of one set of splits."""
+        fitted, training = results
+        seeds = seeds_in(splits)
+        folds = [[i for i, job in enumerate(jobs) if job.seed == seed] for seed in seeds]
+        tested = [np.concatenate([jobs[i].test for i in members]) for members in folds]
+        return Predictions(
+            name=data.name,
+            seeds=seeds,
+            images=tuple(data.captions.image_rows[rows] for rows in tested),
+            truth=tuple(data.labels[rows] for rows in tested),
+            probs=tuple(np.concatenate([fitted[i].probs for i in members]) for members in folds),
+            classes=data.classes,
+            training=training,
+        )
+
+    def job(self, split: Split, images: IntArray, groups: IntArray) -> TrainingJob:
+        """The attacker of a split; see :meth:`~bias_pipeline.corpus.split.Split.select`."""
+        return TrainingJob(split.seed, *split.select(images, groups))
+
+    def _predictions(
+        self, data: LabelledCaptions, sets: Sequence[Sequence[TrainingJob]]
+    ) -> list[tuple[list[ProbeResult], Training]]:
+        """The results of each set of jobs, and how they came about."""
+        keys = [[self._key(data, job) for job in jobs] for jobs in sets]
+        pairs = [*zip(chain(*keys), chain(*sets), strict=True)]
+        results = {key: self._stored(key) for key, _ in pairs}
+        missing = [(key, job) for key, job in pairs if results[key] is None]
+        took = self.encoder.prepare(data) if missing else None
+        fitted = track(self.train(data, [job for _, job in missing]), len(missing))
+        fresh: dict[str, ProbeResult] = {}
+        for (key, _), result in zip(missing, fitted, strict=True):
+            self._store(key, result)
+            fresh[key] = result
+        answers: list[tuple[list[ProbeResult], Training]] = []
+        for of_set, jobs in zip(keys, sets, strict=True):
+            whole = [one for key in of_set if (one := fresh.get(key) or results[key]) is not None]
+            trained = [fresh[key] for key in of_set if key in fresh]
+            curves = [_curve(data.name, *pair) for pair in zip(jobs, whole, strict=True)]
+            account = replace(
+                _training_record(trained),
+                cached=len(jobs) - len(trained),
+                curves=list(chain(*curves)),
+            )
+            answers.append((whole, account if answers else _with_embedding(account, took)))
+        return answers
+
+    def _stored(self, key: str) -> ProbeResult | None:
+        probs = None if self.cache is None else self.cache.get(key)
+        if self.cache is None or probs is None:
+            return None
+        losses = self.cache.get(key + LOSSES)
+        return ProbeResult(probs, () if losses is None else tuple(losses.tolist()))
+
+    def _store(self, key: str, one: ProbeResult) -> None:
+        if self.cache is not None:
+            if one.losses:
+                self.cache.put(key + LOSSES, np.array(one.losses))
+            self.cache.put(key, one.probs)
+
+    def _key(self, data: LabelledCaptions, job: TrainingJob) -> str:
+        sha = hashlib.sha256(json.dumps(self.spec, sort_keys=True).encode())
+        sha.update(f"{self.encoder.digest(data)} {job.seed}".encode())
+        for part in (job.train, job.test, *([job.validation] if len(job.validation) else [])):
+            sha.update(part.astype("<i8").tobytes() + b"|")
+        return sha.hexdigest()
+
+
+def _training_record(trained: Sequence[ProbeResult]) -> Training:
+    """The manifest's account of attackers that were trained."""
+    return Training.total(
+        Training(
+            trained=min(one.attempts, 1),
+            failed=max(one.attempts - 1, 0),
+            world_size=one.world_size,
+            out_of_memory=one.shortages,
+        )
+        for one in trained
+    )
+
+
+def _with_embedding(account: Training, took: Embedded | None) -> Training:
+    """The account with how many captions were embedded, if any were."""
+    if took is None:
+        return account
+    return replace(account, embedded=took.fresh, embedded_before=took.reused, cut=took.cut)
+
+
+def _curve(side: str, job: TrainingJob, one: ProbeResult) -> list[dict[str, object]]:
+    """The losses of an attacker, one line for each epoch."""
+    return [
+        {"side": side, "seed": job.seed, "epoch": epoch, "train_loss": loss}
+        for epoch, loss in enumerate(one.losses, start=1)
+    ]
+
+
+VERSION = 1  # raise it whenever any prediction changes
+
+
+class ZeroShotProbe(Probe):
+    """The answers of a model about the test captions of each split.
+
+    Seeds differ only in their splits, so their spread is that of the images alone.
+
+    Args:
+        encoder: the model that answers.
+        renormalise: whether the groups' answers share all of the probability; see
+            :class:`~bias_pipeline.pictures.captioners.prompted.Answers`.
+        cache: see :class:`~bias_pipeline.attack.probe.Probe`.
+
+    Raises:
+        UsageError: if the encoder must be trained.
+    """
+
+    def __init__(
+        self, encoder: Encoder, renormalise: bool = True, cache: str | None = None
+    ) -> None:
+        super().__init__(cache)
+        if not isinstance(encoder, AnsweringEncoder):
+            raise UsageError(
+                "probe=zero_shot needs a model that answers without training (encoder=hf); choose "
+                "probe=neural"
+            )
+        self.encoder: AnsweringEncoder = encoder
+        self.renormalise = renormalise
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """Encoder, normalisation and version."""
+        return {
+            "probe": "zero_shot",
+            "version": VERSION,
+            "encoder": named_spec(self.encoder),
+            "renormalise": self.renormalise,
+        }
+
+    def cross_fits(self, splits: Sequence[Split]) -> bool:
+        """No: nothing is learnt, so other images would not have taught anything else."""
+        del splits
+        return False
+
+    def train(self, data: LabelledCaptions, jobs: Sequence[TrainingJob]) -> Iterator[ProbeResult]:
+        """Ask about all captions, once."""
+        if not jobs:
+            return
+        probs = self._probabilities(self.encoder.answer_log_probs(data))
+        yield from (ProbeResult(probs[job.test], attempts=0) for job in jobs)
+
+    def _probabilities(self, log_probs: Float64Array) -> Float64Array:
+        """(N, K), or (N, K + 1) with the probability of all other answers."""
+        if self.renormalise:
+            return np.asarray(special.softmax(log_probs, axis=1), np.float64)
+        named = np.exp(log_probs)
+        rest = 1 - named.sum(axis=1, keepdims=True)
+        return np.concatenate([named, rest.clip(0)], axis=1)
+
+
+def outputs_of(data: LabelledCaptions) -> Float64Array:
+    """(N, T, K) the truth: T tasks under a sigmoid each, else one task.
+
+    Two groups have one output under a sigmoid, K > 2 one each under a softmax.
+    """
+    if data.multi_label:
+        return data.labels[:, :, None].astype(np.float64)
+    if data.n_classes == 2:
+        return data.labels[:, None, None].astype(np.float64)
+    return np.eye(data.n_classes)[data.labels][:, None]
+
+
+def probabilities_of(scores: Float64Array, data: LabelledCaptions) -> Float64Array:
+    """(M, T, K) scores to (M, T) for tasks, else (M, n_classes)."""
+    if data.multi_label:
+        return special.expit(scores[:, :, 0])
+    if data.n_classes == 2:
+        p = special.expit(scores[:, 0])
+        return np.hstack([1 - p, p])
+    return np.asarray(special.softmax(scores[:, 0], axis=1), np.float64)

@@ -1,1 +1,0 @@
-"""Captioners as attackers: from picture, caption and prompt they predict the group."""

@@ -1,1 +1,0 @@
-"""Configuration by Hydra: composing, checking, building."""

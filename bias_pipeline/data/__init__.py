@@ -1,0 +1,1 @@
+"""From files on disk to a corpus, and the pictures of a corpus."""

@@ -1,0 +1,444 @@
+"""``dataset=coco``: your own captions, in COCO's formats or plain tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, NamedTuple, TypeVar
+
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, Side
+from bias_pipeline.corpus.image_ids import reading_notes, short_forms
+from bias_pipeline.data.base import NO_CAPTIONER, Dataset
+from bias_pipeline.data.binary_tables import file_of, stem
+from bias_pipeline.data.captioner_files import CaptionerFolder, ImageMatch
+from bias_pipeline.data.coco_files import (
+    CaptionerFile,
+    human_captions,
+    model_captions,
+    objects_by_id,
+    sample_numbers,
+    splits_by_id,
+)
+from bias_pipeline.data.columns import LabelWords, Layout, label_words
+from bias_pipeline.data.file_names import Names, own_numbers
+from bias_pipeline.data.image_numbers import labelled_images, with_names, words_in_common
+from bias_pipeline.data.joined_captions import Separator, check_separator
+from bias_pipeline.data.label_files import MAJORITY, Labels, read_labels, strata_note
+from bias_pipeline.data.picture_files import PictureFiles, readable_pictures
+from bias_pipeline.data.tables import check_file
+from bias_pipeline.declared import Range
+from bias_pipeline.errors import (
+    NAME_PEOPLES_CAPTIONS,
+    ResourceError,
+    UsageError,
+    counted,
+    did_you_mean,
+)
+from bias_pipeline.io.paths import safe_name
+from bias_pipeline.text.mending import mended_records
+
+T = TypeVar("T")
+
+
+class CocoDataset(Dataset):
+    """Captions of people and of one captioner, labels and objects, each in its own file.
+
+    The images are those of the label file. Human captions may cover a part of them: then that part
+    is scored, with a note. Unless ``strict`` is off, the captioner's file must have a caption for
+    every labelled image of a group, and no image that is in no other file.
+
+    Files that are not named are looked for in ``root`` under their usual names, but only if
+    ``attributes`` is not named either: your own labels are never mixed with the files of ``root``.
+
+    Args:
+        root: a folder with ``annotations/captions_val2014.json``,
+            ``annotations/instances_val2014.json`` and ``attributes/images_val2014.csv``.
+        attributes: the label file, see :mod:`bias_pipeline.data.label_files`.
+        captions: human captions; without them only the model side is scored.
+        instances: the objects in each image.
+        images: a folder of the pictures, named by their image ids; equal pictures stay in one part
+            of a split.
+        regions: a file of regions in the pictures, COCO's instances or a detector's results; if
+            left out, ``instances`` if it has boxes. Without ``images`` only these regions are used.
+        captioners: the folder where a captioner given by name has its file; if left out,
+            ``captioners`` in ``root`` or next to it.
+        strict: whether to refuse a captioner's file that does not fit the labels, and images
+            without a picture if there is a folder of pictures.
+        multi_caption: whether a captioner's file may have several captions of an image without
+            numbering them as samples; one per image is scored.
+        caption_index: which of them, in the file's order, from 0; an image with fewer counts as
+            having none.
+        split_file: the part that each image belongs to; if left out, column ``split`` of the
+            label file.
+        split: the parts that are scored, one name or several; all images if left out.
+        annotator: whose labels are used if several people labelled; the majority's if left out. One
+            run per annotator shows how much a score depends on the choice.
+        labels: attribute name to how the label file writes it, if that differs from the attribute's
+            own entry.
+        trained_on_reference: whether the captioner was trained on captions of this data set;
+            None if unknown.
+        blank_limit: the share of blank captions of a side above which it is refused.
+        id_column: the column of image ids, in every file that has it; if left out, a usual name is
+            used if there is just one (:mod:`bias_pipeline.data.columns`).
+        caption_column: the column of captions in captioners' files.
+        human_caption_column: that in the file of people's captions.
+        label_column: the column of the attribute's labels.
+        label_map: label to group, or to a known label of no group ("Unsure"), in addition to the
+            attribute's own; or the same as texts, ``"M=male"``.
+        separator: what is between several captions in a cell, ``none`` if each cell is one caption;
+            if left out, as the file shows it.
+        shown_under: the terms under which the pictures may be shown to others, such as "our own,
+            with the consent of those in them"; None: no report contains them.
+    """
+
+    name = "coco"
+
+    def __init__(
+        self,
+        root: str,
+        attributes: str | None = None,
+        captions: str | None = None,
+        instances: str | None = None,
+        images: str | None = None,
+        regions: str | None = None,
+        captioners: str | None = None,
+        strict: bool = True,
+        multi_caption: bool = False,
+        caption_index: Annotated[int, Range(low=0)] = 0,
+        split_file: str | None = None,
+        split: str | Sequence[str] | None = None,
+        annotator: str = MAJORITY,
+        labels: Mapping[str, LabelMap] | None = None,
+        trained_on_reference: bool | None = None,
+        blank_limit: float = BLANK_LIMIT,
+        id_column: str | None = None,
+        caption_column: str | None = None,
+        human_caption_column: str | None = None,
+        label_column: str | None = None,
+        label_map: LabelWords | None = None,
+        separator: Separator | None = None,
+        shown_under: str | None = None,
+    ) -> None:
+        self.root, self.shown_under = Path(root), shown_under or ""
+        usual = attributes is None
+        self.files = {
+            "attributes": self._file(attributes, "attributes/images_val2014.csv", usual),
+            "captions": self._file(captions, "annotations/captions_val2014.json", usual),
+            "instances": self._file(instances, "annotations/instances_val2014.json", usual),
+        }
+        self.images = Path(images) if images else None
+        self.regions = Path(regions) if regions else None
+        self.folder = CaptionerFolder.of(self.name, captioners, self.root)
+        self.strict = strict
+        if caption_index and not multi_caption:
+            raise UsageError(
+                f"dataset.caption_index={caption_index} must be 0 without "
+                "dataset.multi_caption=true"
+            )
+        if split_file and not split:
+            raise UsageError(
+                f"dataset.split_file={split_file} has no effect without the parts that are scored; "
+                "name them, as dataset.split=test"
+            )
+        self.caption_index = caption_index if multi_caption else None
+        self.sample = 0  # which of the file's numbered captions is read
+        self.split_file = Path(split_file) if split_file else None
+        self.split = [split] if isinstance(split, str) else list(split or ())
+        self.annotator = annotator
+        self.labels = labels or {}
+        self.trained_on_reference = trained_on_reference
+        self.blank_limit = blank_limit
+        columns = (id_column, caption_column, human_caption_column, label_column)
+        self.layout = Layout(*columns, label_words(label_map or {}), separator)
+
+    def _file(self, named: str | None, usual: str, look: bool) -> Path | None:
+        if named:
+            return Path(named)
+        place = self.root / usual
+        return place if look and place.is_file() else None
+
+    def captioners(self) -> Sequence[str]:
+        """The names of the files in the captioners' folder.
+
+        Raises:
+            ResourceError: if there are none.
+        """
+        names = self.folder.names()
+        if not names:
+            raise ResourceError(
+                f"dataset {self.name!r}: no captioner's file in {self.folder.path}; give a file "
+                "(captioner=FILE.json) or the folder of several (dataset.captioners=FOLDER), or "
+                "captioner=none where no captions of a captioner are needed, as for retrieval"
+            )
+        return names
+
+    def check_captioner(self, captioner: str) -> None:
+        """See :meth:`CaptionerFolder.file`."""
+        self._file_of(captioner)
+
+    def _file_of(self, captioner: str) -> Path | None:
+        """The captioner's file; None for ``none``, pictures without a captioner."""
+        return None if captioner == NO_CAPTIONER else self.folder.file(captioner)
+
+    def load(self, captioner: str, attribute: Attribute) -> Corpus:
+        """See :meth:`Dataset.load`."""
+        path = self._file_of(captioner)
+        layout = self.layout.anew()
+        labels = self._labels(attribute, layout)
+        captioner_file = self._model(path, layout) if path else CaptionerFile({}, 0, 0, {})
+        human, repeated_human = self._human(captioner_file, path, layout)
+        contents = _Contents(
+            labels,
+            captioner_file.captions,
+            human,
+            self._objects(layout),
+            self._parts(labels, layout),
+            PictureFiles.read(self.images, self.regions, self.files["instances"], layout),
+        )
+        contents, joined = contents.joined(
+            self._sources(path, inside=human is captioner_file.human), layout
+        )
+        layout.check_used()
+        check_separator(layout)
+        contents, renamed = contents.with_short_ids()
+        images = self._images(contents)
+        pictures, unseen = readable_pictures(
+            contents.pictures, images, self.images, strict=self.strict
+        )
+        contents = replace(contents, pictures=pictures)
+        match = ImageMatch(path, attribute.name, contents.labels, images, self.strict)
+        raw, objects = contents.labels.raw, contents.objects
+        if self.files["captions"]:
+            match.check_any(self.files["captions"], contents.human)
+        files: Mapping[Side, Path | None] = {"model": path, "human": self.files["captions"]}
+        records, mends = mended_records(_records(images, contents, attribute.name), files)
+        notes = [
+            *layout.notes(),
+            *joined,
+            *renamed,
+            *labels.notes,
+            *strata_note((raw[image] for image in images), labels.map),
+            *_collapsed(captioner_file.repeated, "captions of the captioner"),
+            *_collapsed(repeated_human, "human captions"),
+            *_copied(contents.model, contents.human),
+            *self._chosen(captioner_file.unused),
+            *match.check_captions(contents.model, known=(raw, contents.human, objects or {})),
+            *(match.check_objects(objects, self.files["instances"]) if objects is not None else ()),
+            *unseen,
+            *mends,
+        ]
+        corpus = Corpus.build(
+            records,
+            dataset=self.name,
+            captioner=safe_name(stem(path)) if path else NO_CAPTIONER,
+            groups={attribute.name: (labels.groups, labels.map)},
+            trained_on_reference=self.trained_on_reference,
+            blank_limit=self.blank_limit,
+            notes=notes,
+            file=str(path.resolve()) if path else "",
+            objects_file=str(self.files["instances"] or "") if self.strict else "",
+        )
+        return replace(corpus, prompts=captioner_file.prompts)
+
+    def _labels(self, attribute: Attribute, layout: Layout) -> Labels:
+        path = self.files["attributes"]
+        if path is None:
+            raise ResourceError(
+                f"dataset {self.name!r}: there is no label file; set dataset.attributes=FILE, a "
+                "table with the columns id and one for each attribute, or image_id, attribute, "
+                f"value (looked for {self.root / 'attributes/images_val2014.csv'})"
+            )
+        check_file(path, "dataset.attributes")
+        return read_labels(path, self.name, attribute, self.labels, self.annotator, layout)
+
+    def annotators(self, attribute: Attribute) -> Sequence[str]:
+        """See :meth:`Dataset.annotators`."""
+        return self._labels(attribute, self.layout.anew()).annotators
+
+    def samples(self, captioner: str) -> Sequence[Dataset]:
+        """See :meth:`Dataset.samples`; a file of ``caption --n`` numbers them."""
+        path = self._file_of(captioner)
+        if path is None or self.caption_index is not None:
+            return [self]
+        numbers = sample_numbers(path, self.layout.anew())
+        each = [copy(self) for _ in numbers]
+        for reader, number in zip(each, numbers, strict=True):
+            reader.sample = number
+        return each
+
+    def _model(self, path: Path, layout: Layout) -> CaptionerFile:
+        index = self.sample or None if self.caption_index is None else self.caption_index
+        return model_captions(path, index, layout)
+
+    def _chosen(self, unused: int) -> tuple[str, ...]:
+        if not unused or self.caption_index is None:
+            return ()
+        return (
+            f"several captions an image: number {self.caption_index} of each is scored, "
+            f"{counted(unused, 'others are')} not (dataset.caption_index)",
+        )
+
+    def _human(
+        self, captioner: CaptionerFile, path: Path | None, layout: Layout
+    ) -> tuple[Mapping[str, tuple[str, ...]], int]:
+        """People's captions; those in the captioner's file where no other file is named."""
+        named = self.files["captions"]
+        if named:
+            return human_captions(check_file(named, "dataset.captions"), layout)
+        if path and captioner.human:
+            layout.add_note(file_of(path), "people's captions from 'answer'")
+        return captioner.human, 0
+
+    def _objects(self, layout: Layout) -> Mapping[str, frozenset[str]] | None:
+        path = self.files["instances"]
+        return objects_by_id(check_file(path, "dataset.instances"), layout) if path else None
+
+    def _parts(self, labels: Labels, layout: Layout) -> Mapping[str, str]:
+        """The part of each image, if ``split`` is set."""
+        if not self.split:
+            return {}
+        if self.split_file:
+            return splits_by_id(check_file(self.split_file, "dataset.split_file"), layout)
+        return labels.parts
+
+    def _sources(self, captioner: Path | None, *, inside: bool) -> _Sources:
+        """The files; people's captions may be inside the captioner's."""
+        labels = file_of(self.files["attributes"]) if self.files["attributes"] else None
+        model = file_of(captioner) if captioner else None
+        return _Sources(
+            labels,
+            model,
+            model if inside else self.files["captions"],
+            self.files["instances"],
+            self.split_file or labels,
+            self.regions or self.files["instances"],
+        )
+
+    def _images(self, contents: _Contents) -> list[str]:
+        """The labelled images of the parts that are scored."""
+        if not self.split:
+            return list(contents.labels.raw)
+        parts = sorted(set(contents.parts.values()))
+        for part in self.split:
+            if part not in parts:
+                raise UsageError(f"dataset.split={part} is unknown; {did_you_mean(part, parts)}")
+        return [image for image in contents.labels.raw if contents.parts.get(image) in self.split]
+
+
+class _Sources(NamedTuple):
+    """The file of each of the contents; None where there is none."""
+
+    labels: Path | None
+    model: Path | None
+    human: Path | None
+    objects: Path | None
+    parts: Path | None
+    regions: Path | None
+
+
+@dataclass(frozen=True)
+class _Contents:
+    """The contents of the files, by image id."""
+
+    labels: Labels
+    model: Mapping[str, str]
+    human: Mapping[str, tuple[str, ...]]
+    objects: Mapping[str, frozenset[str]] | None
+    parts: Mapping[str, str]
+    pictures: PictureFiles
+
+    def joined(self, sources: _Sources, layout: Layout) -> tuple[_Contents, Sequence[str]]:
+        """A copy in which every file has the label file's ids, and notes on what was decided."""
+        if not any(map(own_numbers, layout.names.values())):
+            return self, ()
+        photos = {path.name: "" for path in self.pictures.photos.values() if isinstance(path, Path)}
+        others = self.model or photos or self.human
+        raw, images = labelled_images(
+            sources.labels, self.labels.raw, sources.model, others, layout
+        )
+        model: Mapping[str, str] = self.model
+        human: Mapping[str, str] = {image: " ".join(each) for image, each in self.human.items()}
+
+        def like_human(names: Names) -> Float64Array:
+            return words_in_common(with_names(sources.model, self.model, names), human)
+
+        def like_model(names: Names) -> Float64Array:
+            return words_in_common(with_names(sources.human, human, names), model)
+
+        def objects_in(names: Names) -> Float64Array:
+            listed = {image: " ".join(each) for image, each in (self.objects or {}).items()}
+            return words_in_common(with_names(sources.objects, listed, names), human)
+
+        if images.has_numbers(sources.model) and not images.has_numbers(sources.human):
+            model = images.renamed(sources.model, model, like_human)
+            human = images.renamed(sources.human, human, like_model)
+        else:
+            human = images.renamed(sources.human, human, like_model)
+            model = images.renamed(sources.model, model, like_human)
+        joined = _Contents(
+            replace(self.labels, raw=raw),
+            model,
+            images.renamed(sources.human, self.human),
+            None
+            if self.objects is None
+            else images.renamed(sources.objects, self.objects, objects_in),
+            images.renamed(sources.parts, self.parts),
+            self.pictures.joined(images, sources.regions),
+        )
+        return joined, images.notes
+
+    def with_short_ids(self) -> tuple[_Contents, Sequence[str]]:
+        """A copy with short ids instead of file names in every file, and a note if any changed."""
+        others = (self.labels.raw, self.model, self.human, self.objects or {}, self.parts)
+        short = short_forms(others)
+        if not short:
+            return self, ()
+        shortened = _Contents(
+            replace(self.labels, raw=_renamed(self.labels.raw, short)),
+            _renamed(self.model, short),
+            _renamed(self.human, short),
+            None if self.objects is None else _renamed(self.objects, short),
+            _renamed(self.parts, short),
+            self.pictures,
+        )
+        return shortened, reading_notes(short)
+
+
+def _renamed(values: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
+    return {names.get(image, image): value for image, value in values.items()}
+
+
+def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Iterator[Record]:
+    """Records of the labelled images in the order of the captioner's file."""
+    wanted = set(images)
+    raw, model, objects = contents.labels.raw, contents.model, contents.objects
+    shared = {label: {attribute: label} for label in set(raw.values())}
+    described = [image for image in model if image in wanted]
+    for image in [*described, *(image for image in images if image not in model)]:
+        yield Record(
+            id=image,
+            model=model.get(image),
+            human=contents.human.get(image, ()),
+            labels=shared[raw[image]],
+            objects=None if objects is None else objects.get(image),
+            image=contents.pictures.photo(image),
+            regions=contents.pictures.regions_of(image),
+        )
+
+
+def _copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """A warning if people's captions are the captioner's."""
+    if not model or any(human.get(image) != (caption,) for image, caption in model.items()):
+        return ()
+    return (
+        "warning: people's captions are the captioner's, word for word, so nothing can differ; "
+        + NAME_PEOPLES_CAPTIONS,
+    )
+
+
+def _collapsed(repeated: int, what: str) -> tuple[str, ...]:
+    return (counted(repeated, f"repeated {what} were collapsed"),) if repeated else ()

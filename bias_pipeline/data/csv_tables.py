@@ -1,0 +1,246 @@
+"""Reads text tables, comma separated or otherwise, as rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, TextIO
+
+from bias_pipeline.data.columns import IMAGE, plain_name
+from bias_pipeline.data.headings import FIRST_ROWS, Heading, find_heading, lacks_heading
+from bias_pipeline.data.quotation_marks import (
+    all_enclosed,
+    encloses_cells,
+    fits_quoted,
+    ids_within,
+    line_ends,
+    resembles,
+    unclosed_mark,
+)
+from bias_pipeline.errors import DataError, counted
+from bias_pipeline.io.json_files import decode, open_input
+
+MAX_BYTES = 1 << 32
+_SIGNS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+_MARKED = 60  # characters from a mark on
+_SHOWN = 80  # characters of a faulty line
+_ENCLOSE = (
+    'python -c "import csv, sys; csv.writer(sys.stdout).writerows('
+    'csv.reader(sys.stdin, quoting=3{separated}))" < {file} > enclosed.csv'
+)
+_MAX_CELL = 1 << 26  # the csv module's own limit would refuse a caption of 128 KiB
+
+
+def csv_rows(
+    path: Path, what: str, usual: str, column: str | None, wanted: Sequence[str]
+) -> tuple[list[str], Iterator[tuple[int, Mapping[str, Any]]], str]:
+    """Read a table of text.
+
+    Args:
+        path: the file.
+        what: the expected contents, for messages.
+        usual: the separator that the file's ending says.
+        column: what the second of two columns holds where there is no heading; None if a table
+            without a heading is not known.
+        wanted: the columns that are looked for.
+
+    Returns:
+        The columns; the line on which each row ends, and its content; and how the file deviates
+        from its format, empty if it does not.
+
+    Raises:
+        DataError: if the file is broken (while going through the rows, too).
+    """
+    with _text_of(path, what) as text:
+        lines = list(islice(text, FIRST_ROWS))
+    heading = find_heading(lines, usual)
+    whole = all_enclosed(lines[heading.place], heading.separator)
+    table = _Table(path, what, heading, whole=whole)
+    names = [name.strip() for name in next(table.records(strict=False), (0, []))[1]]
+    while names and not names[-1]:
+        names.pop()
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(
+            f"{path}, line {heading.place + 1}: column {twice!r} occurs twice; rename one"
+        )
+    notes = [heading.note] if heading.note else []
+    if heading.separator == "\t":
+        marks, note = _marks(path, what, heading, len(names))
+        table = replace(table, quoted=marks)
+        notes += [note] if note else []
+    records = table.records()
+    if column is not None and lacks_heading(names, wanted):
+        names = [IMAGE.name, column]
+        notes.append(f"no heading: read as {IMAGE.name} and {column}")
+    else:
+        next(records, None)
+    return names, _mappings(table, names, records), ", ".join(notes)
+
+
+@contextmanager
+def _text_of(path: Path, what: str) -> Iterator[TextIO]:
+    """The text of a file, without a byte order mark and with line ends as they are."""
+    with open_input(path, what=what, max_bytes=MAX_BYTES) as handle:
+        try:
+            text = io.TextIOWrapper(handle, encoding="utf-8-sig", newline="")
+            yield text
+        except UnicodeDecodeError:
+            handle.seek(0)
+            for number, line in enumerate(handle, start=1):
+                decode(line, path, what, number)
+            raise
+
+
+def _marks(path: Path, what: str, heading: Heading, n_columns: int) -> tuple[bool, str]:
+    """Whether quotation marks enclose the cells of a table with tabs; a note if it has any."""
+    with _text_of(path, what) as text:
+        lines = islice(text, heading.place, None)
+        first = next((line for line in lines if '"' in line), None)
+    if first is None:
+        return False, ""
+    with _text_of(path, what) as text:
+        quoted = encloses_cells(islice(text, heading.place, None), n_columns)
+    if quoted is None:
+        with _text_of(path, what) as text:
+            quoted = fits_quoted(islice(text, heading.place, None), n_columns)
+    return quoted, f"quotation marks {'enclose cells' if quoted else 'are text'}"
+
+
+class _Swallowed(NamedTuple):
+    """A cell that may hold rows."""
+
+    line: int  # in which the cell begins
+    cell: str
+
+
+@dataclass(frozen=True)
+class _Table:
+    path: Path
+    what: str  # the expected contents, for messages
+    heading: Heading
+    whole: bool = False  # whether quotation marks enclose all cells
+    quoted: bool = True  # whether they enclose cells
+
+    def records(self, *, strict: bool = True) -> Iterator[tuple[int, list[str]]]:
+        """The line on which each record ends, and its cells; if strict, stray marks are refused."""
+        csv.field_size_limit(_MAX_CELL)
+        above = self.heading.place
+        with _text_of(self.path, self.what) as text:
+            reader = csv.reader(
+                islice(text, above, None),
+                delimiter=self.heading.separator,
+                quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE,
+                strict=strict,
+            )
+            ended = above
+            try:
+                for cells in reader:
+                    yield (ended := reader.line_num + above), cells
+            except csv.Error as error:
+                self.refuse_unclosed(ended + 1, reader.line_num + above, str(error))
+
+    def refuse_unclosed(self, first: int, last: int, fault: str) -> NoReturn:
+        """Raise the DataError for the first mark in these lines that does not enclose a cell."""
+        with _text_of(self.path, self.what) as text:
+            lines = list(islice(text, first - 1, last))
+        before, shown = unclosed_mark(lines, self.heading.separator)
+        self.refuse_mark(
+            first + before,
+            f"{fault}: a quotation mark opens a cell here, and no mark closes the cell before a "
+            f"separator or line end: {shown!r}",
+        )
+
+    def refuse_swallowed(self, identifier: str, place: _Swallowed) -> NoReturn:
+        """Raise the DataError for a cell that holds the row of an image."""
+        shown = f'"{place.cell}'[:_MARKED]
+        self.refuse_mark(
+            place.line,
+            f"a quotation mark opens a cell of {line_ends(place.cell) + 1} lines here, which holds "
+            f"the row of {identifier}: {shown!r}",
+        )
+
+    def refuse_mark(self, line: int, fault: str) -> NoReturn:
+        """Raise the DataError for a mark that opens a cell in a line."""
+        sign = self.heading.separator
+        separated = "" if sign == "," else f", delimiter={sign!r}"
+        raise DataError(
+            f"{self.path}, line {line}: {fault}. Close the mark. If no cell of the file is "
+            "enclosed in marks, enclose them: "
+            f"{_ENCLOSE.format(separated=separated, file=shlex.quote(str(self.path)))}"
+        )
+
+
+def _mappings(
+    table: _Table, names: Sequence[str], records: Iterator[tuple[int, list[str]]]
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The rows, unless a cell swallowed some."""
+    place = next((k for k, name in enumerate(names) if plain_name(name) in IMAGE.names), 0)
+    ended = table.heading.place + 1
+    suspects: dict[str, _Swallowed] = {}
+    for number, cells in records:
+        first, ended = ended + 1, number
+        if not cells:
+            continue  # a blank line
+        if len(cells) != len(names):
+            cells = _fitted(table, names, cells, first, number)
+        if number > first and not table.whole:
+            suspects.update(_swallowed(table, cells, first, place))
+        yield number, dict(zip(names, cells, strict=True))
+    if suspects:
+        _check_suspects(table, suspects, place)
+
+
+def _swallowed(
+    table: _Table, cells: Sequence[str], first: int, place: int
+) -> dict[str, _Swallowed]:
+    """The ids with which lines within cells begin, each with its cell.
+
+    Raises:
+        DataError: if all lines of a cell but the first are rows, by their ids.
+    """
+    suspects: dict[str, _Swallowed] = {}
+    for k, cell in enumerate(cells):
+        within = ids_within(cell, table.heading.separator, len(cells), place)
+        if not within:
+            continue
+        line = first + sum(map(line_ends, cells[:k]))
+        suspects.update(dict.fromkeys(within, _Swallowed(line, cell)))
+        if len(within) == line_ends(cell) and all(resembles(cells[place], i) for i in within):
+            table.refuse_swallowed(within[0], suspects[within[0]])
+    return suspects
+
+
+def _fitted(
+    table: _Table, names: Sequence[str], cells: list[str], first: int, number: int
+) -> list[str]:
+    """The cells without blank ones at the end; refused if they still are not as many as columns."""
+    if len(cells) > len(names) and not any(cell.strip() for cell in cells[len(names) :]):
+        return cells[: len(names)]
+    n_cells = f"{counted(len(cells), 'cells')} under {counted(len(names), 'columns')}"
+    if number > first:
+        table.refuse_unclosed(first, number, n_cells)
+    sign = table.heading.separator
+    fault = (
+        f"a text with {_SIGNS.get(sign, repr(sign))} lacks quotation marks"
+        if table.quoted
+        else "a text has a tab, which this file cannot hold"
+    )
+    raise DataError(
+        f"{table.path}, line {number}: {n_cells}: {sign.join(cells)[:_SHOWN]!r}; "
+        f"the file may be cut off, or {fault}"
+    )
+
+
+def _check_suspects(table: _Table, suspects: Mapping[str, _Swallowed], place: int) -> None:
+    """Refuse a cell in which a line begins with an id of another row."""
+    for _, cells in islice(table.records(), 1, None):
+        identifier = cells[place].strip() if place < len(cells) else ""
+        if identifier in suspects:
+            table.refuse_swallowed(identifier, suspects[identifier])

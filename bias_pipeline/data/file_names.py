@@ -1,0 +1,74 @@
+"""The names of pictures' files that stand in a file beside its own numbers of images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.corpus.image_ids import ENDINGS, canonical_id, short_id
+from bias_pipeline.data.columns import IMAGE, plain_name
+from bias_pipeline.errors import DataError
+
+Names = Mapping[str, str]  # a file's number of an image to the name of the picture's file
+
+_KEYS = ("cocoid", "id")
+_FILES = ("file_name", "filename")
+
+
+def listed_names(path: Path, images: object) -> dict[str, str]:
+    """The names in a file's list of images by the file's numbers; none if all have theirs.
+
+    Raises:
+        DataError: if one number has two names.
+
+    Example:
+        >>> listed_names(Path("a.json"), [{"id": 95, "file_name": "000001.jpg"}])
+        {'95': '000001.jpg'}
+    """
+    names: dict[str, str] = {}
+    listed = images if isinstance(images, list) else []
+    entries = [entry for entry in listed if isinstance(entry, dict)]
+    if all(short_id(str(entry.get("file_name"))) == str(entry.get("id")) for entry in entries):
+        return names  # as in COCO itself
+    for entry in entries:
+        key = next((key for key in _KEYS if key in entry), "")
+        column = next((name for name in _FILES if name in entry), "")
+        note_name(names, path, entry.get(key), entry.get(column))
+    return own_numbers(names)
+
+
+def name_column(row: Mapping[str, Any], key: str) -> str | None:
+    """The column, beside that of ids, with the name of a picture's file.
+
+    Example:
+        >>> name_column({"image_id": 95, "image": "000001.jpg", "text": "a dog"}, "image_id")
+        'image'
+    """
+    known = [name for name in row if name != key and plain_name(str(name)) in IMAGE.names]
+    return next((name for name in known if str(row[name]).lower().endswith(ENDINGS)), None)
+
+
+def note_name(names: dict[str, str], path: Path, number: object, name: object) -> None:
+    """Add the name of an image's file to those by number; anything but an id or a name is left.
+
+    Raises:
+        DataError: if the number has another name.
+    """
+    if isinstance(number, float) and number.is_integer():  # as tables with gaps have it
+        number = int(number)
+    if type(number) not in (int, str) or not isinstance(name, str):
+        return
+    if not str(number).strip() or not name.strip():
+        return
+    image, written = canonical_id(number), canonical_id(name)
+    if names.setdefault(image, written) != written:
+        raise DataError(
+            f"{path}: image id {image} is {names[image]!r} and {written!r}; give each picture an "
+            "id of its own"
+        )
+
+
+def own_numbers(names: dict[str, str]) -> dict[str, str]:
+    """The names, or none if every number is the one in the name, as in COCO's own files."""
+    return names if any(short_id(name) != number for number, name in names.items()) else {}

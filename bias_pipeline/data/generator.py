@@ -1,0 +1,95 @@
+"""The protocol of the embedded data set, which draws its own pictures.
+
+Who needs pictures that nobody has to fetch asks the class that ``conf/dataset/scenes.yaml`` names.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import yaml
+
+from bias_pipeline.corpus.pictures import Pictures, Pixels
+from bias_pipeline.data.base import Dataset
+from bias_pipeline.declared import TARGET, known_name
+from bias_pipeline.io.paths import conf_file
+
+
+@dataclass(frozen=True)
+class UnmarkedPicture:
+    """A drawn picture in which nobody bears a mark of a group."""
+
+    id: int  # of the image
+    pixels: Pixels
+    groups: Mapping[str, str]  # label column to the group that is not shown
+
+
+class Generator(Dataset):
+    """A data set that draws as many pictures as are asked for, and describes them."""
+
+    @classmethod
+    @abstractmethod
+    def activities(cls) -> Mapping[str, str]:
+        """What its people do: the name, and a text about a person."""
+
+    @classmethod
+    @abstractmethod
+    def captioned(cls, n_images: int, seed: int, association: float) -> tuple[Pictures, list[str]]:
+        """Pictures, and a caption of each.
+
+        Args:
+            n_images: how many.
+            seed: of the world.
+            association: the share of activities in captions, in [0, 1], that are replaced by ones
+                typical of the person's group.
+        """
+
+    @classmethod
+    @abstractmethod
+    def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
+        """The numbers of those pictures within the world of a seed; none if they are of another."""
+
+    @abstractmethod
+    def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:
+        """Its pictures without marks of groups, ``side`` pixels wide and high.
+
+        Activities, objects and places stay, and lean towards groups as before.
+        """
+
+    @abstractmethod
+    def unmarked_captions(self, captioner: str) -> Mapping[int, str]:
+        """Image id to the captioner's caption of the picture without marks."""
+
+
+def is_generator(target: str) -> bool:
+    """Whether a dotted name is that of the embedded data set's class.
+
+    Example:
+        >>> is_generator("bias_pipeline.data.coco.CocoDataset")
+        False
+    """
+    module, _, name = target.rpartition(".")
+    return known_name(module, name) == known_name(*_target())
+
+
+def generator() -> type[Generator]:
+    """The class that ``conf/dataset/scenes.yaml`` names.
+
+    Example:
+        >>> len(generator().activities()), generator().activities()["surfing"]
+        (40, 'a person riding a wave on a surfboard')
+    """
+    module, name = _target()
+    kind: type[Generator] = getattr(importlib.import_module(module), name)
+    return kind
+
+
+@cache
+def _target() -> tuple[str, str]:
+    settings = yaml.safe_load(conf_file("dataset", "scenes").read_text(encoding="utf-8"))
+    module, _, name = str(settings[TARGET]).rpartition(".")
+    return module, name

@@ -1,0 +1,421 @@
+"""``image_masking=``: pictures without people, without objects, or without both.
+
+``background|some_objects`` change pictures where no group of people shows. Scores of bias should
+hardly change when a background is slightly blurred or one object in ten is hidden; published ones
+do, by up to 175 % ("Bias in Gender Bias Benchmarks: How Spurious Features Distort Evaluation",
+ICCV 2025). ``analysis feature_sensitivity`` measures it.
+
+Photos of a folder are shown as attackers see them: masked in their own size, or cropped to a
+person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.array_types import BoolArray
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.image_ids import short_id
+from bias_pipeline.corpus.pictures import PERSON, Drawn, MissingPicture, Pictures, Pixels, Region
+from bias_pipeline.data.photos import UnreadableError, image_id, in_size, read_photo, with_regions
+from bias_pipeline.data.regions import (
+    Crop,
+    box_mask,
+    grown,
+    largest_person,
+    region_mask,
+    squared,
+    union,
+)
+from bias_pipeline.declared import Configurable, InnerShare, NotNegativeCount, Share
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError, counted
+from bias_pipeline.io.hashing import hash_ids, random_words
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_GREY = 127
+_STRONG = 1 / 8  # of a picture's larger side: the radius of a strong blur
+_FOREGROUND = 0.5  # of the largest person's box
+_GRAINS = 256  # pixels per noise cell each way, in larger pictures
+
+
+@dataclass(frozen=True)
+class ImageMasking(Configurable):
+    """Paints over people or objects in every picture of a corpus; a transform and an edit.
+
+    An image without an annotated person cannot be masked and loses its picture, with a note. So
+    does one whose people have only boxes if outlines are needed.
+    """
+
+    # The masked part of people: their `segment`, their `box`, the upper `part` of their segment, or
+    # `none`
+    person: Literal["none", "segment", "box", "part"] = "segment"
+    # Whether all other annotated objects are masked, by their outlines if they have any, else by
+    # their boxes
+    objects: bool = False
+    # What is painted: `grey`, the `mean` colour of the rest, a strong `blur` of the picture itself,
+    # or `noise`, the same in all pictures
+    fill: Literal["grey", "mean", "blur", "noise"] = "grey"
+    # Pixels by which masks grow, for too tight outlines; in the file's size, before resizing for an
+    # encoder (drawings have the encoder's size)
+    grow: NotNegativeCount = 0
+    # The share of a person's height, from the top, that `part` masks. Ours; DBAC does not say which
+    # part it masks.
+    fraction: InnerShare = 0.5
+    # Which people: `all`, the `largest` one, or those in the `foreground`, at least half as large
+    # as the largest (boxes)
+    target: Literal["all", "largest", "foreground"] = "all"
+    min_score: Share = 0.5  # detections with a lower score do not count
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """Everything that decides what is painted."""
+        # Earlier versions took the share of the rows with an outline.
+        of_height = {"of": "height"} if self.person == "part" else {}
+        return {"edit": "mask", **asdict(self), **of_height}
+
+    def __call__(self, corpus: Corpus) -> Corpus:
+        """The corpus with pictures that are masked when read."""
+        if corpus.pictures is None or self.idle:
+            return corpus
+        able = self._maskable(corpus.pictures)
+        n_lost = int((corpus.pictures.present & ~able).sum())
+        sought = self._sought + (self._how_sure(corpus.pictures) if n_lost else "")
+        if n_lost and not able.any():
+            first = corpus.ids[int(np.argmin(able))]
+            raise NotApplicableError(
+                f"dataset {corpus.dataset!r}: image {first} and all others have no {sought}; "
+                "name a file that has them (dataset.regions=FILE), or choose another image_masking"
+            )
+        if corpus.pictures.regions is not None:
+            self.check_things(corpus.pictures.regions, f"dataset {corpus.dataset!r}")
+        files = tuple(
+            file if ok else None for file, ok in zip(corpus.pictures.files, able, strict=True)
+        )
+        note = counted(n_lost, f"pictures have no {sought}, cannot be masked and are not scored")
+        return replace(
+            corpus,
+            pictures=replace(corpus.pictures, files=files).edited(self),
+            notes=(*corpus.notes, *([note] if n_lost else ())),
+        )
+
+    def check_things(self, known: Iterable[tuple[Region, ...] | None], source: str) -> None:
+        """Refuse to hide things where people alone are annotated: pictures would stay whole.
+
+        Args:
+            known: the regions of each picture, None if it was not annotated.
+            source: where they are from, for the message.
+        """
+        certain = chain.from_iterable(self.certain(regions or ()) for regions in known)
+        if self.objects and all(region.category == PERSON for region in certain):
+            raise DataError(
+                f"{source}: no thing beside people is annotated, so none can be hidden; name a "
+                "file of regions that has things, or choose another image_masking"
+            )
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is painted over."""
+        return self.person == "none" and not self.objects
+
+    def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
+        """What a picture lacks to be masked, in words; None if nothing.
+
+        Args:
+            regions: annotated in the picture, None if it was not annotated.
+            file: the picture.
+        """
+        return None if self.idle or self._knows(regions, file) else self._sought
+
+    @property
+    def _sought(self) -> str:
+        if self.person == "none":
+            return "annotated things"
+        return "box of a person" if self.person == "box" else "outline of a person"
+
+    def _how_sure(self, pictures: Pictures) -> str:
+        """The condition on scores for messages; empty if all detections count."""
+        all_known = (pictures.known(row) or () for row in range(len(pictures)))
+        unsure = any(region.score < self.min_score for regions in all_known for region in regions)
+        return f" of image_masking.min_score={self.min_score:g} or more" if unsure else ""
+
+    def _maskable(self, pictures: Pictures) -> BoolArray:
+        """(N,) whether each picture has the regions to mask; drawings have them."""
+        known = (pictures.known(row) for row in range(len(pictures)))
+        return np.array(
+            [
+                self._knows(regions, file)
+                if isinstance(file, Path | MissingPicture)
+                else file is not None
+                for file, regions in zip(pictures.files, known, strict=True)
+            ],
+            bool,
+        )
+
+    def _knows(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> bool:
+        if regions is None:
+            return False
+        if self.person == "none":
+            return True
+        people = self._people(in_size(regions, file))
+        return bool(people) and (self.person == "box" or all(region.outlined for region in people))
+
+    def _people(self, regions: Iterable[Region]) -> list[Region]:
+        """The people to mask."""
+        people = [region for region in self.certain(regions) if region.category == PERSON]
+        if self.target == "all" or not people:
+            return people
+        sizes = [region.box[2] * region.box[3] for region in people]
+        if self.target == "largest":
+            return [people[int(np.argmax(sizes))]]
+        least = _FOREGROUND * max(sizes)
+        return [region for region, size in zip(people, sizes, strict=True) if size >= least]
+
+    def certain(self, regions: Iterable[Region]) -> list[Region]:
+        """Regions with a sufficient score, within the picture."""
+        return [
+            region for region in regions if region.score >= self.min_score and not region.outside
+        ]
+
+    def hides(self, category: str) -> bool:
+        """Whether the edit makes objects of this category invisible."""
+        if category == PERSON:
+            return self.person in ("segment", "box") and self.target == "all"
+        return self.objects
+
+    def mask(self, drawn: Drawn) -> BoolArray:
+        """(H, W) the pixels to paint over."""
+        height, width = drawn.pixels.shape[:2]
+        people = self._people(drawn.regions) if self.person != "none" else []
+        masks = [self._person_mask(region, height, width) for region in people]
+        if self.objects:
+            others = [region for region in self.certain(drawn.regions) if region.category != PERSON]
+            masks += [region_mask(region, height, width) for region in others]
+        return grown(union(masks, height, width), self.grow)
+
+    def _person_mask(self, person: Region, height: int, width: int) -> BoolArray:
+        if self.person == "box":
+            return box_mask(person, height, width)
+        mask = region_mask(person, height, width)
+        if not mask.any():
+            raise ValueError("a person's outline and box contain no pixel")
+        if self.person == "part":
+            rows = np.flatnonzero(mask.any(axis=1))
+            height = rows[-1] - rows[0] + 1  # with any gap in the outline
+            mask[rows[0] + round(self.fraction * height) :] = False
+        return mask
+
+    def apply(self, drawn: Drawn) -> Pixels:
+        """The masked pixels of the picture."""
+        mask = self.mask(drawn)
+        if not mask.any():
+            return drawn.pixels
+        pixels = drawn.pixels.copy()
+        pixels[mask] = self._paint(drawn.pixels, mask)
+        return pixels
+
+    def _paint(self, pixels: Pixels, mask: BoolArray) -> npt.NDArray[np.uint8]:
+        """(M, 3) the new colours of the M masked pixels, or (3,)."""
+        if self.fill == "grey" or (self.fill == "mean" and mask.all()):
+            return np.full(3, _GREY, np.uint8)
+        if self.fill == "mean":
+            return pixels[~mask].mean(axis=0).round().astype(np.uint8)
+        if self.fill == "blur":
+            return blurred(pixels, _STRONG)[mask]
+        return _noise(*mask.shape)[mask]
+
+
+@dataclass(frozen=True)
+class Silhouette:
+    """Replaces a picture by the silhouette of what a masking hides, white on black."""
+
+    masking: ImageMasking  # the masking
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """Everything that decides the silhouette."""
+        return {**self.masking.spec, "edit": "silhouette"}
+
+    def apply(self, drawn: Drawn) -> Pixels:
+        """White where the picture would be masked."""
+        mask = self.masking.mask(drawn)
+        return np.repeat(np.where(mask, 255, 0).astype(np.uint8)[..., None], 3, axis=2)
+
+    def hides(self, category: str) -> bool:
+        """True: only places are visible, no objects."""
+        del category
+        return True
+
+
+@dataclass(frozen=True)
+class Blank:
+    """Replaces a picture by grey."""
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The name of the edit."""
+        return {"edit": "blank"}
+
+    def apply(self, drawn: Drawn) -> Pixels:
+        """A grey picture."""
+        return np.full_like(drawn.pixels, _GREY)
+
+    def hides(self, category: str) -> bool:
+        """True: nothing is visible."""
+        del category
+        return True
+
+
+def blurred(pixels: Pixels, share: float) -> Pixels:
+    """A picture under a Gaussian blur, whose radius is a share of its larger side."""
+    from PIL import Image, ImageFilter
+
+    radius = max(pixels.shape[:2]) * share
+    soft = Image.fromarray(pixels).filter(ImageFilter.GaussianBlur(radius))
+    return np.asarray(soft)
+
+
+def _noise(height: int, width: int) -> Pixels:
+    """Uniform noise that depends only on its size; coarse enough to survive resizing."""
+    rows, columns = min(height, _GRAINS), min(width, _GRAINS)
+    words = random_words("mask noise", 0, np.arange(rows * columns * 3, dtype=np.uint64))
+    grains = (words >> np.uint64(56)).astype(np.uint8).reshape(rows, columns, 3)
+    down, across = np.arange(height) * rows // height, np.arange(width) * columns // width
+    return grains[down[:, None], across]
+
+
+@dataclass(frozen=True)
+class FeatureMasking(ImageMasking):
+    """Changes the background, or some of the objects, of every picture; people stay as they are.
+
+    Pictures that were never annotated cannot be changed and lose their picture, with a note.
+    """
+
+    person: Literal["none"] = "none"  # none; people stay
+    background: bool = False  # whether all but people and annotated things is changed
+    # The share of objects that is changed with `objects`; which ones follows from category and box
+    # alone, so every model sees the same
+    share: InnerShare = 0.1
+    blur: InnerShare = 0.02  # the radius of `fill=blur`, as a share of the picture's larger side
+
+    def __post_init__(self) -> None:
+        """Check that one kind of change is chosen.
+
+        Raises:
+            UsageError: if both are.
+        """
+        if self.background and self.objects:
+            raise UsageError(
+                "image_masking.objects=true: image_masking.background=true changes the background "
+                "alone; leave one out"
+            )
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is changed."""
+        return not (self.background or self.objects)
+
+    def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
+        """See the base."""
+        return "annotated things" if regions is None else None
+
+    def hides(self, category: str) -> bool:
+        """False: some objects stay."""
+        del category
+        return False
+
+    def mask(self, drawn: Drawn) -> BoolArray:
+        """(H, W) the pixels to change."""
+        height, width = drawn.pixels.shape[:2]
+        regions = self.certain(drawn.regions)
+        if self.background:
+            masks = [region_mask(region, height, width) for region in regions]
+            return ~grown(union(masks, height, width), self.grow)
+        chosen = [region_mask(region, height, width) for region in self.hidden(regions)]
+        people = [
+            region_mask(region, height, width) for region in regions if region.category == PERSON
+        ]
+        hidden = grown(union(chosen, height, width), self.grow)
+        return hidden & ~union(people, height, width)
+
+    def hidden(self, regions: Iterable[Region]) -> list[Region]:
+        """The objects that are hidden.
+
+        Example:
+            >>> regions = [Region("dog", (x, 0, 5, 5), (99, 99)) for x in range(90)]
+            >>> len(FeatureMasking(objects=True, share=0.5).hidden(regions))
+            51
+        """
+        objects = [region for region in regions if region.category != PERSON]
+        draws = hash_ids(f"hidden {region.category} {region.box}" for region in objects)
+        limit = np.uint64(self.share * 2.0**63) * np.uint64(2)
+        return [region for region, draw in zip(objects, draws, strict=True) if draw < limit]
+
+    def _paint(self, pixels: Pixels, mask: BoolArray) -> npt.NDArray[np.uint8]:
+        if self.fill == "blur":
+            return blurred(pixels, self.blur)[mask]
+        return super()._paint(pixels, mask)
+
+
+PhotoReader: TypeAlias = Callable[[Path], "Image"]
+VERSION = 1  # raise it whenever any pixel changes
+
+
+@dataclass(frozen=True)
+class MaskedPhotos:
+    """Reads photos, masks them and crops them; a photo that cannot be is unreadable.
+
+    Example:
+        >>> str(MaskedPhotos({}, ImageMasking(person="part", target="foreground")))
+        'person=part target=foreground'
+        >>> str(MaskedPhotos({}, ImageMasking(person="none"), "person"))
+        'crop=person'
+    """
+
+    regions: Mapping[str, tuple[Region, ...]]  # image id to the people and things in the photo
+    masking: ImageMasking  # what is painted over
+    crop: Crop = "none"  # `person`: only the box of the largest person is left, on a grey square
+
+    def __str__(self) -> str:
+        """The settings that differ from those of whole photos."""
+        settings = {**asdict(self.masking), "crop": self.crop}
+        usual = {**asdict(type(self.masking)(person="none")), "crop": "none"}
+        return " ".join(f"{key}={value}" for key, value in settings.items() if value != usual[key])
+
+    def __call__(self, path: Path) -> Image:
+        """A photo as it is shown."""
+        from PIL import Image
+
+        photo = read_photo(path)
+        absent = self.absent(path)
+        if absent is not None:
+            raise UnreadableError(f"it has no {absent}")
+        try:
+            picture = with_regions(path, photo, self._regions(path) or ())
+            shown = Image.fromarray(self.masking.apply(picture))
+        except (DataError, ValueError) as error:
+            raise UnreadableError(f"its annotations cannot be used: {error}") from error
+        person = self._person(picture.regions)
+        return shown if person is None else squared(shown, person)
+
+    def absent(self, path: Path) -> str | None:
+        """What a photo lacks to be masked or cropped, in words; None if nothing."""
+        regions = self._regions(path)
+        if self.crop == "person" and self._person(in_size(regions or (), path)) is None:
+            return "box of a person"
+        return self.masking.absent(regions, path)
+
+    def _regions(self, path: Path) -> tuple[Region, ...] | None:
+        return self.regions.get(short_id(image_id(path.name)))
+
+    def _person(self, regions: tuple[Region, ...]) -> Region | None:
+        """Who is cropped to, if anybody is."""
+        return largest_person(self.masking.certain(regions)) if self.crop == "person" else None

@@ -1,0 +1,237 @@
+"""Several captions in one cell, with a separator between them, such as ``a dog; a wet dog``.
+
+A cell is split only if the file shows that its cells are such lists: nearly all of them have the
+separator, and about as often. A file that has the separator often, but not so, is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NoReturn
+
+import numpy as np
+
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.corpus.records import StockCaption
+from bias_pipeline.data.columns import MODEL, Kind, Layout
+from bias_pipeline.errors import DataError, UsageError
+
+Separator = Literal["none", "sep", "bars", "slashes", "numbers", "bar", "lines", "semicolon"]
+
+_NEARLY_ALL, _SAME = 0.95, 0.9  # shares of cells with the separator, and with about as many parts
+_OFTEN = 0.5  # share of cells from which it may be one
+_SOME = 0.02  # the same for separators that no caption has
+_FEWEST = 3  # words of most captions; with fewer, the parts are tags
+_ALIKE = 0.2  # share of parts beyond which they are no exceptions
+_READ = 2000  # cells whose parts are looked at
+_SHOWN = 40  # characters of a caption in a message
+
+_ENTITY = re.compile(r"(&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30}));")
+_TAG = re.compile(r"<[^<>]{0,40}>|\[[A-Z]{2,5}\]")
+_WORD = re.compile(r"[^\W\d_]+")
+_LINES = re.compile(r"(?:\s*(?:\n|\r|<br\s*/?>)\s*)+(?:[-*\u2022]\s+)?", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:^|(?<=\s))\(?(\d{1,2})[.):]\s+")
+_SEP = re.compile(r"<sep\s*/?>|\[sep\]", re.IGNORECASE)
+_SENTENCES = re.compile(r"[.!?]\s+[A-Z]")
+
+
+def _numbered_parts(text: str) -> list[str]:
+    """The items of a list that begins with 1."""
+    places = [(0, 0)]
+    for match in _NUMBER.finditer(text):
+        if int(match[1]) == len(places):
+            places.append((match.start(), match.end()))
+    if len(places) == 1 or text[: places[1][0]].strip():
+        return [text]
+    ends = [start for start, _ in places[2:]] + [len(text)]
+    return [text[begin:end] for (_, begin), end in zip(places[1:], ends, strict=True)]
+
+
+def _between_semicolons(text: str) -> list[str]:
+    """The parts; a sign that is written out for HTML, as ``&amp;``, separates nothing."""
+    if "&" not in text:
+        return text.split(";")
+    return [part.replace("\0", ";") for part in _ENTITY.sub("\\1\0", text).split(";")]
+
+
+@dataclass(frozen=True)
+class _Sign:
+    """A separator."""
+
+    shown: str  # in messages
+    hints: tuple[str, ...]  # every text with it has one of these
+    split: Callable[[str], Sequence[str]]
+    strong: bool = False  # whether no caption has it
+    prose: bool = False  # whether sentences of a description have it, too
+
+
+_SIGNS: Mapping[str, _Sign] = {
+    "sep": _Sign(
+        "<sep>",
+        ("<sep", "<SEP", "[sep", "[SEP"),
+        re.compile(r"(?i)<sep\s*/?>|\[sep\]").split,
+        strong=True,
+    ),
+    "bars": _Sign("||", ("||",), re.compile(r"(?<!<)\|\|+(?!>)").split, strong=True),
+    "slashes": _Sign("///", ("///",), re.compile(r"///+").split, strong=True),
+    "numbers": _Sign("1. 2. ...", ("1.", "1)", "1:"), _numbered_parts),
+    "bar": _Sign("|", ("|",), re.compile(r"(?<!<)\|(?!>)").split),
+    "lines": _Sign("line ends", ("\n", "\r", "<br", "<BR"), _LINES.split, prose=True),
+    "semicolon": _Sign(";", (";",), _between_semicolons, prose=True),
+}
+
+
+def separated(
+    path: Path, captions: Mapping[str, tuple[str, ...]], layout: Layout, kind: Kind
+) -> Mapping[str, tuple[str, ...]]:
+    """The captions of each image, where the file has them in one cell with separators.
+
+    Args:
+        path: the file.
+        captions: image id to captions, as the cells have them.
+        layout: has the user's separator, and gets a note.
+        kind: whose captions they are.
+
+    Raises:
+        DataError: if cells often have a separator, but the file does not show what it is.
+    """
+    cells = {i: texts[0] for i, texts in captions.items() if _is_one(texts)}
+    if layout.separator == "none" or not cells or len(cells) <= len(captions) / 2:
+        return captions
+    texts = list(cells.values())
+    name = layout.separator or _recognised(path, texts, kind)
+    if not name:
+        return captions
+    parts = {image: _parts(text, _SIGNS[name]) for image, text in cells.items()}
+    several = {image: each for image, each in parts.items() if len(each) > 1}
+    if not several:  # a separator of the user's for another file
+        return captions
+    layout.used.add(f"separator {name}")
+    most = np.bincount([len(each) for each in parts.values()]).argmax()
+    layout.add_note(
+        path,
+        f"{kind.what} from cells with {most} captions, between them {_SIGNS[name].shown!r}, such "
+        f"as {_example(next(iter(several.values())))}",
+    )
+    return {**captions, **several}
+
+
+def _is_one(texts: Sequence[str]) -> bool:
+    return len(texts) == 1 and not isinstance(texts[0], StockCaption) and texts[0].strip() != ""
+
+
+def check_separator(layout: Layout) -> None:
+    """Refuse a separator that no file has. Raises: UsageError: naming the separator."""
+    name = layout.separator
+    if name not in (None, "none") and f"separator {name}" not in layout.used:
+        raise UsageError(
+            f"dataset.separator={name}: no cell of captions has {_SIGNS[name or ''].shown!r}"
+        )
+
+
+def _recognised(path: Path, texts: Sequence[str], kind: Kind) -> str:
+    """The separator of the cells; empty if each is one caption."""
+    together = "\0".join(texts)
+    for name, sign in _SIGNS.items():
+        holding = sum(map(together.count, sign.hints))
+        if not holding or holding < _least(sign) * len(texts) or (name, kind) == ("lines", MODEL):
+            continue
+        lists = _lists(texts, sign)
+        if not lists:
+            continue
+        counts = np.array([*map(len, lists), *[1] * (len(texts) - len(lists))])
+        shown = lists[:_READ]
+        if _is_certain(counts, sign, shown):
+            return name
+        if not _is_prose(sign, shown):
+            _refuse(path, name, counts, shown, kind)
+    return ""
+
+
+def _least(sign: _Sign) -> float:
+    return _SOME if sign.strong else _OFTEN
+
+
+def _lists(texts: Sequence[str], sign: _Sign) -> list[tuple[str, ...]]:
+    """The parts of cells with several; none if they are few, or tags."""
+    least = _least(sign) * len(texts)
+    holding = [text for text in texts if any(hint in text for hint in sign.hints)]
+    lists = [parts for text in holding if len(parts := _parts(text, sign)) > 1]
+    words = [len(_WORD.findall(part)) for parts in lists[:_READ] for part in parts]
+    return [] if len(lists) < least or np.median(words) < _FEWEST else lists
+
+
+def _parts(text: str, sign: _Sign) -> tuple[str, ...]:
+    """The parts of a cell that have a word."""
+    parts = (part.strip() for part in sign.split(text.strip()))
+    return tuple(part for part in parts if _WORD.search(_TAG.sub("", part)))
+
+
+def _is_certain(counts: IntArray, sign: _Sign, lists: Sequence[Sequence[str]]) -> bool:
+    """Whether the cells are lists of captions."""
+    usual = np.bincount(counts[counts > 1]).argmax()
+    if sign.strong:
+        return bool((counts > 1).mean() >= _OFTEN)
+    if (counts > 1).mean() < _NEARLY_ALL or (abs(counts - usual) <= 1).mean() < _SAME:
+        return False
+    equal = (counts == usual).mean() >= _SAME
+    return not _is_prose(sign, lists) or bool(equal and usual > 2 and not _is_one_text(lists))
+
+
+def _is_prose(sign: _Sign, lists: Sequence[Sequence[str]]) -> bool:
+    """Whether sentences may go on behind the separator."""
+    return sign.prose and (_goes_on(lists) or _is_one_text(lists))
+
+
+def _goes_on(lists: Sequence[Sequence[str]]) -> bool:
+    """Whether only first parts begin with a capital."""
+    first = [parts[0][0].isupper() for parts in lists]
+    later = [part[0].isupper() for parts in lists for part in parts[1:]]
+    return bool(np.mean(first) > 1 - _ALIKE and np.mean(later) < _ALIKE)
+
+
+def _is_one_text(lists: Sequence[Sequence[str]]) -> bool:
+    """Whether parts are paragraphs of several sentences, or together one sentence."""
+    several = [bool(_SENTENCES.search(part)) for parts in lists for part in parts]
+    before = [part.endswith(".") for parts in lists for part in parts[:-1]]
+    last = [parts[-1].endswith(".") for parts in lists]
+    one = _goes_on(lists) and np.mean(last) > 1 - _ALIKE and np.mean(before) < _ALIKE
+    return bool(np.mean(several) > _ALIKE or one)
+
+
+def _refuse(
+    path: Path, name: str, counts: IntArray, lists: Sequence[Sequence[str]], kind: Kind
+) -> NoReturn:
+    raise DataError(
+        f"{path}: {(counts > 1).sum()} of {len(counts)} cells of {kind.what} have "
+        f"{_SIGNS[name].shown!r}, such as {_example(lists[0])}, in different numbers. Add "
+        f"dataset.separator={name} if it is between captions, or dataset.separator=none if each "
+        "cell is one caption"
+    )
+
+
+def _example(parts: Sequence[str]) -> str:
+    return " and ".join(repr(part[:_SHOWN]) for part in parts[:2])
+
+
+def check_chosen(path: Path, captions: Mapping[str, tuple[str, ...]], index: int | None) -> None:
+    """Refuse a captioner's captions of which an image has several, unless one is chosen.
+
+    Args:
+        path: the file.
+        captions: image id to captions.
+        index: which one of an image is scored; None: there must be one.
+
+    Raises:
+        DataError: naming the image and what to do.
+    """
+    image = next((image for image, texts in captions.items() if len(texts) > 1), None)
+    if image is not None and index is None:
+        raise DataError(
+            f"{path}, image {image}: the cells have several captions, such as "
+            f"{_example(captions[image])}; choose one with dataset.multi_caption=true, or add "
+            "dataset.separator=none if each cell is one caption"
+        )

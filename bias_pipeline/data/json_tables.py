@@ -1,0 +1,192 @@
+"""Reads rows from JSON that is no list of objects: a mapping of ids, or a table by its columns.
+
+``DataFrame.to_json`` writes columns unless told otherwise (``orient="records"`` has rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bias_pipeline.data.columns import IMAGE, plain_name
+from bias_pipeline.data.headings import lacks_heading
+from bias_pipeline.errors import DataError
+
+_LISTED = 8
+
+
+def list_within(
+    data: Mapping[str, Any], path: Path, *, key: str | None, mapping: bool, what: str
+) -> str | None:
+    """The key of the list of rows, None if the object maps ids to values.
+
+    Args:
+        data: the file's content.
+        path: the file.
+        key: the list's key in the format.
+        mapping: whether the object may map ids to values.
+        what: the format, for messages.
+
+    Raises:
+        DataError: if several lists could be meant, or the object is neither.
+    """
+    if key is not None and key in data:
+        return key
+    lists = [name for name, value in data.items() if _has_rows(value)]
+    if len(lists) == 1:
+        return lists[0]
+    if lists:
+        raise DataError(
+            f"{path}: it is not clear which list to read: {', '.join(lists[:_LISTED])}; expected "
+            f"{what}. Keep one of them"
+        )
+    if not (mapping and data and all(map(_is_value, data.values()))):
+        absent = "the top level must be a list" if key is None else f"key {key!r} is absent"
+        keys = ", ".join(map(str, list(data)[:_LISTED])) or "nothing"
+        raise DataError(f"{path}: {absent}; found {keys}; expected {what}")
+    return None
+
+
+def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
+    """A row for each value of a mapping of image ids; several values of an id are several rows.
+
+    Args:
+        data: id to a text, to a mapping of columns, or to a list of these.
+        name: the column for a text.
+
+    Example:
+        >>> list(rows_of_mapping({"7": "a dog", "8": [{"caption": "a cat"}]}, "caption"))
+        [{'image_id': '7', 'caption': 'a dog'}, {'image_id': '8', 'caption': 'a cat'}]
+    """
+    numbered = _are_row_numbers(data) and all(map(_has_id, data.values()))
+    for identifier, value in data.items():
+        for item in value if isinstance(value, list) else [value]:
+            columns = item if isinstance(item, Mapping) else {name: item}
+            yield columns if numbered else {IMAGE.name: identifier, **columns}
+
+
+def _has_rows(value: Any) -> bool:
+    """Whether it is a list of mappings with an image id."""
+    if not isinstance(value, list) or not value or not isinstance(value[0], Mapping):
+        return False
+    return _has_id(value[0])
+
+
+def _is_value(value: Any) -> bool:
+    """Whether it may be an image's value: a text, null, columns, or a list of these."""
+    items: Sequence[Any] = value if isinstance(value, list) else [value]
+    return all(item is None or isinstance(item, str | Mapping) for item in items)
+
+
+def _has_id(value: object) -> bool:
+    """Whether it is a mapping with an image id."""
+    return isinstance(value, Mapping) and any(map(_is_id, value))
+
+
+def _is_id(name: object) -> bool:
+    return plain_name(str(name)) in IMAGE.names
+
+
+def _are_row_numbers(names: Iterable[str]) -> bool:
+    """Whether the names are 0, 1, 2 and so on, as pandas numbers rows."""
+    return all(name == str(number) for number, name in enumerate(names))
+
+
+class ColumnsTable(NamedTuple):
+    """The rows of a table that was written by its columns."""
+
+    rows: Iterator[Mapping[str, Any]]
+    shape: str  # how it was written
+
+
+def rows_of_columns(data: object, column: str, wanted: Sequence[str]) -> ColumnsTable | None:
+    """The rows of a table that was written by its columns; None if it was not.
+
+    Args:
+        data: the file's content.
+        column: of captions or labels, for lists of an id and a text.
+        wanted: the columns that are looked for.
+
+    Example:
+        >>> by_columns = {"image": {"0": "7.jpg"}, "caption": {"0": "a dog"}}
+        >>> by_index = {"caption": {"7.jpg": "a dog"}}
+        >>> split = {"columns": ["caption"], "index": ["7.jpg"], "data": [["a dog"]]}
+        >>> for table in (by_columns, by_index, split, [["7.jpg", "a dog"]]):
+        ...     print(list(rows_of_columns(table, "caption", ["caption"]).rows))
+        [{'image': '7.jpg', 'caption': 'a dog'}]
+        [{'image_id': '7.jpg', 'caption': 'a dog'}]
+        [{'image_id': '7.jpg', 'caption': 'a dog'}]
+        [{'image_id': '7.jpg', 'caption': 'a dog'}]
+    """
+    if isinstance(data, list):
+        return _pairs(data, column)
+    if not isinstance(data, dict) or not data:
+        return None
+    if {"columns", "data"} <= data.keys():
+        return _split(data)
+    columns = list(data.values())
+    if any(map(_is_id, data)):
+        is_table = _are_mappings(columns) or _are_lists(columns)
+        return ColumnsTable(_zipped(data, ids=None), "a table by its columns") if is_table else None
+    known = {plain_name(name) for name in wanted}
+    if _are_mappings(columns) and any(plain_name(name) in known for name in data):
+        return ColumnsTable(_zipped(data, ids=list(columns[0])), "columns that map image ids")
+    return None
+
+
+def _pairs(rows: Sequence[Any], column: str) -> ColumnsTable | None:
+    """Lists of an image's id and its text."""
+    if not rows or not all(isinstance(row, list) and len(row) == 2 for row in rows):
+        return None
+    image, text = rows[0]
+    if not isinstance(text, str) or not lacks_heading([str(image), text], []):
+        return None
+    return ColumnsTable(
+        ({IMAGE.name: image, column: text} for image, text in rows),
+        f"lists read as {IMAGE.name} and {column}",
+    )
+
+
+def _split(data: Mapping[str, Any]) -> ColumnsTable | None:
+    """A table as names of columns, an index and lists of cells."""
+    names, rows = data["columns"], data["data"]
+    index = data.get("index", [None] * len(rows)) if isinstance(rows, list) else None
+    if not isinstance(names, list) or not isinstance(index, list) or len(index) != len(rows):
+        return None
+    if not all(isinstance(name, str) for name in names):
+        return None
+    if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
+        return None
+    indexed = not any(map(_is_id, names)) and "index" in data
+    return ColumnsTable(
+        (
+            {**({IMAGE.name: place} if indexed else {}), **dict(zip(names, row, strict=True))}
+            for place, row in zip(index, rows, strict=True)
+        ),
+        "a table with the names of its columns apart",
+    )
+
+
+def _are_mappings(columns: Sequence[Any]) -> bool:
+    """Whether all are mappings with the same keys."""
+    return all(isinstance(c, Mapping) and c.keys() == columns[0].keys() for c in columns)
+
+
+def _are_lists(columns: Sequence[Any]) -> bool:
+    """Whether all are lists of one length, without mappings in them."""
+    return all(
+        isinstance(column, list)
+        and len(column) == len(columns[0])
+        and not any(isinstance(cell, Mapping) for cell in column)
+        for column in columns
+    )
+
+
+def _zipped(data: Mapping[str, Any], ids: Collection[str] | None) -> Iterator[Mapping[str, Any]]:
+    """The rows of columns, with ids if no column has them."""
+    first = next(iter(data.values()))
+    places = list(first) if isinstance(first, Mapping) else range(len(first))
+    for place, identifier in zip(places, ids or places, strict=True):
+        row = {name: column[place] for name, column in data.items()}
+        yield row if ids is None else {IMAGE.name: identifier, **row}

@@ -1,0 +1,448 @@
+"""Labels of images: one line an image, or one line an image, attribute and annotator."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.data.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
+from bias_pipeline.data.image_numbers import noting_names
+from bias_pipeline.data.label_values import TIE, majority, recognised, with_map
+from bias_pipeline.data.one_hot import (
+    NO_GROUP,
+    SEVERAL,
+    column_names,
+    group_columns,
+    map_of_column,
+    with_labels,
+)
+from bias_pipeline.data.tables import Rows, open_rows
+from bias_pipeline.errors import (
+    AbsentLabelError,
+    DataError,
+    NotApplicableError,
+    UsageError,
+    counted,
+    did_you_mean,
+)
+from bias_pipeline.stats.raters import answer_counts, fleiss
+
+WHAT = "labels: a table with id and a column for each attribute, or image_id, attribute, value"
+MAJORITY = "majority"
+
+_IDS = ("id", "image_id", "img_id")
+_LONG = ("image_id", "attribute", "value")
+_WHO = ("annotator", "rater")  # the second as rate writes it
+_BESIDE = ("split", *_WHO, "confidence")
+_UNSURE = ("Unsure", "unsure")
+_UNDECIDED = (*_UNSURE, "Both", "both", "")
+_SHOWN = 8
+_MOST_MAPPED = 30  # labels whose maps a message advises
+_CUT = 40  # characters of a label in a message
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of one attribute."""
+
+    # Canonical image id to label as it is written, for every image of the file
+    raw: Mapping[str, str]
+    # How these labels are read, with a stratum for images on which annotators disagree
+    map: LabelMap
+    groups: tuple[str, ...]  # the groups the labels can name, in the attribute's order
+    # Canonical image id to the file's own column `split`; empty if there is none
+    parts: Mapping[str, str]
+    notes: tuple[str, ...]  # what a reader of the result must know
+    annotators: tuple[str, ...] = ()  # who labelled; empty if the file does not say
+
+
+def label_map(
+    dataset: str, attribute: Attribute, label_maps: Mapping[str, LabelMap]
+) -> tuple[tuple[str, ...], LabelMap]:
+    """The groups that a file of labels can contain, and how it writes them.
+
+    The data set's own map comes first, then the attribute's map of the data set. Without either,
+    the column has the attribute's name and contains group names, so a new attribute needs no map.
+    Group names are always recognised.
+
+    Raises:
+        UsageError: if a map names a group that the attribute does not have.
+    """
+    names = {group: group for group in attribute.groups}
+    plain = LabelMap(attribute.name, names, _UNDECIDED, _UNSURE)
+    labels = label_maps.get(attribute.name) or attribute.labels.get(dataset) or plain
+    labelled = set(labels.groups.values())
+    for group in sorted(labelled - set(attribute.groups)):
+        raise UsageError(
+            f"dataset.labels.{attribute.name}: attribute {attribute.name!r} has no group "
+            f"{group!r}; {did_you_mean(group, attribute.groups)}"
+        )
+    groups = tuple(group for group in attribute.groups if group in labelled)
+    return groups, replace(labels, groups={**{group: group for group in groups}, **labels.groups})
+
+
+class NoLabelColumnError(NotApplicableError):
+    """A table without a column of labels of an attribute.
+
+    Attributes:
+        path: the table.
+        columns: what it has, for people.
+    """
+
+    def __init__(self, path: Path, columns: str, text: str) -> None:
+        super().__init__(text)
+        self.path, self.columns = path, columns
+
+
+def read_labels(
+    path: Path,
+    dataset: str,
+    attribute: Attribute,
+    label_maps: Mapping[str, LabelMap],
+    annotator: str = MAJORITY,
+    layout: Layout | None = None,
+) -> Labels:
+    """Read the labels of one attribute.
+
+    Args:
+        path: CSV, TSV, Parquet, JSON or JSON Lines.
+        dataset: whose label map of the attribute is used.
+        attribute: which labels.
+        label_maps: the data set's own label maps by attribute name.
+        annotator: ``majority``, or the one annotator whose labels are used.
+        layout: the user's column names; the recognised columns are noted in it.
+
+    Raises:
+        DataError: on a broken file, two different labels of an image, or an unknown label.
+        UsageError: if the annotator, a column or a group is unknown.
+    """
+    layout = layout or Layout()
+    groups, labels = label_map(dataset, attribute, label_maps)
+    labels = with_map(labels, attribute, layout.label_map)
+    named = [layout.label_column] if layout.label_column else []
+    one_hot = [name for names in column_names(labels, attribute) for name in names.values()]
+    wanted = (
+        *(*_LONG, *_BESIDE, *layout.wanted(IMAGE), *named),
+        *(labels.field, attribute.name, *one_hot),
+    )
+    rows = open_rows(path, what=WHAT, wanted=wanted, column="label")
+    if rows.shape:
+        layout.add_note(path, rows.shape)
+    first, rows = rows.peek()
+    if not first or all(value is None for value in first.values()):
+        raise DataError(f"{path}: holds no labels; expected {WHAT}")
+    if all(name in first for name in _LONG) and layout.label_column is None:
+        rows = noting_names(rows, first, IMAGE.name, layout)
+        return _long(rows, groups, labels, attribute, annotator, layout)
+    if annotator != MAJORITY:
+        raise UsageError(f"dataset.annotator={annotator}: {path} does not name annotators")
+    return _wide(rows, first, groups, labels, attribute, layout)
+
+
+def _wide(
+    rows: Rows,
+    first: Mapping[str, Any],
+    groups: tuple[str, ...],
+    labels: LabelMap,
+    attribute: Attribute,
+    layout: Layout,
+) -> Labels:
+    key = _id_column(rows, first, layout)
+    try:
+        field = _label_column(rows, first, labels, layout, attribute)
+    except NoLabelColumnError:
+        columns = group_columns(list(first), labels, attribute)
+        if not columns:
+            raise
+        field = attribute.name
+        labels = labels.with_labels({}, {NO_GROUP: NO_GROUP, SEVERAL: SEVERAL})
+        rows = replace(rows, items=with_labels(rows, columns, field))
+        listed = ", ".join(map(repr, columns.values()))
+        layout.add_note(rows.path, f"labels of {attribute.name} from the columns {listed}")
+    raw: dict[str, str] = {}
+    parts: dict[str, str] = {}
+    repeated = 0
+    for number, row in noting_names(rows, first, key, layout).items:
+        identifier, label = rows.id(number, row, key), rows.label(number, row, field)
+        if identifier in raw:
+            repeated += 1
+            _check_same(rows, number, identifier, raw[identifier], label)
+        raw[identifier] = label
+        if isinstance(row.get("split"), str):
+            parts[identifier] = row["split"]
+    rows.note_mended(layout)
+    labels = _understood(rows.path, field, list(raw.items()), labels, attribute, layout)
+    return Labels(raw, labels, groups, parts, _collapsed(repeated))
+
+
+def _id_column(rows: Rows, first: Mapping[str, Any], layout: Layout) -> str:
+    known = next((name for name in _IDS if name in first), None)
+    if known is not None and layout.id_column not in first:
+        return known
+    try:
+        return layout.column(rows.path, first, IMAGE)
+    except DataError as error:
+        named = [name for name in first if plain_name(name) in IMAGE.names]
+        if named:
+            raise
+        raise DataError(
+            f"{rows.path}: no column of ids ({', '.join(_IDS)}); found "
+            f"{quoted_columns(first)}. Name yours "
+            f"with {IMAGE.option}"
+        ) from error
+
+
+def _label_column(
+    rows: Rows, first: Mapping[str, Any], labels: LabelMap, layout: Layout, attribute: Attribute
+) -> str:
+    chosen = layout.label_column
+    if chosen is not None:
+        if chosen in first:
+            return chosen
+        raise UsageError(
+            f"{rows.path}: dataset.label_column={chosen} is absent; {did_you_mean(chosen, first)}"
+        )
+    names = (labels.field, attribute.name)
+    column = next((near for name in names if (near := same_name(name, list(first)))), None)
+    if column is None:
+        options = map_of_column(first, attribute)
+        fix = (
+            f"if the labels are those of {options.split()[1]!r} alone, add {options}"
+            if options
+            else f"{did_you_mean(labels.field, first)} Name yours with --label-column COLUMN "
+            "(dataset.label_column=COLUMN)"
+        )
+        raise NoLabelColumnError(
+            rows.path,
+            quoted_columns(first),
+            f"{rows.path}: no column {labels.field!r} for attribute {attribute.name!r}; "
+            f"{fix}; found {quoted_columns(first)}",
+        )
+    if column not in names:
+        layout.add_note(rows.path, f"labels of {attribute.name} from {column!r}")
+    return column
+
+
+def _understood(
+    path: Path,
+    field: str,
+    labelled: Sequence[tuple[str, str]],
+    labels: LabelMap,
+    attribute: Attribute,
+    layout: Layout,
+) -> LabelMap:
+    """The label map, with all labels that occur."""
+    raw = (label for _, label in labelled)
+    whole, read = recognised(raw, labels, attribute, layout.label_map)
+    _check_known(path, field, labelled, labels, whole, attribute)
+    _check_occurs(path, field, [label for _, label in labelled], layout)
+    counts = Counter(label for _, label in labelled)
+    emptied = [label for label in layout.label_map if counts[label] and not whole.group_of(label)]
+    for fact in (
+        *read,
+        *(f"{counted(counts[e], 'labels')} {e!r} taken out by the map" for e in emptied),
+    ):
+        layout.add_note(path, fact)
+    return whole
+
+
+def _long(
+    rows: Rows,
+    groups: tuple[str, ...],
+    labels: LabelMap,
+    attribute: Attribute,
+    annotator: str,
+    layout: Layout,
+) -> Labels:
+    votes: dict[str, dict[str, tuple[str, float]]] = defaultdict(dict)
+    others: set[str] = set()
+    repeated = 0
+    images: dict[str, None] = {}
+    for number, row in rows.items:
+        image, named = rows.id(number, row, "image_id"), rows.text(number, row, "attribute")
+        images[image] = None
+        if named not in (attribute.name, labels.field):
+            others.add(named)
+            continue
+        who = next(filter(None, (rows.label(number, row, n) for n in _WHO if n in row)), "")
+        label = rows.label(number, row, "value")
+        if who in votes[image]:
+            repeated += 1
+            _check_same(rows, number, image, votes[image][who][0], label, who)
+        votes[image][who] = (label, _confidence(rows, number, row))
+    if not votes:
+        raise NotApplicableError(
+            f"{rows.path}: no line is about attribute {attribute.name!r}; "
+            f"{did_you_mean(attribute.name, others)}"
+        )
+    rows.note_mended(layout)
+    labelled = [(image, label) for image, ballot in votes.items() for label, _ in ballot.values()]
+    labels = _understood(rows.path, "value", labelled, labels, attribute, layout)
+    return _counted(_alike(votes, labels), images, groups, labels, annotator, _collapsed(repeated))
+
+
+def _alike(
+    votes: Mapping[str, Mapping[str, tuple[str, float]]], labels: LabelMap
+) -> dict[str, dict[str, tuple[str, float]]]:
+    """The votes with one spelling a group, so that "M" and "Male" are one vote."""
+    first: dict[str | None, str] = {}
+    for ballot in votes.values():
+        for label, _ in ballot.values():
+            first.setdefault(labels.group_of(label), label)
+    first.pop(None, None)
+    return {
+        image: {
+            who: (first.get(labels.group_of(label), label), weight)
+            for who, (label, weight) in ballot.items()
+        }
+        for image, ballot in votes.items()
+    }
+
+
+def _counted(
+    votes: Mapping[str, Mapping[str, tuple[str, float]]],
+    images: Mapping[str, None],
+    groups: tuple[str, ...],
+    labels: LabelMap,
+    annotator: str,
+    notes: tuple[str, ...],
+) -> Labels:
+    """One label an image: the majority's, or one annotator's."""
+    names = sorted({who for ballot in votes.values() for who in ballot})
+    if annotator == MAJORITY:
+        chosen = {image: majority(ballot.values()) for image, ballot in votes.items()}
+    elif annotator in names:
+        chosen = {i: ballot[annotator][0] for i, ballot in votes.items() if annotator in ballot}
+    else:
+        raise UsageError(
+            f"dataset.annotator={annotator} is unknown; {did_you_mean(annotator, names)}"
+        )
+    whole = replace(labels, strata=tuple(dict.fromkeys([*labels.strata, "", TIE])))
+    raw = {image: chosen.get(image, "") for image in images}
+    if len(names) > 1:
+        notes = (*notes, _disagreement(votes, chosen, len(names), annotator))
+    return Labels(raw, whole, groups, {}, notes, tuple(filter(None, names)))
+
+
+def _disagreement(
+    votes: Mapping[str, Mapping[str, tuple[str, float]]],
+    chosen: Mapping[str, str],
+    n_annotators: int,
+    annotator: str,
+) -> str:
+    ballots = [[label for label, _ in ballot.values()] for ballot in votes.values()]
+    kappa = fleiss(answer_counts(ballots, list(dict.fromkeys(chain.from_iterable(ballots)))))
+    split = sum(len(set(ballot)) > 1 for ballot in ballots)
+    ties = sum(label == TIE for label in chosen.values())
+    used = "the majority's label is used" if annotator == MAJORITY else f"{annotator}'s are used"
+    return (
+        f"{n_annotators} annotators: Fleiss' kappa {kappa:.2f}, {split} of "
+        f"{len(ballots)} images judged differently, {ties} without a majority (not scored); {used}"
+    )
+
+
+def _confidence(rows: Rows, number: int, row: Mapping[str, Any]) -> float:
+    """The weight of a vote; 1 where none is given."""
+    value = row.get("confidence")
+    if value in (None, ""):
+        return 1.0
+    try:
+        weight = float(value)
+    except (TypeError, ValueError, OverflowError):
+        weight = -1.0
+    if not 0 <= weight < float("inf"):
+        rows.refuse(number, f"confidence {value!r} is no number of at least 0")
+    return weight
+
+
+def _check_same(
+    rows: Rows, number: int, identifier: str, first: str, second: str, annotator: str = ""
+) -> None:
+    if first != second:
+        by = f" by {annotator!r}" if annotator else ""
+        several = "keep one, or name the columns image_id, attribute, value and annotator"
+        fix = "keep one" if annotator else several
+        rows.refuse(
+            number,
+            f"image id {identifier} occurs twice with different labels{by} ({first!r} and "
+            f"{second!r}); {fix}",
+        )
+
+
+def _check_known(
+    path: Path,
+    field: str,
+    labelled: Sequence[tuple[str, str]],
+    labels: LabelMap,
+    whole: LabelMap,
+    attribute: Attribute,
+) -> None:
+    counts = Counter(label for _, label in labelled)
+    allowed = [label or "(empty)" for label in (*labels.groups, *labels.strata)]
+    unknown = sorted(set(counts) - {*whole.groups, *whole.strata})
+    if not unknown:
+        return
+    example = next(image for image, label in labelled if label == unknown[0])
+    listed = ", ".join(repr(label[:_CUT]) for label in unknown[:_SHOWN])
+    common = ", ".join(f"{label[:_CUT]!r} {n}" for label, n in counts.most_common(_SHOWN))
+    options = " ".join(map_option(label[:_CUT], "GROUP") for label in unknown[:_MOST_MAPPED])
+    raise DataError(
+        f"{path}: unknown labels in {field!r}: {listed} (image {example}); labels: {common}; "
+        f"{did_you_mean(unknown[0], allowed)} Correct them, or map them: "
+        f"{options} (dataset.label_map={{{unknown[0][:_CUT]}: GROUP}}), GROUP one of "
+        f"{', '.join([*attribute.groups, *filter(None, labels.strata)])}"
+    )
+
+
+def map_option(label: str, group: str) -> str:
+    """How the map of a label is typed; a label may begin as options do.
+
+    Example:
+        >>> map_option("M", "male"), map_option("-1", "female")
+        ('--map M=male', '--map=-1=female')
+    """
+    sign = "=" if label.startswith("-") else " "
+    return f"--map{sign}{shlex.quote(f'{label}={group}')}"
+
+
+def _check_occurs(path: Path, field: str, raw_labels: Sequence[str], layout: Layout) -> None:
+    """Note mapped labels that the file lacks; other files may have them."""
+    counts = Counter(raw_labels)
+    idle = [label for label in layout.label_map if label not in counts]
+    if not idle:
+        return
+    if len(idle) == len(layout.label_map):
+        common = [label[:_CUT] or "(empty)" for label, _ in counts.most_common(_SHOWN)]
+        raise AbsentLabelError(
+            f"{map_option(idle[0], layout.label_map[idle[0]])}: no label in {field!r} "
+            f"of {path} is {idle[0]!r}; {did_you_mean(idle[0], common)}"
+        )
+    layout.add_note(path, f"no label in {field!r} is {', '.join(map(repr, idle))}, though mapped")
+
+
+def _collapsed(repeated: int) -> tuple[str, ...]:
+    return (counted(repeated, "repeated labels were collapsed"),) if repeated else ()
+
+
+def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
+    """A note on how many images have a label of no group, by label.
+
+    Only ``metric=assumed_group`` scores those whose label says that annotators were unsure.
+    """
+    counts = Counter(label for label in raw if labels.group_of(label) is None)
+    if not counts:
+        return ()
+    listed = ", ".join(
+        f"{label or 'empty'} {n}{' (except by assumed_group)' if labels.is_unsure(label) else ''}"
+        for label, n in sorted(counts.items())
+    )
+    return (
+        f"{counted(sum(counts.values()), 'images belong to no group and are not scored')}: "
+        f"{listed}",
+    )

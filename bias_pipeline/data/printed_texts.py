@@ -1,0 +1,239 @@
+"""Reads the texts in a cell, also where Python, NumPy or JSON printed a list or mapping into it.
+
+``DataFrame.to_csv`` prints whatever a cell holds: ``['a dog' 'a cat']`` (NumPy, without commas),
+``array(['a dog', None], dtype=object)``, ``('a dog', 'a cat')``, ``[{'generated_text': 'a dog'}]``,
+``b'a dog'``. A print is read whole or not at all; nothing is executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from bias_pipeline.data.columns import HUMAN, MODEL, plain_name
+
+_STRING = r"""[bBuU]?(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
+_NAME = r"(?:(?:np|numpy|builtins)\.)?(?:array|list|tuple|set|frozenset|str_|bytes_|object_)"
+_TOKEN = re.compile(
+    rf"(?P<string>{_STRING})|(?P<opens>{_NAME}\s*\(|[\[({{])|(?P<closes>[\])}}])"
+    r"|(?P<dtype>,\s*dtype\s*=\s*(?:'[^']*'|[\w.]+))|(?P<between>[,:])|(?P<cut>\.\.\.|\u2026)"
+    r"|(?P<gap>(?:None|null|nan|NaN|<NA>|NaT)\b|<NA>)"
+    r"|(?P<plain>(?:True|False|true|false)\b|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|\s+",
+    re.DOTALL,
+)
+_CLOSING = {"[": "]", "(": ")", "{": "}"}
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_DEPTH = 8
+_NEAR = 60  # characters in a message
+
+# How a print begins. A caption may begin with a bracket, as in "(left) a dog", but hardly with a
+# square bracket and a quotation mark. `b'`, `("` and `{"` may begin one.
+_GAP = r"(?:None|null|nan|NaN|<NA>)"
+_MARK = r"[bBuU]?['\"]"
+_ITEM = rf"(?:{_MARK}|\{{\s*{_MARK}|{_GAP}\s*(?:[,\]'\"]|{_GAP})|{_NAME}\s*\(|\]\s*(?:$|[,)]))"
+_LIST = re.compile(rf"\s*(?:{_NAME}\s*\(\s*)?\[\s*(?:[\[(]\s*)*{_ITEM}")
+_PERHAPS = re.compile(rf"\s*(?:{_NAME}\s*\(|[bB]['\"]|\(\s*{_ITEM}|\{{\s*{_MARK})")
+_SURELY = re.compile(
+    rf"\{{\s*{_STRING}\s*[:,]|\(\s*(?:{_STRING}|None)\s*,\s*(?:{_MARK}|None|\.\.\.|\u2026)",
+    re.DOTALL,
+)
+_FIRST_TWO = frozenset(
+    {f"{opening}{sign}" for opening in "[({" for sign in "'\"bBuU[({Nn<als \n\r\t]f"}
+    | {"b'", 'b"', "B'", 'B"', "np", "nu", "bu", "ar", "li", "tu", "se", "fr", "st", "by", "ob"}
+)
+
+
+class NotWholeError(Exception):
+    """A print whose texts are not all there, or that cannot be read; the message says which."""
+
+
+class _Pairs(NamedTuple):
+    """A mapping as it was printed."""
+
+    items: list[tuple[Any, Any]]
+
+
+def may_be_printed(text: str) -> bool:
+    """Whether a cell may hold a print; false for nearly every caption, and fast.
+
+    Example:
+        >>> may_be_printed("['a dog' 'a cat']"), may_be_printed("array of dogs")
+        (True, False)
+    """
+    if text[:2] not in _FIRST_TWO and not text[:1].isspace():  # of a million captions nearly all
+        return False
+    return bool(_LIST.match(text) or _PERHAPS.match(text))
+
+
+def printed_texts(text: str) -> list[str] | None:
+    """The texts of a print, a blank for each gap (None, nan); None if the cell is plain text.
+
+    Raises:
+        NotWholeError: if a part was left out (``...``), the end is cut off, or an item is no text.
+
+    Example:
+        >>> printed_texts('''['a dog' "a man's cat"]''')
+        ['a dog', "a man's cat"]
+        >>> printed_texts("[{'generated_text': 'a dog'}]"), printed_texts("b'a dog'")
+        (['a dog'], ['a dog'])
+        >>> printed_texts("('left') a dog")
+    """
+    if not may_be_printed(text):
+        return None
+    text = text.strip()
+    try:
+        value = _value_of(text)
+    except NotWholeError:
+        if _LIST.match(text) or _SURELY.match(text):
+            raise
+        return None
+    return texts_in(value)
+
+
+def _value_of(text: str) -> Any:
+    if text[0] in "[{":
+        try:
+            return json.loads(text, object_pairs_hook=_Pairs)
+        except (ValueError, RecursionError):
+            pass  # a print of Python or NumPy
+    tokens = _tokens(text)
+    value = _read(next(tokens), tokens, 0)
+    rest = next(tokens)
+    if rest.lastgroup is not None:
+        raise NotWholeError(
+            f"has more behind its end, near {rest.string[rest.start() :][:_NEAR]!r}"
+        )
+    return value
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    """The parts of a print, and at the end an empty match."""
+    place = 0
+    while place < len(text):
+        token = _TOKEN.match(text, place)
+        if token is None:
+            cut = text[place] in "'\"" and text.count(text[place], place) == 1
+            fault = "is cut off" if cut else "cannot be read"
+            raise NotWholeError(f"{fault}, near {text[place:][:_NEAR]!r}")
+        place = token.end()
+        if token.lastgroup is not None:
+            yield token
+    end = re.compile("$").search(text)
+    while end is not None:
+        yield end
+
+
+def _read(token: re.Match[str], tokens: Iterator[re.Match[str]], depth: int) -> Any:
+    """The value that begins with a token."""
+    match token.lastgroup:
+        case "string":
+            return _string(token[0])
+        case "gap":
+            return None
+        case "plain":
+            return 0  # a number or a truth value: no text, and never shown
+        case "opens":
+            if depth < _DEPTH:
+                return _items(token[0], tokens, depth + 1)
+            raise NotWholeError(f"nests deeper than {_DEPTH} levels")
+        case "cut":
+            raise NotWholeError("was shortened with '...': texts are lost")
+        case None:
+            raise NotWholeError(f"is cut off, near {token.string[-_NEAR:]!r}")
+    raise NotWholeError(f"cannot be read, near {token.string[token.start() :][:_NEAR]!r}")
+
+
+def _items(opening: str, tokens: Iterator[re.Match[str]], depth: int) -> Any:
+    """What stands between brackets; what a call such as ``array([...])`` is called with."""
+    items: list[Any] = []
+    keys: list[Any] = []
+    commas = 0
+    for token in tokens:
+        if token[0] == _CLOSING[opening[-1]]:
+            break
+        commas += token[0] == ","
+        if token[0] == ":" and items:
+            keys.append(items.pop())
+        elif token[0] != "," and token.lastgroup != "dtype":
+            items.append(_read(token, tokens, depth))
+    if keys:
+        return _pairs(keys, items)
+    is_list = opening in ("[", "{") or (opening == "(" and commas)
+    return items if is_list or len(items) != 1 else items[0]
+
+
+def _pairs(keys: list[Any], values: list[Any]) -> _Pairs:
+    if len(keys) != len(values):
+        raise NotWholeError("cannot be read: keys and values differ in number")
+    return _Pairs(list(zip(keys, values, strict=True)))
+
+
+def _string(written: str) -> str:
+    """The text of a string as Python writes it; a raw end of line in it is kept."""
+    if "\\" not in written and written[0] in "'\"":
+        return written[1:-1]
+    escaped = _ESCAPE.sub(_python_escape, written).replace("\r", "\\r").replace("\n", "\\n")
+    try:
+        value = ast.literal_eval(escaped)
+        return value.decode() if isinstance(value, bytes) else str(value)
+    except (ValueError, SyntaxError, MemoryError) as error:
+        raise NotWholeError(f"has a text that cannot be read, {written[:_NEAR]!r}") from error
+
+
+def _python_escape(match: re.Match[str]) -> str:
+    """An escape that Python knows as it is; of another its backslash is a character."""
+    return match[0] if match[1] in "\\'\"abfnrtvxuUN01234567" else f"\\{match[0]}"
+
+
+def texts_in(value: Any) -> list[str]:
+    """The texts of a value: of a text, of a mapping that has one, or of a list of these.
+
+    Raises:
+        NotWholeError: if an item is no text.
+
+    Example:
+        >>> texts_in(["a dog", None, {"caption": "a cat", "conf": 0.9}]), texts_in(b"a dog")
+        (['a dog', '', 'a cat'], ['a dog'])
+    """
+    while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        value = value[0]
+    return [_text_of(item) for item in (value if isinstance(value, list) else [value])]
+
+
+def _text_of(item: Any) -> str:
+    if isinstance(item, bytes):
+        return _string(repr(item))
+    if isinstance(item, _Pairs):
+        item = {str(key): value for key, value in item.items}
+    if isinstance(item, Mapping):
+        item = _text_in(item)
+    if item is None or item != item:  # NaN, as JSON has it
+        return ""
+    if not isinstance(item, str):
+        raise NotWholeError("has an item that is no text")
+    return item if item.isascii() else _without_halves(item)
+
+
+def _without_halves(text: str) -> str:
+    """Pairs of surrogates as one character, halves as U+FFFD: no encoding can write a half."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _text_in(mapping: Mapping[str, Any]) -> object:
+    """The caption of ``{"caption": "a dog", "conf": 0.9}``: the only text, or one that is named so.
+
+    Example:
+        >>> _text_in({"raw": "a dog", "tokens": ["a", "dog"]})
+        'a dog'
+        >>> _text_in({"caption": "a dog", "model": "blip"}), _text_in({"a": "x", "b": "y"})
+        ('a dog', 0)
+    """
+    texts = {name: value for name, value in mapping.items() if isinstance(value, str)}
+    for names in (frozenset(texts), *MODEL.usual, *HUMAN.usual):
+        named = [text for name, text in texts.items() if name in names or plain_name(name) in names]
+        if len(named) == 1:
+            return named[0]
+    return 0  # no text

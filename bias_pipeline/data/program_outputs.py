@@ -1,0 +1,338 @@
+"""Captions as other programs write them, recognised by the keys of a file's first entry.
+
+lmms-eval's samples, answers of a batch of an OpenAI-compatible service, LLaVA's conversations and
+answers, VLMEvalKit's sheets. Each becomes rows of image id, the model's captions and, where the
+file has them, people's captions.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from bias_pipeline.corpus.image_ids import ENDINGS, few
+from bias_pipeline.data.chat_answers import FAILED, Answer, answer_of_row, image_of_request
+from bias_pipeline.data.columns import (
+    DECODING,
+    IMAGE,
+    MODEL,
+    PROMPTS,
+    SAMPLE,
+    Layout,
+    plain_name,
+)
+from bias_pipeline.data.tables import Rows
+from bias_pipeline.errors import DataError, counted
+from bias_pipeline.io.json_files import expect
+
+_PEOPLE = "people"
+_SHOWN, _REASONS = 40, 5  # characters of a reason, and reasons, in a note
+_NO_ANSWER = "Failed to obtain answer"  # VLMEvalKit's text where a model or service failed
+
+
+class ProgramOutput(ABC):
+    """A file of one program.
+
+    Args:
+        rows: the file's entries.
+        first: keys and values of the first one.
+        layout: the user's column of image ids replaces the program's; what is read is noted in it.
+    """
+
+    name: ClassVar[str]
+    marks: ClassVar[frozenset[str]]  # keys that the first entry of such a file has
+    columns: ClassVar[tuple[str, ...]]  # that are read of a table, beside the usual names
+    people: ClassVar[str] = ""  # the column of people's captions in the rows that are made
+
+    def __init__(self, rows: Rows, first: Mapping[str, Any], layout: Layout) -> None:
+        self.rows, self.first, self.layout = rows, first, layout
+        self.id_column = layout.id_column if layout.id_column in first else None
+        if self.id_column:
+            layout.used.add(self.id_column)
+        layout.add_note(rows.path, self.name)
+
+    @abstractmethod
+    def answer(self, number: int, row: Mapping[str, Any]) -> Answer | None:
+        """What one entry says; None if it is about no image."""
+
+    def plain(self) -> Rows:
+        """The file as rows of ``image_id``, ``caption`` and, if it has them, people's captions."""
+        return Rows(self.rows.path, self.rows.unit, None, self._items(), people=self.people)
+
+    def _items(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The rows; images without an answer come last, with an empty caption."""
+        answered: set[tuple[str, int | None]] = set()
+        absent: dict[tuple[str, int | None], tuple[int, Answer]] = {}
+        cut: dict[str, str] = {}
+        for number, row in self.rows.items:
+            answer = self.answer(number, row)
+            if answer is None:
+                continue
+            image = self.rows.id(number, {IMAGE.name: answer.image}, IMAGE.name)
+            if answer.absent:
+                absent.setdefault((image, answer.sample), (number, answer))
+                continue
+            answered.add((image, answer.sample))
+            if answer.cut:
+                cut[image] = answer.cut
+            prompts = {key: row[key] for key in PROMPTS if key in row}
+            yield number, {**prompts, **_row(image, answer)}
+        lacking = {key: pair for key, pair in absent.items() if key not in answered}
+        for (image, _), (number, answer) in lacking.items():
+            yield number, _row(image, replace(answer, captions=("",)))
+        total = len({image for image, _ in (*answered, *lacking)})
+        reasons = {image: answer.absent for (image, _), (_, answer) in lacking.items()}
+        self._count("have no answer", reasons, total)
+        self._count("have an answer that is cut", cut, total)
+
+    def _count(self, what: str, reasons: Mapping[str, str], total: int) -> None:
+        if reasons:
+            frequent = Counter(reason[:_SHOWN] for reason in reasons.values()).most_common(_REASONS)
+            counts = ", ".join(f"{reason} {n}" for reason, n in frequent)
+            self.layout.add_note(
+                self.rows.path,
+                f"{counted(len(reasons), f'of {total} images {what}')} ({counts}), such as "
+                f"{few(reasons)}",
+            )
+
+
+def _row(image: str, answer: Answer) -> Mapping[str, Any]:
+    texts = {MODEL.name: list(answer.captions), _PEOPLE: list(answer.human)}
+    numbered = {} if answer.sample is None else {SAMPLE: answer.sample, DECODING: ""}
+    return {IMAGE.name: image, **texts, **numbered}
+
+
+class Samples(ProgramOutput):
+    """Samples of lmms-eval: an entry a document, with the values of each metric.
+
+    A captioning task's metric is ``{"answer": [...], "pred": "...", "image_id": 42}``, where
+    ``answer`` holds people's captions. In ``coco_cap_chair`` both are names of objects, so captions
+    are always those of ``filtered_resps``, and ``answer`` counts only beside a text.
+    """
+
+    name = "samples of lmms-eval"
+    marks = frozenset({"doc_id", "filtered_resps"})
+    columns = ("filtered_resps", "doc")
+    people = _PEOPLE
+
+    def __init__(self, rows: Rows, first: Mapping[str, Any], layout: Layout) -> None:
+        super().__init__(rows, first, layout)
+        self.metrics = sorted(_captioning(first))
+
+    def answer(self, number: int, row: Mapping[str, Any]) -> Answer:
+        """See :meth:`ProgramOutput.answer`."""
+        metrics = _captioning(row)
+        if sorted(metrics) != self.metrics:
+            self.rows.refuse(
+                number,
+                f"its metrics ({', '.join(metrics) or 'none'}) are of another task than those of "
+                f"the entries before it ({', '.join(self.metrics) or 'none'}); keep one task in a "
+                "file",
+            )
+        where = f"{self.rows.unit} {number}: 'filtered_resps'"
+        responses = self.rows.value(number, row, "filtered_resps")
+        texts = [text for text in _flat(responses) if text is not None]
+        captions = [expect(text, str, self.rows.path, where) for text in texts]
+        image = self._image(number, row, metrics)
+        if not captions:
+            return Answer(image, absent="empty")
+        return Answer(image, captions, _peoples(metrics.values()))
+
+    def _image(self, number: int, row: Mapping[str, Any], metrics: Mapping[str, Any]) -> Any:
+        if self.id_column:
+            return self.rows.value(number, row, self.id_column)
+        ids = [value["image_id"] for value in metrics.values()]
+        document = row.get("doc")
+        if isinstance(document, Mapping):
+            ids += [v for name, v in document.items() if plain_name(name) in IMAGE.usual[0]]
+            ids += [value for value in document.values() if _is_picture(value)]
+        if not ids:
+            self.rows.refuse(
+                number,
+                "no image id: no metric has 'image_id', and 'doc' has no id or file name of a "
+                f"picture; found {', '.join(row)}. Name a key that has it with {IMAGE.option}",
+            )
+        return ids[0]
+
+
+def _captioning(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Metric to its value, for the metrics of captioning tasks."""
+    return {
+        str(name): value
+        for name, value in row.items()
+        if isinstance(value, Mapping) and {"pred", "image_id"} <= value.keys()
+    }
+
+
+def _flat(value: Any) -> list[Any]:
+    """The items of lists within lists."""
+    return [item for part in value for item in _flat(part)] if isinstance(value, list) else [value]
+
+
+def _peoples(metrics: Iterable[Mapping[str, Any]]) -> Sequence[str]:
+    """People's captions beside a caption; none where the metric is about something else."""
+    for value in metrics:
+        texts = value.get("answer")
+        if isinstance(value["pred"], str) and isinstance(texts, list):
+            return [text for text in texts if isinstance(text, str)]
+    return ()
+
+
+def _is_picture(value: object) -> bool:
+    """Whether it is a text that ends as a picture's file name."""
+    return isinstance(value, str) and value.lower().endswith(ENDINGS)
+
+
+class Batch(ProgramOutput):
+    """Answers of a batch: an entry a request, whose ``custom_id`` is the image's id.
+
+    With several requests an image the ``custom_id`` has their numbers from 0: ``42#1``.
+    """
+
+    name = "answers of a batch"
+    marks = frozenset({"custom_id", "response"})
+    columns = ("custom_id", "response", "error")
+
+    def answer(self, number: int, row: Mapping[str, Any]) -> Answer:
+        """See :meth:`ProgramOutput.answer`."""
+        custom_id = self.rows.value(number, row, self.id_column or "custom_id")
+        image, sample = (custom_id, None) if self.id_column else image_of_request(custom_id)
+        answer = answer_of_row(image, row, self.rows.path, f"{self.rows.unit} {number}")
+        return replace(answer, sample=sample)
+
+
+class Conversations(ProgramOutput):
+    """LLaVA's conversations about a picture: the answers are the captions."""
+
+    name = "conversations of LLaVA"
+    marks = frozenset({"conversations"})
+    columns = ("image", "conversations")
+
+    def __init__(self, rows: Rows, first: Mapping[str, Any], layout: Layout) -> None:
+        super().__init__(rows, first, layout)
+        self.without_picture = 0
+
+    def answer(self, number: int, row: Mapping[str, Any]) -> Answer | None:
+        """See :meth:`ProgramOutput.answer`."""
+        if self.id_column:
+            image = self.rows.value(number, row, self.id_column)
+        elif row.get("image"):
+            image = _one_picture(self.rows, number, row, "image")
+        else:
+            self.without_picture += 1
+            return None
+        where = f"{self.rows.unit} {number}: 'conversations'"
+        turns: list[Any] = expect(
+            self.rows.value(number, row, "conversations"), list, self.rows.path, where
+        )
+        texts = [
+            expect(turn.get("value"), str, self.rows.path, where)
+            for turn in turns
+            if isinstance(turn, Mapping) and turn.get("from") == "gpt"
+        ]
+        if not texts:
+            self.rows.refuse(number, "'conversations' has no turn of 'gpt'; leave the entry out")
+        return Answer(image, texts)
+
+    def _items(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        yield from super()._items()
+        if self.without_picture:
+            self.layout.add_note(
+                self.rows.path, counted(self.without_picture, "conversations without a picture")
+            )
+
+
+def _one_picture(rows: Rows, number: int, row: Mapping[str, Any], column: str) -> str:
+    """The picture that a row is about."""
+    paths = rows.texts(number, row, column)
+    if len(paths) != 1:
+        rows.refuse(number, f"{column!r} names {len(paths)} pictures, where one is described")
+    return paths[0]
+
+
+class LlavaAnswers(ProgramOutput):
+    """Answers to LLaVA's questions, where a question is called after the picture's file."""
+
+    name = "answers of LLaVA"
+    marks = frozenset({"question_id", "prompt", "text", "model_id"})
+    columns = ("question_id", "text")
+
+    def __init__(self, rows: Rows, first: Mapping[str, Any], layout: Layout) -> None:
+        super().__init__(rows, first, layout)
+        if not self.id_column:
+            named = _is_picture(first["question_id"])
+            self.id_column = "question_id" if named else layout.column(rows.path, first, IMAGE)
+
+    def answer(self, number: int, row: Mapping[str, Any]) -> Answer:
+        """See :meth:`ProgramOutput.answer`."""
+        image = self.rows.value(number, row, self.id_column or "question_id")
+        return Answer(image, [self.rows.text(number, row, "text")])
+
+
+class EvalSheet(ProgramOutput):
+    """A sheet of VLMEvalKit: ``index`` numbers its rows, so ids come from ``image_path``."""
+
+    name = "a sheet of VLMEvalKit"
+    marks = frozenset({"index", "question", "prediction"})
+    columns = ("image_path", "prediction", "answer")
+    people = _PEOPLE
+
+    def __init__(self, rows: Rows, first: Mapping[str, Any], layout: Layout) -> None:
+        super().__init__(rows, first, layout)
+        if not self.id_column:
+            named = "image_path" in first
+            self.id_column = "image_path" if named else layout.column(rows.path, first, IMAGE)
+
+    def answer(self, number: int, row: Mapping[str, Any]) -> Answer:
+        """See :meth:`ProgramOutput.answer`."""
+        column = self.id_column or "image_path"
+        paths = column == "image_path"
+        read = _one_picture if paths else Rows.value
+        image = read(self.rows, number, row, column)
+        human = self._human(number, row)
+        if self.rows.value(number, row, "prediction") in (None, ""):
+            return Answer(image, human=human, absent="empty")
+        caption = self.rows.text(number, row, "prediction")
+        if caption.startswith(_NO_ANSWER):
+            return Answer(image, human=human, absent=FAILED)
+        return Answer(image, [caption], human)
+
+    def _human(self, number: int, row: Mapping[str, Any]) -> Sequence[str]:
+        """The list in ``answer``; a single text answers a question."""
+        written = row.get("answer")
+        if isinstance(written, list) or (isinstance(written, str) and written.startswith("[")):
+            return self.rows.texts(number, row, "answer")
+        return ()
+
+
+_PROGRAMS: tuple[type[ProgramOutput], ...] = (
+    Samples,
+    Batch,
+    Conversations,
+    LlavaAnswers,
+    EvalSheet,
+)
+COLUMNS = sorted({name for program in _PROGRAMS for name in program.columns})
+
+
+def program_output(rows: Rows, first: Mapping[str, Any], layout: Layout) -> Rows | None:
+    """A program's output as plain rows; None if it is not known to be one.
+
+    Args:
+        rows: the file's entries.
+        first: keys and values of the first one.
+        layout: see :class:`ProgramOutput`.
+
+    Raises:
+        DataError: if a batch's requests are given instead of its answers.
+    """
+    keys = set(map(str, first))
+    if {"custom_id", "body"} <= keys and "response" not in keys:
+        raise DataError(f"{rows.path}: holds the requests of a batch; name the file of its answers")
+    for program in _PROGRAMS:
+        if program.marks <= keys:
+            return program(rows, first, layout).plain()
+    return None

@@ -1,0 +1,101 @@
+"""Tables that ``rate`` writes: raters' answers, and how often labels err.
+
+In a table of label errors a line is an attribute, group and label: the share of the group's images
+that are labelled so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.corpus.image_ids import short_id
+from bias_pipeline.data.tables import check_file, open_rows
+from bias_pipeline.io.files import replace_file, table_csv
+
+CANNOT_TELL = "Unsure"  # as data sets write it
+_ANSWERS = "answers: a table of image_id, attribute, value and rater"
+
+
+def rater_answers(
+    path: Path, attribute: str, values: Collection[str], images: Collection[str]
+) -> dict[str, dict[str, str]]:
+    """What raters answered about each image.
+
+    Args:
+        path: the table.
+        attribute: that they were asked for.
+        values: answers that they could give.
+        images: ids of what they were asked about.
+
+    Returns:
+        Image id to rater to answer, the last one of each; images without an answer are absent.
+    """
+    rows = open_rows(check_file(path), what=_ANSWERS)
+    rows.require("image_id", "attribute", "value", "rater")
+    votes: dict[str, dict[str, str]] = {}
+    for number, row in rows.items:
+        image = short_id(rows.id(number, row, "image_id"))
+        question, value = (rows.text(number, row, name) for name in ("attribute", "value"))
+        if question != attribute or value not in values:
+            rows.refuse(
+                number,
+                f"{value!r} answers another question ({question}); ask for {attribute} "
+                f"({', '.join(values)}), or remove the line",
+            )
+        if image not in images:
+            rows.refuse(
+                number,
+                f"image {image} is not among the pictures that were built, or that filter kept; "
+                "remove the line",
+            )
+        votes.setdefault(image, {})[rows.text(number, row, "rater")] = value
+    return votes
+
+
+LABEL_ERRORS = "label_errors.csv"
+_ERROR_COLUMNS = ("attribute", "group", "label", "share")
+_ERRORS = "label errors: a table of attribute, group, label and share"
+
+
+def write_label_errors(
+    path: Path, attribute: str, groups: Sequence[str], confusion: Float64Array
+) -> None:
+    """Write the table of one attribute.
+
+    Args:
+        path: of the file.
+        attribute: its name.
+        groups: its K groups.
+        confusion: (K, K) share of each group (first) that is labelled as each; rows of NaN, of
+            groups that nobody has, are left out.
+    """
+    lines = [
+        dict(zip(_ERROR_COLUMNS, (attribute, group, label, round(share, 6)), strict=True))
+        for group, shares in zip(groups, confusion.tolist(), strict=True)
+        for label, share in zip(groups, shares, strict=True)
+        if share == share
+    ]
+    replace_file(path, table_csv(lines).encode())
+
+
+def read_label_errors(path: Path) -> dict[str, dict[str, dict[str, float]]]:
+    """Attribute to group to label to share."""
+    rows = open_rows(check_file(path), what=_ERRORS)
+    rows.require(*_ERROR_COLUMNS)
+    shares: defaultdict[str, dict[str, dict[str, float]]] = defaultdict(dict)
+    for number, row in rows.items:
+        attribute, group, label = (rows.text(number, row, name) for name in _ERROR_COLUMNS[:3])
+        try:
+            share = float(rows.value(number, row, "share"))
+        except (TypeError, ValueError, OverflowError):
+            share = -1.0
+        if not 0 <= share <= 1:
+            rows.refuse(number, f"share {row['share']!r} is no number between 0 and 1")
+        labels = shares[attribute].setdefault(group, {})
+        if label in labels:
+            rows.refuse(number, f"{attribute}, {group}, {label} occurs twice; keep one line")
+        labels[label] = share
+    return dict(shares)

@@ -1,1 +1,0 @@
-"""Data sets: files on disk to a corpus, one file each."""

@@ -1,1 +1,0 @@
-"""Debiasing of frozen encoders: an embedder that wraps an embedder."""

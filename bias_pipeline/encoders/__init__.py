@@ -1,1 +1,0 @@
-"""Encoders: captions to what an attacker learns from."""

@@ -1,1 +1,0 @@
-"""Which words give a group away."""

@@ -1,1 +1,0 @@
-"""Captioners fitted to a data set's pictures and captions."""

@@ -1,1 +1,0 @@
-"""Runs models over many items, in resumable shares and blocks."""

@@ -1,0 +1,1 @@
+"""Metrics and transforms that need language models or word vectors."""

@@ -1,0 +1,235 @@
+"""Words of captions: those masking leaves in, those around group words, those alignment replaces.
+
+DBAC's appendix A chooses delta so that 60 % of all substitutions are contextual; its Table 7
+measures with METEOR how much meaning remains.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.corpus.attribute import Attribute, Naming
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping
+from bias_pipeline.errors import counted
+from bias_pipeline.io.hashing import random_words
+from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.language.contextual import ENOUGH, ContextualAlignment, distance_of, is_word
+from bias_pipeline.metrics.functional.quality import meteor
+from bias_pipeline.text.align import ConstantAlignment
+from bias_pipeline.text.mentions import Listed, listed_words
+from bias_pipeline.text.tokenize import Tokenize
+
+MOST_UNMASKED, MOST_FOLLOWING = 40, 10  # words that are printed
+
+
+@dataclass(frozen=True)
+class UnmaskedWord:
+    """A revealing word that is left after masking."""
+
+    side: str  # whose captions contain it
+    word: str  # the word
+    names: str  # the group it names, empty if it names none
+    captions: int  # how many captions contain it
+    # Group name to the share of those captions whose image is of that group
+    shares: dict[str, float]
+
+
+def unmasked_words(
+    corpus: Corpus, attribute: Attribute, masking: Callable[[Corpus], Corpus]
+) -> list[UnmaskedWord]:
+    """Words of our own list of the attribute that ``masking`` leaves, most frequent first."""
+    masked = masking(Tokenize()(corpus))
+    grouping = corpus.groupings[attribute.name]
+    remaining = [
+        _survivor(side, word, masked.side(side), grouping, attribute)
+        for side in SIDES
+        for word in attribute.all_words
+        if word in masked.side(side).types
+    ]
+    return sorted((s for s in remaining if s.captions), key=lambda s: (-s.captions, s.word))
+
+
+def _survivor(
+    side: str, word: str, captions: Captions, grouping: Grouping, attribute: Attribute
+) -> UnmaskedWord:
+    holds = captions.mentions([word])
+    groups = grouping.codes[captions.image_rows[holds]]
+    groups = groups[groups >= 0]
+    counts = np.bincount(groups, minlength=len(grouping.names)) / max(len(groups), 1)
+    named = [group for group, words in attribute.words.items() if word in words]
+    return UnmaskedWord(
+        side=side,
+        word=word,
+        names=named[0] if named else "",
+        captions=len(groups),
+        shares=dict(zip(grouping.names, counts.tolist(), strict=True)),
+    )
+
+
+def print_unmasked_words(
+    corpus: Corpus, attribute: Attribute, masking: Callable[[Corpus], Corpus]
+) -> None:
+    """Print the table of :func:`unmasked_words`, its first lines."""
+    names = corpus.groupings[attribute.name].names
+    remaining: Sequence[UnmaskedWord] = unmasked_words(corpus, attribute, masking)
+    lines = [
+        [s.side, s.word, s.names, str(s.captions), *(f"{100 * s.shares[g]:.0f} %" for g in names)]
+        for s in remaining[:MOST_UNMASKED]
+    ]
+    print_out(f"Words of {attribute.name} that masking leaves in")
+    print_table(["side", "word", "names", "captions", *names], lines, keys=3)
+    hidden = max(len(remaining) - MOST_UNMASKED, 0)
+    tail = f", {hidden} of them not shown" if hidden else ""
+    print_out(f"{counted(len(remaining), 'words are left')}{tail}")
+
+
+END = "(end)"
+
+
+@dataclass(frozen=True)
+class Collocations:
+    """The words that follow the listed words of one attribute, on one side."""
+
+    side: str  # whose captions; only images that belong to a group
+    attribute: str  # whose words
+    captions: int  # how many captions there are
+    holding: int  # how many contain a listed word, in any context
+    naming: int  # how many name a group
+    # The words right after a listed one and their counts, most frequent first; `(end)` is the end
+    # of a caption
+    following: tuple[tuple[str, int], ...]
+
+
+def collocations(corpus: Corpus, attribute: Attribute) -> list[Collocations]:
+    """The words that follow listed words, for each side that has captions.
+
+    Args:
+        corpus: raw captions.
+        attribute: its words are used; for an intersection those of each attribute.
+    """
+    labelled = corpus.groupings[attribute.name].codes >= 0
+    sides = {side: corpus.side(side) for side in SIDES}
+    chosen = {
+        side: captions.take(labelled[captions.image_rows]) for side, captions in sides.items()
+    }
+    return [
+        _collocations_of(captions, side, naming)
+        for naming in attribute.namings()
+        for side, captions in chosen.items()
+        if len(captions)
+    ]
+
+
+def _collocations_of(captions: Captions, side: str, naming: Naming) -> Collocations:
+    listed = listed_words(captions, replace(naming, other_senses=frozenset(), applies_to=None))
+    naming_words = listed_words(captions, naming)
+    return Collocations(
+        side=side,
+        attribute=naming.attribute,
+        captions=len(captions),
+        holding=int(listed.holding(listed.names).sum()),
+        naming=int(naming_words.holding(naming_words.names).sum()),
+        following=tuple(sorted(_following(listed).items(), key=lambda item: (-item[1], item[0]))),
+    )
+
+
+def _following(listed: Listed) -> Counter[str]:
+    """Words right after the listed ones, within the same caption."""
+    captions, after = listed.captions, listed.places + 1
+    ends = np.isin(after, captions.starts)
+    words = [captions.types[token] for token in captions.tokens[after[~ends]]]
+    return Counter({END: int(ends.sum())} if ends.any() else {}) + Counter(words)
+
+
+def print_collocations(corpus: Corpus, attribute: Attribute) -> None:
+    """Print :func:`collocations`, with the most frequent following words."""
+    lines = []
+    for result in collocations(corpus, attribute):
+        counts = map(str, (result.captions, result.holding, result.naming))
+        follow = ", ".join(f"{word} {count}" for word, count in result.following[:MOST_FOLLOWING])
+        lines.append([result.side, result.attribute, *counts, follow])
+    print_out("Words that follow the words of an attribute's list")
+    header = ["side", "words of", "captions", "with a word", "name a group", "most frequent next"]
+    print_table(header, lines, keys=2, left=len(header))
+
+
+DELTAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The substitutions for one captioner."""
+
+    captioner: str  # its name
+    words: int  # distinct human words that it does not use; punctuation does not count
+    running: int  # how often they occur in human captions
+    shares: Float64Array  # (D,) the share of those running words with a near word, for each delta
+    # The delta at which 60 % of the running words have a near word; infinite if too few of them
+    # have a vector, 0 if there are none
+    enough: float
+
+
+def reach(corpus: Corpus, align: ContextualAlignment, deltas: Sequence[float] = DELTAS) -> Reach:
+    """How many substitutions would be contextual at each delta.
+
+    Args:
+        corpus: as it reaches the alignment, masked.
+        align: its vectors and vocabulary are used, its delta is not.
+        deltas: cosine distances.
+    """
+    substitutions = [one for one in align.substitutions(corpus, "human") if is_word(one.word)]
+    distances = np.array([one.distance for one in substitutions])
+    counts = np.array([one.count for one in substitutions], np.int64)
+    near = distances < np.array(deltas)[:, None]  # NaN is not
+    return Reach(
+        captioner=corpus.captioner,
+        words=len(substitutions),
+        running=int(counts.sum()),
+        shares=near @ counts / max(counts.sum(), 1),
+        enough=distance_of(ENOUGH, distances, counts),
+    )
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """Similarity of aligned captions to their originals: METEOR in [0, 1], mean over captions."""
+
+    captions: int  # how many were scored
+    constant: float  # unknown words replaced by `<unk>`
+    contextual: float  # unknown words replaced by near words
+
+
+def likeness(corpus: Corpus, align: ContextualAlignment, n_captions: int) -> Likeness:
+    """METEOR between human captions and their aligned forms; NaN without the program.
+
+    Args:
+        corpus: as it reaches the alignment, masked.
+        align: the contextual alignment.
+        n_captions: how many images, chosen by their ids; of each the first caption.
+    """
+    constant = ConstantAlignment(align.vocabulary, align.replacement, keep=[*align.keep])
+    rows = _chosen(corpus, n_captions)
+    original = [corpus.human.text(row) for row in rows]
+    scores = [
+        float(np.mean(meteor(_texts(transform(corpus).human, rows), [[t] for t in original])))
+        for transform in (constant, align)
+    ]
+    return Likeness(len(rows), *scores)
+
+
+def _texts(captions: Captions, rows: Sequence[int]) -> list[str]:
+    return [captions.text(row) for row in rows]
+
+
+def _chosen(corpus: Corpus, n_captions: int) -> list[int]:
+    """Rows of the first human captions of the images whose hashed ids come first."""
+    first = np.flatnonzero(corpus.human.positions == 0)
+    keys = corpus.keys[corpus.human.image_rows[first]]
+    order = np.argsort(random_words("limit", 0, keys), kind="stable")
+    return sorted(first[order[:n_captions]].tolist())

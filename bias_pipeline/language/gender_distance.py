@@ -1,0 +1,391 @@
+"""Gender-object distance: are the objects that captions name nearer to one group's word?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.attack.language_models import Frozen, Line
+from bias_pipeline.corpus.attribute import TaskVocabulary
+from bias_pipeline.declared import Count, NotNegative
+from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.language.formulas import (
+    bias_ratio,
+    cosines,
+    mean_cosines,
+    ratio_to_neutral,
+)
+from bias_pipeline.language.vectors import GLOVE_NAME, digests, files_of, word_vectors
+from bias_pipeline.metrics.base import WEIGHTS, Cost, ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import (
+    SHARE,
+    CountSpec,
+    Sums,
+    TaskMetric,
+    ValueBasis,
+    least_share,
+)
+from bias_pipeline.metrics.counting.sides import (
+    CaptionSides,
+    by_group,
+    crossed,
+    mean_of,
+    one_hot,
+)
+from bias_pipeline.metrics.functional.counts import share
+from bias_pipeline.metrics.references import SABIR_2023, ZHAO_2017
+from bias_pipeline.metrics.value_names import (
+    HUMAN,
+    HUMAN_PAIRED,
+    MODEL,
+    MODEL_PAIRED,
+    SCORE,
+    PartName,
+)
+from bias_pipeline.text.counterfactual_captions import term_of
+
+OBJECTS = "objects"  # the table's name
+_COSINE = (-1.0, 1.0)
+
+
+@dataclass(eq=False, kw_only=True)
+class GenderDistance(TaskMetric):
+    """Bias ratio of the objects that captions name, by vectors of words (Sabir and Padro 2023).
+
+    Every object that a caption names has a cosine to each group's word (the paper calls it
+    distance). ``distance:GROUP:model`` and ``:human`` are means over all objects that a side names;
+    ``model`` and ``human`` the first group's share in them, s(m) / (s(m) + s(w)) (eq. 1, a ratio of
+    averages, as in the paper's tables), and ``score`` the difference on the images that both sides
+    describe. It ignores which group a caption names: the word vectors alone decide how objects
+    lean. ``cooccurrence`` and other parts do use the captions' groups:
+
+    * ``distance:NEUTRAL:model`` and ``:human``: the mean for the neutral word, and
+      ``to_neutral:GROUP:model`` and ``:human`` the ratio to it (eq. 2);
+    * ``group:NAME:model`` and ``:human``: each group's share;
+    * ``object:NAME``: the first group's share in an object's own cosines, NaN where one of them is
+      not above 0; the same for all captioners;
+    * ``cooccurrence:model``, ``:human``, ``cooccurrence``: the first group's share among the pairs
+      of an object and the one group that a caption names (Zhao et al. 2017), and
+      ``cooccurrence:NAME:model`` and ``:human`` of one object (the paper's Table 4);
+    * ``leakage:GROUP``: captions of the captioner that name a group over people's (Table 3).
+
+    The table ``objects.csv`` has counts, cosines and the nearest group of every object (Table 1).
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="gender_distance",
+        title="Gender-object distance",
+        version=1,
+        unit="fraction",
+        range=(-1.0, 1.0),
+        neutral=0.0,
+        direction="0: it names objects as near to each group as people do; above 0 it names "
+        "objects nearer to the first group",
+        family="language",
+        question="tasks",
+        sources={SABIR_2023: "eq. 1 and 2", ZHAO_2017: "an object's ratio"},
+        ours="the difference to people is",
+        needs=(WEIGHTS,),
+        without={"human captions": MODEL},
+        cost=Cost(per_caption=2e-5),
+        responses={
+            "score": ExpectedResponse(
+                stays=("women called men", "group follows object", "neutral alone", "synonym")
+            )
+        },
+        says={"score": "it names objects nearer to the first group's word than people do"},
+        amplification=True,
+    )
+
+    # Where word vectors are, see `word_vectors`: GloVe, FastText, word2vec, GN-GloVe. A name of
+    # several words has the mean of theirs, each of length 1
+    vectors: Line = GLOVE_NAME
+    # A folder or a name on the hub that gives vectors instead, if any
+    sentence_encoder: Line | None = None
+    # Names instead of the vocabulary's, such as `[skateboard,kitchen]`: tasks of the vocabulary
+    # count with all their words, other words as they are
+    objects: Sequence[str] | None = None
+    # Treatment of a word without a vector: `zero`, a cosine of 0 (the public code), or `skip`,
+    # which leaves the object out (ours)
+    oov: Literal["zero", "skip"] = "zero"
+    terms: Mapping[str, str] | None = None  # group to its word; the first listed word if left out
+    neutral: str = "person"  # the word for no group in particular
+    # The share of captions of a side that must name an object for it to get its own parts; see
+    # `least_share`
+    min_support: NotNegative = 0.005
+    positions: Count = 5  # how many human captions of an image are used
+    device: str = "auto"  # where sentences are embedded
+    cache: str | None = None  # folder of sentence vectors, None to store none
+
+    def __post_init__(self) -> None:
+        """Read the named objects.
+
+        Raises:
+            UsageError: if an excluded task is unknown.
+        """
+        super().__post_init__()
+        if self.objects is not None:
+            self.task = _named_objects(self.objects, self.task)
+            self.exclude_tasks = ()
+
+    @cached_property
+    def encoder(self) -> Frozen | None:
+        """What gives vectors of sentences, if anything does."""
+        if not self.sentence_encoder:
+            return None
+        store = None if self.cache is None else str(Path(self.cache, "embeddings"))
+        return Frozen(self.sentence_encoder, device=self.device, cache=store)
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """Vectors or encoder by the digests of their files."""
+        encoder = settings.get("sentence_encoder")
+        if encoder:
+            return {"sentence_encoder": dict(Frozen(encoder).pretrained.files), "vectors": ""}
+        return {"vectors": digests(str(settings["vectors"]))}
+
+    def require(self) -> None:
+        """See the base."""
+        if self.encoder:
+            self.encoder.require()
+        else:
+            files_of(self.vectors)
+
+    def rests_on_names(self, part: PartName) -> bool:
+        """Co-occurrence and leakage; distances use objects only."""
+        return part.what in ("cooccurrence", "leakage")
+
+    def tally(self, view: CorpusView) -> CountSpec:
+        """See the class."""
+        sides = CaptionSides.of(view, self.positions)
+        n_groups = len(view.groups)
+
+        def things(side: str, chosen: BoolArray) -> sparse.csr_array:
+            code = np.where(chosen, 0, -1)
+            return view.by_image(side, crossed(code, view.mentions(side), 1))
+
+        def pairs(side: str, chosen: BoolArray) -> sparse.csr_array:
+            named = np.where(chosen, view.named(side), -1)
+            return view.by_image(side, crossed(named, view.mentions(side), n_groups))
+
+        def who(side: str, chosen: BoolArray) -> sparse.csr_array:
+            return view.by_image(side, one_hot(np.where(chosen, view.named(side), -1), n_groups))
+
+        tables = {
+            f"{what}:{name}": table
+            for what, make in (("things", things), ("pairs", pairs), ("who", who))
+            for name, table in sides.tables(view, make).items()
+        }
+        cosine = self._cosines(view)
+        unknown = self._unknown(cosine, view)
+        near = self._near(cosine)
+        with_parts = self._with_parts(sides, tables)
+        values = _Values(view.groups, self.neutral, near, view.tasks, with_parts, sides)
+        whole = {name: np.asarray(t.sum(axis=0), np.float64)[None] for name, t in tables.items()}
+        no_people = [] if HUMAN in sides.images else ["no human captions: there is no score"]
+        return CountSpec(
+            tables=tables,
+            numbers=values.of,
+            about=ValueBasis(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
+            parts={name: values.about(name) for name in values.of(whole)},
+            audit={"objects_without_a_vector": len(unknown)},
+            notes=[*self._notes(unknown), *no_people],
+        )
+
+    def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
+        """Every object that is named: how often, with which groups, and the nearest group."""
+        near, words = self._near(self._cosines(view)), [*view.groups, self.neutral]
+        lines = []
+        for side in [
+            described_side
+            for described_side in ("model", "human")
+            if len(view.corpus.side(described_side))
+        ]:
+            named, mentions = view.named(side), view.mentions(side)
+            pairs = by_group(
+                np.asarray(crossed(named, mentions, len(view.groups)).sum(axis=0), np.float64)[
+                    None
+                ],
+                len(view.groups),
+            )[0]
+            counts = np.asarray(mentions.sum(axis=0))
+            for t in np.argsort(-counts, kind="stable").tolist():
+                cosine = {word: float(near[t, k]) for k, word in enumerate(words)}
+                known = {word: value for word, value in cosine.items() if np.isfinite(value)}
+                lines.append(
+                    {
+                        "side": side,
+                        "object": view.tasks[t],
+                        "captions": int(counts[t]),
+                        **{f"with {g}": int(pairs[k, t]) for k, g in enumerate(view.groups)},
+                        **{f"cosine {word}": round(value, 6) for word, value in cosine.items()},
+                        "nearest": max(known, key=known.__getitem__) if known else "",
+                    }
+                )
+        return {OBJECTS: [line for line in lines if line["captions"]]}
+
+    def _terms(self, view: CorpusView) -> list[str]:
+        """The word of each group, and the neutral one."""
+        return [
+            *(term_of(group, self.attribute, self.terms or {}) for group in view.groups),
+            self.neutral,
+        ]
+
+    def _unknown(self, cosine: Float64Array, view: CorpusView) -> list[str]:
+        """Objects without a vector."""
+        nowhere: BoolArray = np.isnan(cosine)
+        if nowhere.all():
+            raise NotApplicableError(
+                f"none of the {len(view.tasks)} objects has a vector in {self.vectors} together "
+                "with a group's word, so there is no distance; give others with metric.vectors"
+            )
+        lost = np.flatnonzero(nowhere.all(axis=0))
+        if len(lost):
+            who = (*view.groups, "nobody in particular")[lost[0]]
+            raise NotApplicableError(
+                f"{self._terms(view)[lost[0]]!r}, the word for {who}, has no vector in "
+                f"{self.vectors}; give another word with metric.terms"
+            )
+        return [view.tasks[t] for t in np.flatnonzero(nowhere.all(axis=1)).tolist()]
+
+    def _notes(self, unknown: Sequence[str]) -> list[str]:
+        how = "near nobody" if self.oov == "zero" else "left out"
+        note = f"objects without a vector, {how} (metric.oov={self.oov}): {', '.join(unknown)}"
+        return [note] if unknown else []
+
+    def _near(self, cosine: Float64Array) -> Float64Array:
+        """(T, K + 1) cosines after ``oov``."""
+        return np.where(np.isnan(cosine), 0.0, cosine) if self.oov == "zero" else cosine
+
+    def _cosines(self, view: CorpusView) -> Float64Array:
+        """(T, K + 1) cosines of objects and the groups' words, the neutral word last; or NaN."""
+        names, words = list(view.tasks), self._terms(view)
+        if self.encoder:
+            distinct = list(dict.fromkeys([*names, *words]))
+            embedded = self.encoder.vectors(distinct).astype(np.float64)
+            place = {text: row for row, text in enumerate(distinct)}
+            return cosines(embedded[[place[n] for n in names]], embedded[[place[w] for w in words]])
+        vectors = word_vectors(
+            self.vectors, {part for name in (*names, *words) for part in name.split()}
+        )
+        size = max(1, vectors.units.shape[1])  # 1 if no word has a vector
+
+        def vector(name: str) -> Float64Array:
+            parts = [part for part in name.split() if part in vectors.places]
+            return vectors.rows(parts).mean(axis=0) if parts else np.zeros(size)
+
+        return cosines(*(np.stack([vector(name) for name in side]) for side in (names, words)))
+
+    def _with_parts(self, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]) -> IntArray:
+        """Indices of the objects that get their own parts."""
+        if self.objects is not None:
+            return np.arange(len(self.task.tasks))
+        counts = np.asarray(tables[f"things:{MODEL}:0"].sum(axis=0))
+        n_images = int(sides.images[MODEL].sum())
+        least = least_share(self.min_support, n_images)
+        return np.flatnonzero(counts >= max(1.0, least * n_images))
+
+
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """Computes named numbers from sums."""
+
+    groups: tuple[str, ...]  # the K groups
+    neutral: str  # the word for no group in particular
+    near: Float64Array  # (T, K + 1) cosines of objects, of the neutral word last
+    objects: tuple[str, ...]  # the T objects
+    with_parts: IntArray  # indices of the objects that get their own parts
+    sides: CaptionSides  # the images of each part
+
+    def of(self, sums: Sums) -> dict[PartName, Float64Array]:
+        """See :class:`GenderDistance`."""
+        n = len(self.groups)
+        values: dict[PartName, Float64Array] = {}
+        for part in self.sides.images:
+            means = mean_of(
+                [mean_cosines(counts, self.near) for counts in self._each(sums, "things", part)]
+            )
+            values[part] = bias_ratio(means[:, :n])
+            if not part.detail:
+                values |= self._of_side(part.side, means, self._pairs(sums, part))
+        if HUMAN_PAIRED in self.sides.images:
+            values[SCORE] = values[MODEL_PAIRED] - values[HUMAN_PAIRED]
+            values |= self._compared(sums)
+        ratios = bias_ratio(self.near[:, :n])
+        n_samples = len(values[MODEL])
+        return values | {
+            PartName(object=self.objects[t]): np.repeat(ratios[t], n_samples)
+            for t in self.with_parts
+        }
+
+    def _each(self, sums: Sums, what: str, part: PartName) -> list[Float64Array]:
+        start = f"{what}:"
+        of_kind = {
+            name.removeprefix(start): v for name, v in sums.items() if name.startswith(start)
+        }
+        return self.sides.each(part, of_kind)
+
+    def _pairs(self, sums: Sums, part: PartName) -> Float64Array:
+        """(B, K, T) objects named with one group, of all positions together."""
+        pooled = np.sum(self._each(sums, "pairs", part), axis=0)
+        return by_group(pooled, len(self.groups))
+
+    def _of_side(
+        self, side: str, means: Float64Array, pairs: Float64Array
+    ) -> dict[PartName, Float64Array]:
+        values = {PartName("distance", group=self.neutral, side=side): means[:, -1]}
+        for k, group in enumerate(self.groups):
+            values[PartName("distance", group=group, side=side)] = means[:, k]
+            values[PartName(group=group, side=side)] = bias_ratio(means[:, :-1], k)
+            to_neutral = ratio_to_neutral(means[:, k], means[:, -1])
+            values[PartName("to_neutral", group=group, side=side)] = to_neutral
+        shares = share(pairs[:, 0], pairs.sum(axis=1))
+        values[PartName("cooccurrence", side=side)] = _first(pairs)
+        return values | {
+            PartName("cooccurrence", object=self.objects[t], side=side): shares[:, t]
+            for t in self.with_parts
+        }
+
+    def _compared(self, sums: Sums) -> dict[PartName, Float64Array]:
+        model, human = (mean_of(self._each(sums, "who", p)) for p in (MODEL_PAIRED, HUMAN_PAIRED))
+        leaks = share(model, human)
+        change = _first(self._pairs(sums, MODEL_PAIRED)) - _first(self._pairs(sums, HUMAN_PAIRED))
+        return {
+            PartName("cooccurrence"): change,
+            **{PartName("leakage", group=g): leaks[:, k] for k, g in enumerate(self.groups)},
+        }
+
+    def about(self, name: PartName) -> ValueBasis:
+        """What a number rests on."""
+        both = self.sides.images.get(MODEL_PAIRED, self.sides.images[MODEL])
+        if name in self.sides.images:
+            return self.sides.about(name)
+        if name.what == "leakage":
+            return ValueBasis(both, unit="ratio")
+        images = self.sides.images[PartName(side=name.side)] if name.side else both
+        unit, bounds = _UNITS.get(name.what, ("fraction", SHARE if name.side else None))
+        return ValueBasis(images, name.side or "model", unit, bounds)
+
+
+_UNITS = {"distance": ("cosine", _COSINE), "to_neutral": ("ratio", None)}
+
+
+def _first(pairs: Float64Array) -> Float64Array:
+    """(B,) the first group's share in all pairs (B, K, T)."""
+    return share(pairs[:, 0].sum(axis=1), pairs.sum(axis=(1, 2)))
+
+
+def _named_objects(names: Sequence[str], task: TaskVocabulary) -> TaskVocabulary:
+    """A vocabulary of the named objects alone: tasks with their words, other words as they are."""
+    distinct = [name.strip().lower() for name in names]
+    if not distinct or not all(distinct) or len(set(distinct)) < len(distinct):
+        raise UsageError(f"metric.objects={list(names)}: give distinct names of objects")
+    return TaskVocabulary("objects", {name: task.tasks.get(name, (name,)) for name in distinct})

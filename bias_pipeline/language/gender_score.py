@@ -1,0 +1,361 @@
+"""Gender Score: which group does a language model expect, given the picture's objects?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.attack.language_models import Frozen, Line
+from bias_pipeline.corpus.attribute import TaskVocabulary
+from bias_pipeline.declared import Count, NotNegative, NotNegativeCount, Range, Share
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.language.caption_scoring import (
+    OWN_BIAS,
+    CaptionScorer,
+    Contexts,
+    Judged,
+    Values,
+)
+from bias_pipeline.language.gender_score_tables import TABLE as NEUTRAL
+from bias_pipeline.language.gender_score_tables import (
+    Neutral,
+    NeutralCaptions,
+    example_lines,
+    word_effects,
+)
+from bias_pipeline.language.language_model import LanguageModel, Term
+from bias_pipeline.language.likelihoods import Kind
+from bias_pipeline.language.visual_context import (
+    OBJECTS,
+    VisualContext,
+    content_of,
+)
+from bias_pipeline.metrics.base import WEIGHTS, Cost, ExpectedResponse, MetricInfo
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import (
+    CountingMetric,
+    CountSpec,
+    Lines,
+    Sums,
+    ValueBasis,
+    check_excluded,
+    least_share,
+)
+from bias_pipeline.metrics.counting.sides import CaptionSides, mean_of
+from bias_pipeline.metrics.references import SABIR_2023
+from bias_pipeline.metrics.value_names import HUMAN, MODEL, MODEL_PAIRED, PartName
+from bias_pipeline.models.model_location import MAIN
+from bias_pipeline.models.recognition import MOST_LABELS
+
+DELETIONS, EXAMPLES = "deletions", "examples"  # names of tables
+
+
+@dataclass(eq=False, kw_only=True)
+class GenderScore(CountingMetric):
+    """Gender Score of captions (Sabir and Padro 2023, eq. 3), of the captioner minus people's.
+
+    A caption's score is its likelihood P(g) by a language model, revised by its similarity to the
+    objects in the picture: P(g)^alpha, alpha = [(1 - sim) / (1 + sim)]^(1 - P(c)). Captions that
+    name one group and whose image has objects are scored, each by the mean over its objects.
+    ``gs:GROUP`` is the mean over the captions that name a group (``:human`` of people's), and
+    ``model`` and ``human`` are the first group's share in the sum of these means (eq. 1), 1/K if
+    the groups' captions are equally expected. ``score`` is their difference on the images that both
+    sides describe, which the paper does not have. Further parts:
+
+    * ``gs:person`` (``:human`` of people's): the mean over neutral captions, and
+      ``to_neutral:GROUP:model`` and ``:human`` a group's mean divided by it (Table 3). The paper
+      does not say which captions those are: see ``neutral_captions``;
+    * ``group:NAME:model`` and ``:human``: each group's share; ``group:NAME`` the difference;
+    * ``estimate:model``, ``estimate:human``, ``estimate``: each caption is written about each group
+      in turn; the share of captions whose score is highest for the first group (the paper's Gender
+      Score Estimation, Table 5); a tie goes to the first group, and ``ties`` counts the
+      captioner's;
+    * ``lm:...`` and ``similarity:...``, ``estimate_lm:...`` and ``estimate_similarity:...``: the
+      same shares by the likelihood alone, and by the mean similarity alone;
+    * ``lm:own_bias``: the first group's share of the likelihood alone when the *same* captions are
+      written about each group. It is the language model's own bias, not the captioner's: 1/K is
+      none;
+    * ``object:NAME:model``, ``:human`` and ``object:NAME``: the first group's share in the sum of
+      the scores of captions of images with an object (Table 4), and ``cooccurrence:NAME:model`` and
+      ``:human`` its share in the number of captions, which needs no language model.
+
+    The table ``examples.csv`` has single captions: object, P(g), similarity, P(c), distance and
+    score of the caption written about each group, and the group whose words score highest
+    (Figure 2).
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="gender_score",
+        title="Gender Score",
+        version=1,
+        unit="fraction",
+        range=(-1.0, 1.0),
+        neutral=0.0,
+        direction="0: a language model finds captions of both groups as likely as people's; above "
+        "0 it finds those of the first group more likely",
+        family="language",
+        question="tasks",
+        sources={SABIR_2023: "eq. 3"},
+        ours="the difference to people is",
+        needs=("objects", WEIGHTS),
+        without={"human captions": MODEL},
+        cost=Cost(per_caption=0.1),
+        # As measured with the default models (experiments/gender_score/planted.py).
+        responses={
+            "score": ExpectedResponse(
+                moves=(
+                    *("object follows group", "group follows object", "tire and diaper"),
+                    *("negation", "synonym", "word order"),
+                ),
+                stays=("unlisted word", "women called men", "biased people"),
+                absent=("neutral alone", "neutral instead of wrong"),
+            )
+        },
+        says={
+            "score": "a language model finds its captions of the first group more likely than "
+            "people's",
+        },
+        amplification=True,
+        full_context=True,
+    )
+
+    task: TaskVocabulary  # whose tasks `exclude_tasks` may name
+    # A folder, a `.gguf` file or a name on the hub. The paper's is `gpt2`; the default comes with a
+    # package
+    language_model: Line
+    lm_revision: Line = MAIN
+    lm_kind: Kind = "causal"  # `causal`, or `masked` for pseudo-likelihood
+    # How probabilities of tokens become P(g). The paper: "mean token probability", by its code the
+    # arithmetic mean (`arithmetic`). Function words dominate it; `geometric` is the inverse of
+    # perplexity. `cloze` is the public code's other score, of the last word alone
+    lm_term: Term = "arithmetic"
+    # Whether a text begins with the model's token for the beginning, as in the public code
+    bos: bool = True
+    eos: bool = True  # whether the token that ends a text is scored, as in the public code
+    # Computes similarities as cosines: a folder or a name on the hub
+    sentence_encoder: Line = "sentence-transformers/all-MiniLM-L6-v2"
+    # Where objects come from: `objects` of the data set's annotations; a file of detections (JSON,
+    # CSV, ...) with columns `image_id`, `label` and `score`; a folder or a name on the hub of a
+    # classifier such as `microsoft/resnet-152`, of a CLIP, which classifies by `task`'s names, or
+    # of a detector of the DETR family; a file of weights of torchvision's Faster R-CNN (`.pth`).
+    # With several detectors, as in the paper, each proposes objects and all vote
+    context: Line | Sequence[Line] = OBJECTS
+    # Objects that each detector proposes for a picture, people left out; all annotated objects
+    # count
+    top_k: Annotated[int, Range(low=1, high=MOST_LABELS)] = 3
+    min_confidence: Share = 0.2  # the least confidence of an object
+    # With several detectors, an object counts if another detector has an object with at least this
+    # cosine to it. The paper votes by "cosine distance" and does not say how: this is ours
+    agreement: Annotated[float, Range(low=-1, high=1)] = 0.5
+    # Which objects get their own parts; None: those that reach `min_support`
+    objects: Sequence[str] | None = None
+    # The share of scored images that must show an object for that; see `least_share`
+    min_support: NotNegative = 0.005
+    # Whether a group's mean is over `captions`, or over `pairs` of a caption and an object as eq. 3
+    # is written, so that images with many objects weigh more
+    weigh: Literal["captions", "pairs"] = "captions"
+    # How many human captions of an image are scored; each costs as much as all of the captioner's
+    positions: Count = 1
+    # In how many of the captioner's captions each word is deleted in turn, for the table
+    # `deletions.csv` of each word's effect (`word_effects`); a caption costs as much as about ten
+    # others
+    deletions: NotNegativeCount = 0
+    # How many of the captioner's captions the table `examples.csv` has
+    examples: NotNegativeCount = 20
+    # Group to the word that replaces words without a counterpart in the word lists (`cowboy` has
+    # `cowgirl`); the first listed word if left out
+    terms: Mapping[str, str] | None = None
+    # The word for no group in particular; None to score no neutral captions, which saves up to a
+    # third of the time
+    neutral: str | None = "person"
+    # Words of groups to neutral ones, such as `his` to `their`; all others become `neutral`
+    neutral_words: Mapping[str, str] | None = None
+    # `retold`: the captions that name one group, rewritten without a group; or `nobody`: the
+    # captions that name no group
+    neutral_captions: NeutralCaptions = "retold"
+    # Objects that do not count as context; every image shows a person
+    exclude_tasks: Sequence[str] = ("person",)
+    device: str = "auto"  # where models compute
+    # Folder of scores and vectors, computed once for each text; None to store none
+    cache: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the names of tasks, and the sources of objects.
+
+        Raises:
+            UsageError: if a task is unknown, or a source cannot be used.
+        """
+        check_excluded(self.exclude_tasks, self.task)
+        excluded = [word for name in self.exclude_tasks for word in (name, *self.task.tasks[name])]
+        of_groups = [word for words in self.attribute.words.values() for word in words]
+        self.visual_context = VisualContext(
+            _sources(self.context),
+            tuple(name for name in self.task.tasks if name not in self.exclude_tasks),
+            tuple(self.exclude_tasks),
+            frozenset([*excluded, *of_groups]),
+            self.top_k,
+            self.min_confidence,
+            self.agreement,
+            self.device,
+            self._folder("sights"),
+        )
+
+    @cached_property
+    def scorer(self) -> CaptionScorer:
+        """The models that score captions."""
+        return CaptionScorer(
+            LanguageModel(
+                self.language_model,
+                self.lm_revision,
+                self.lm_kind,
+                self.lm_term,
+                self.bos,
+                self.eos,
+                self.device,
+                self._folder("likelihoods"),
+            ),
+            Frozen(self.sentence_encoder, device=self.device, cache=self._folder("embeddings")),
+            self.weigh,
+            self.positions,
+            self.terms or {},
+        )
+
+    @property
+    def without_group(self) -> Neutral | None:
+        """The captions without a group that are scored, if any are."""
+        if self.neutral is None:
+            return None
+        return Neutral(self.neutral, self.neutral_words or {}, self.neutral_captions)
+
+    def _folder(self, name: str) -> str | None:
+        return None if self.cache is None else str(Path(self.cache, name))
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """Both models by the digests of their files."""
+        given = {key: settings[key] for key in ("lm_revision", "lm_kind") if key in settings}
+        model = LanguageModel(
+            settings["language_model"],
+            given.get("lm_revision", MAIN),
+            given.get("lm_kind", "causal"),
+        )
+        encoder = Frozen(settings["sentence_encoder"])
+        return {
+            "language_model": dict(model.pretrained.files),
+            "lm_revision": MAIN,
+            "sentence_encoder": dict(encoder.pretrained.files),
+            "context": [
+                content_of(source) for source in _sources(settings.get("context", OBJECTS))
+            ],
+        }
+
+    def rests_on_names(self, part: PartName) -> bool:
+        """All but the mean of captions that name no group."""
+        neutral = self.without_group
+        return neutral is None or neutral.rests_on_names(part)
+
+    def require(self) -> None:
+        """See the base."""
+        self.scorer.require()
+        self.visual_context.require()
+
+    def tally(self, view: CorpusView) -> CountSpec:
+        """See the class."""
+        encoder = self.scorer.sentence_encoder
+        contexts = self.visual_context.of(view.corpus, np.flatnonzero(view.labelled), encoder)
+        sides = self._sides(view, contexts)
+        judged = {
+            side: Judged(self.scorer, view, contexts, side)
+            for side in ("model", "human")
+            if PartName(side=side) in sides.images
+        }
+        tables = sides.tables(view, lambda side, chosen: judged[side].table(chosen))
+        with_parts = self._with_parts(contexts, sides)
+        for side, of_side in judged.items():
+            images = sides.images[PartName(side=side)]
+            tables |= of_side.object_tables(with_parts, images, f"objects:{side}")
+        neutral = self.without_group
+        if neutral is not None:
+            apart = {s: neutral.judged(self.scorer, j, view, contexts) for s, j in judged.items()}
+            neutral_tables = sides.tables(view, lambda side, chosen: apart[side].table(chosen))
+            tables |= {f"{NEUTRAL}{name}": table for name, table in neutral_tables.items()}
+        values = Values(view.groups, tuple(contexts.names[k] for k in with_parts))
+
+        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
+            each = {part: [values.of(t) for t in sides.each(part, sums)] for part in sides.images}
+            means = {
+                part: {name: mean_of([one[name] for one in by_position]) for name in by_position[0]}
+                for part, by_position in each.items()
+            }
+            named = values.named(means)
+            named |= {} if neutral is None else neutral.numbers(sums, sides, named)
+            return named | values.of_objects(sums)
+
+        whole = {
+            name: np.asarray(table.sum(axis=0), np.float64)[None] for name, table in tables.items()
+        }
+        totals = numbers(whole)
+        unscored = [] if HUMAN in sides.images else ["no human captions: there is no score"]
+        return CountSpec(
+            tables=tables,
+            numbers=numbers,
+            about=ValueBasis(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
+            parts=values.about(list(totals), sides),
+            audit={side: of_side.audit for side, of_side in judged.items()},
+            lines=self._lines(judged["model"], contexts, view),
+            notes=[*self._own_bias(float(totals[OWN_BIAS][0]), view), *contexts.notes, *unscored],
+        )
+
+    def _lines(self, judged: Judged, contexts: Contexts, view: CorpusView) -> Lines:
+        """The requested tables of captions and of words."""
+        lines: dict[str, Sequence[Mapping[str, object]]] = {}
+        if self.examples:
+            lines[EXAMPLES] = example_lines(self.scorer, judged, contexts, view, self.examples)
+        if self.deletions:
+            keys = view.corpus.keys
+            lines[DELETIONS] = word_effects(self.scorer, judged, contexts, keys, self.deletions)
+        return lines
+
+    def _own_bias(self, bias: float, view: CorpusView) -> list[str]:
+        """A note on the language model's own bias."""
+        if np.isnan(bias):  # no caption names one group alone
+            return []
+        return [
+            f"the language model alone gives {bias:.1%} of the likelihood of the same captions to "
+            f"those written about {view.groups[0]} ({1 / len(view.groups):.1%} would be no bias): "
+            "this bias is not the captioner's (lm:own_bias)"
+        ]
+
+    def _sides(self, view: CorpusView, contexts: Contexts) -> CaptionSides:
+        sides = CaptionSides.of(view, self.scorer.positions)
+        shown = contexts.shown(len(view.corpus))
+        images = {part: mask & shown for part, mask in sides.images.items()}
+        if not images[MODEL].any():
+            raise NotApplicableError(
+                f"captioner {view.corpus.captioner!r}: no image with a group and a caption has "
+                "objects, which the Gender Score needs as visual context"
+            )
+        return CaptionSides(
+            sides.positions, {part: mask for part, mask in images.items() if mask.any()}
+        )
+
+    def _with_parts(self, contexts: Contexts, sides: CaptionSides) -> IntArray:
+        """Indices of the objects that get their own parts."""
+        if self.objects is not None:
+            return np.array([contexts.number(name) for name in self.objects], np.int64)
+        scored = sides.images[MODEL]
+        counts = np.bincount(
+            contexts.objects[scored[contexts.images]], minlength=len(contexts.names)
+        )
+        least = least_share(self.min_support, int(scored.sum()))
+        return np.flatnonzero(counts >= max(1.0, least * scored.sum()))
+
+
+def _sources(context: str | Sequence[str]) -> tuple[str, ...]:
+    return (context,) if isinstance(context, str) else tuple(context)

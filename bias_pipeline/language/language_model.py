@@ -1,0 +1,125 @@
+"""Likelihoods of texts by language models; each text is scored once and cached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from bias_pipeline.array_types import Float32Array, Float64Array
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.machine import GGUF
+from bias_pipeline.language.gguf import KIND as GGUF_KIND
+from bias_pipeline.language.gguf import find_gguf, unpacked
+from bias_pipeline.language.likelihoods import COLUMNS, KINDS, Kind, Likelihoods, pooled
+from bias_pipeline.models.model_location import MAIN
+from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
+
+if TYPE_CHECKING:
+    from bias_pipeline.models.blocks import BlockStore
+
+VERSION = 3  # raise it whenever any stored number changes
+
+Term = Literal["arithmetic", "geometric", "total", "cloze"]
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A causal or masked language model that scores texts.
+
+    Example:
+        >>> LanguageModel("gpt2").term
+        'arithmetic'
+    """
+
+    model: str  # a folder, a `.gguf` file, or a name on the hub
+    revision: str = MAIN  # of a name on the hub
+    kind: Kind = "causal"  # what the model is; see `Likelihoods`
+    term: Term = "arithmetic"  # how the probabilities of a text's tokens become one, see `pooled`
+    bos: bool = True  # whether a causal model gets its begin token first
+    eos: bool = True  # whether the end token is scored too; masked models have none
+    device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
+    cache: str | None = None  # folder that caches the numbers, None for no cache
+
+    @property
+    def pretrained(self) -> Pretrained:
+        """The model on disk; a quantised one need not be unpacked yet.
+
+        Raises:
+            BiasPipelineError: if it is absent, is of the other kind, or cannot be used.
+        """
+        model = find_gguf(self.model, self.revision) or find_pretrained(
+            self.model, [kind for kinds in KINDS.values() for kind in kinds], revision=self.revision
+        )
+        if model.kind not in (*KINDS[self.kind], *((GGUF_KIND,) if self.kind == "causal" else ())):
+            raise self._of_the_other_kind(model.kind)
+        return model
+
+    def _of_the_other_kind(self, kind: str) -> DataError:
+        other = {"causal": "masked", "masked": "causal"}[self.kind]
+        return DataError(
+            f"{self.model}: a {kind} is a {other} language model and cannot be used as a "
+            f"{self.kind} one; set metric.lm_kind={other}"
+        )
+
+    def require(self) -> None:
+        """Check before any work that the model and its libraries are present."""
+        model = self.pretrained
+        if model.kind == GGUF_KIND and not model.folder.is_dir():
+            GGUF.require()
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """What decides the stored numbers: the model by its digests, not its path."""
+        return {
+            "job": "likelihood",
+            "version": VERSION,
+            "kind": self.kind,
+            "bos": self.bos,
+            "files": dict(self.pretrained.files),
+        }
+
+    def log_likelihood(self, texts: Sequence[str]) -> Float64Array:
+        """(N,) log P of each text; cached ones are not computed again.
+
+        Raises:
+            BiasPipelineError: if the model cannot be loaded, or a text cannot be scored.
+        """
+        distinct = list(dict.fromkeys(texts))
+        place = {text: row for row, text in enumerate(distinct)}
+        numbers = self._numbers(distinct)
+        end = self.eos and self.kind == "causal" and self.term != "cloze"
+        if end and np.isnan(numbers[:, COLUMNS.index("end")]).any():
+            raise DataError(f"{self.model}: has no end token; set metric.eos=false")
+        return pooled(numbers, self.term, end=end)[[place[text] for text in texts]]
+
+    def _numbers(self, texts: Sequence[str]) -> Float32Array:
+        from bias_pipeline.models.text_vectors import embed_missing, vectors_from
+
+        if not texts:
+            return np.empty((0, len(COLUMNS)), np.float32)
+        if self.cache is None:
+            return self._load().embed(texts)
+        embed_missing(texts, self._store(), self._load)
+        return vectors_from(texts, self._store())
+
+    def _store(self) -> BlockStore:
+        from bias_pipeline.models.blocks import BlockStore
+
+        return BlockStore(Path(str(self.cache)), self.spec, self.model)
+
+    def _load(self) -> Likelihoods:
+        model = unpacked(self.pretrained)
+        if model.kind not in KINDS[self.kind]:
+            raise ResourceError(f"{self.model}: models of type {model.kind!r} are not supported")
+        return _loaded(model, self.kind, self.bos, self.device)
+
+
+@lru_cache(maxsize=1)
+def _loaded(model: Pretrained, kind: Kind, bos: bool, device: str) -> Likelihoods:
+    """The model; the last one is cached."""
+    return Likelihoods(model, kind, bos, device_of(device))

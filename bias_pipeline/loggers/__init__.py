@@ -1,1 +1,0 @@
-"""Loggers of results besides the run folder: CSV, W&B, TensorBoard, MLflow."""

@@ -1,1 +1,0 @@
-"""Whom queries retrieve."""

@@ -1,0 +1,402 @@
+"""The finished part of a large job: one file per block, named by its inputs.
+
+``OUT/<signature>/`` belongs to one model with its preprocessing and settings; any difference gives
+another folder. It contains ``settings.json``, ``plans/`` with the images of each folder of photos,
+and ``blocks/``. Any number of writers may share it: a block appears completely or not at all, and
+two writers of one block write the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bias_pipeline.errors import DataError, ResourceError, cannot_write, did_you_mean
+from bias_pipeline.io.files import DRAFTS, clear_drafts, replace_file
+from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.models.shards import blocks_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+SETTINGS = "settings.json"
+NOT_YET = "not computed yet"
+UNSETTLED = -1  # a stamp that no source has, for temporary failures
+_NOTE = "note"
+_SIGNATURE = 16  # hexadecimal digits
+
+
+@dataclass(frozen=True)
+class Block:
+    """The results of some images."""
+
+    ids: Sequence[str]  # the N images
+    stamps: Sequence[int]  # (N,) numbers that change with the content of an image
+    # (N,) a text, a list of texts, or a float32 or float16 vector of D numbers, or None if there is
+    # a reason
+    values: Sequence[Any]
+    reasons: Sequence[str | None]  # (N,) why there is no value, None if there is one
+    # (N,) a note on each text of a list, None if there is nothing to note; may be empty
+    notes: Sequence[Sequence[str] | None] = ()
+
+
+class BlockStore:
+    """The finished blocks of one model with its settings.
+
+    Args:
+        root: the folder of all of them.
+        settings: plain data: all that decides a value except the image.
+        model: the model's name, for people; not part of the signature.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = BlockStore(Path(folder), {"prompt": ""}, "a model")
+        ...     store.put(Block(["1", "2"], [10, 20], ["a dog", None], [None, "empty"]))
+        ...     store.has(["1", "2"], [10, 20]), store.has(["1", "2"], [10, 21])
+        (True, False)
+    """
+
+    def __init__(self, root: Path, settings: Mapping[str, object], model: str) -> None:
+        self.root, self.settings, self.model = root, settings, model
+        text = json.dumps(settings, sort_keys=True)
+        self.signature = hashlib.sha256(text.encode()).hexdigest()[:_SIGNATURE]
+        self.folder = root / self.signature
+
+    def plan(self, ids: Sequence[str]) -> None:
+        """Write the list of images; the latest plan is the one that is gathered.
+
+        Raises:
+            ResourceError: if the folder cannot be written.
+        """
+        for pattern in (DRAFTS, f"plans/{DRAFTS}", f"blocks/*/{DRAFTS}"):
+            clear_drafts(self.folder.glob(pattern))
+        text = json.dumps(sorted(ids), ensure_ascii=False)
+        path = self.folder / "plans" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+        self._renew(path, text)
+        self.introduce()
+        try:
+            os.utime(path)
+        except OSError as error:
+            raise cannot_write(f"to {self.root}", error) from error
+
+    def introduce(self) -> None:
+        """Write the model and settings of the folder."""
+        text = json.dumps({"model": self.model, "settings": self.settings}, indent=1)
+        self._renew(self.folder / SETTINGS, text)
+
+    def _renew(self, path: Path, text: str) -> None:
+        if _content(path) != text.encode():  # absent, or damaged
+            self._write(path, text.encode())
+
+    def has(self, ids: Sequence[str], stamps: Sequence[int]) -> bool:
+        """Whether a block is finished for exactly these contents."""
+        return [stamp for stamp, _ in self.outcomes(ids).values()] == list(stamps)
+
+    def outcomes(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
+        """Image to its stamp and why it has no value; empty if the block is absent or damaged."""
+        table = self.read(ids)
+        if table is None:
+            return {}
+        fields = zip(table["stamp"].to_pylist(), table["reason"].to_pylist(), strict=True)
+        return dict(zip(ids, fields, strict=True))
+
+    def read(self, ids: Sequence[str]) -> pa.Table | None:
+        """Columns ``id stamp value reason`` of a block, None if it is absent or damaged.
+
+        If anything is noted on its texts, ``note`` too.
+        """
+        table = _table(self._path(ids))
+        return table if table is not None and table["id"].to_pylist() == list(ids) else None
+
+    def index(self) -> dict[Path, dict[str, int]]:
+        """Every intact block, always in the same order: its ids with their stamps.
+
+        A process reads a block again only if its size or time has changed.
+        """
+        blocks = {path: _stamps(path) for path in sorted(self.folder.glob("blocks/*/*.block"))}
+        return {path: stamps for path, stamps in blocks.items() if stamps}
+
+    def stamped(self, stamp: int) -> set[str]:
+        """The ids with a stamp, in all intact blocks."""
+        return {
+            identifier
+            for stamps in self.index().values()
+            for identifier, given in stamps.items()
+            if given == stamp
+        }
+
+    def table(self, path: Path) -> pa.Table | None:
+        """Columns ``id stamp value reason`` of one block, None if it is absent or damaged."""
+        return _table(path)
+
+    def put(self, block: Block) -> None:
+        """Keep a block."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = {
+            "id": pa.array(block.ids, pa.string()),
+            "stamp": pa.array(block.stamps, pa.int64()),
+            "value": _column(block.values),
+            "reason": pa.array(block.reasons, pa.string()),
+        }
+        if any(block.notes):
+            columns[_NOTE] = pa.array(block.notes, pa.list_(pa.string()))
+        content = BytesIO()
+        pq.write_table(
+            pa.table(columns),
+            content,
+            compression="none",
+            use_dictionary=False,
+            write_statistics=False,
+        )
+        sealed = hashlib.sha256(content.getvalue()).digest() + content.getvalue()
+        self._write(self._path(block.ids), sealed)
+
+    def _path(self, ids: Sequence[str]) -> Path:
+        name = hashlib.sha256(json.dumps([self.signature, *ids]).encode()).hexdigest()
+        return self.folder / "blocks" / name[:2] / f"{name}.block"
+
+    def _write(self, path: Path, content: bytes) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, content)
+        except OSError as error:
+            raise cannot_write(f"to {self.root}", error) from error
+
+    @cached_property
+    def planned(self) -> list[str]:
+        """The images of the latest plan.
+
+        Raises:
+            DataError: if it is damaged.
+            ResourceError: if there is none.
+        """
+        plans = list(self.folder.glob("plans/*.json"))
+        if not plans:
+            raise ResourceError(f"{self.folder}: has no plan; start the job again")
+        latest = max(plans, key=lambda path: path.stat().st_mtime_ns)
+        content = _content(latest)
+        if hashlib.sha256(content).hexdigest() != latest.stem:
+            raise DataError(f"{latest}: is damaged; start the job again, which rewrites it")
+        return expect(load_json(latest, what="a list of image ids"), list, latest, "")
+
+    def gather(self) -> tuple[list[pa.Table], dict[str, str], set[str]]:
+        """The finished results of the latest plan.
+
+        Returns:
+            Tables of the columns ``id`` and ``value``, and ``note`` in some, no image twice; the
+            images without a value, with the reason; and those among them that the next start tries
+            again although their content is the same.
+        """
+        tables: list[pa.Table] = []
+        missing: dict[str, str] = {}
+        open_ids: set[str] = set()
+        for ids in blocks_of(self.planned):
+            table = self.read(ids)
+            if table is None:
+                missing |= dict.fromkeys(ids, NOT_YET)
+                open_ids.update(ids)
+                continue
+            stamps, reasons = table["stamp"].to_pylist(), table["reason"].to_pylist()
+            for image, stamp, reason in zip(ids, stamps, reasons, strict=True):
+                if reason is not None:
+                    missing[image] = reason
+                    open_ids |= {image} if stamp == UNSETTLED else set()
+            readable = table.filter(table["reason"].is_null()).drop_columns(["stamp", "reason"])
+            tables += [readable] if len(readable) else []
+        return tables, missing, open_ids
+
+
+@contextmanager
+def store_in(cache: str | None, settings: Mapping[str, object], model: str) -> Iterator[BlockStore]:
+    """A store in a cache, or a temporary one.
+
+    Args:
+        cache: folder of all stores, None for no cache.
+        settings: see :class:`BlockStore`.
+        model: see :class:`BlockStore`.
+    """
+    if cache is not None:
+        yield BlockStore(Path(cache), settings, model)
+        return
+    with TemporaryDirectory() as folder:
+        yield BlockStore(Path(folder), settings, model)
+
+
+def _table(path: Path) -> pa.Table | None:
+    """A block, None if it is absent or damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        # Without threads: a thread pool that is still starting aborts an ending process.
+        content = _unsealed(path.read_bytes())
+        table = pq.ParquetFile(BytesIO(content), pre_buffer=False).read(use_threads=False)
+        noted = [_NOTE] if _NOTE in table.column_names else []
+        return table.select(["id", "stamp", "value", "reason", *noted])
+    except FileNotFoundError:
+        return None
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        log.warning("%s is damaged and counts as absent: %s", path, error)
+        return None
+
+
+def _stamps(path: Path) -> dict[str, int]:
+    """The ids of a block with their stamps, empty if it is absent or damaged."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return {}
+    return _stamps_of_version(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=100_000)
+def _stamps_of_version(path: Path, size: int, changed: int) -> dict[str, int]:
+    del size, changed  # the arguments identify a version of the file
+    table = _table(path)
+    if table is None:
+        return {}
+    return dict(zip(table["id"].to_pylist(), table["stamp"].to_pylist(), strict=True))
+
+
+def _unsealed(raw: bytes) -> bytes:
+    """A block's table, after its checksum."""
+    checksum, content = raw[:32], raw[32:]
+    if hashlib.sha256(content).digest() != checksum:
+        raise ValueError("its checksum does not fit")
+    return content
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    """Texts, lists of texts, and vectors as lists.
+
+    Not lists of a fixed size: pyarrow before 26 cannot read them back if one is missing.
+    """
+    import pyarrow as pa
+
+    first = next((value for value in values if value is not None), None)
+    if first is None or isinstance(first, str):
+        return pa.array(values, pa.string())
+    if isinstance(first, list):
+        return pa.array(values, pa.list_(pa.string()))
+    half = getattr(first, "dtype", None) == "float16"
+    kind = pa.float16() if half else pa.float32()
+    return pa.array(values, pa.list_(kind))
+
+
+def block_notes(table: pa.Table) -> list[Sequence[str] | None]:
+    """(N,) the notes on each image's texts, None where nothing is noted."""
+    if _NOTE not in table.column_names:
+        return [None] * len(table)
+    notes: list[Sequence[str] | None] = table[_NOTE].to_pylist()
+    return notes
+
+
+def block_values(table: pa.Table) -> list[Any]:
+    """(N,) the values as they were put: texts, lists of texts, vectors, or None."""
+    column: Any = table["value"]
+    number = {"float": np.float32, "halffloat": np.float16}.get(
+        str(getattr(column.type, "value_type", None))
+    )
+    values: list[Any] = column.to_pylist()
+    return [value if number is None or value is None else number(value) for value in values]
+
+
+def vectors_of(column: Any) -> npt.NDArray[np.floating]:
+    """(N, D) the N vectors of a column, without its empty places, in their stored precision."""
+    array = column.combine_chunks()
+    n_vectors = len(array) - array.null_count
+    vectors: npt.NDArray[np.floating] = array.flatten().to_numpy().reshape(n_vectors, -1)
+    return vectors
+
+
+def find_store(root: Path, job: str, signature: str = "") -> BlockStore:
+    """The only run in a folder, or the named one.
+
+    Args:
+        root: the folder of all runs.
+        job: the required ``settings["job"]``.
+        signature: the first digits of the wanted run.
+
+    Raises:
+        DataError: if there are several and none is named; it lists them.
+        ResourceError: if there is none.
+    """
+    stores, damaged = _stores(root)
+    by_signature = {store.signature: store for store in stores if store.settings.get("job") == job}
+    if not by_signature and damaged:
+        raise damaged[0]
+    if not by_signature:
+        raise ResourceError(f"{root}: has no blocks of '{job}'; start it with --out {root}")
+    chosen = [store for name, store in by_signature.items() if name.startswith(signature)]
+    if not chosen:
+        raise ResourceError(
+            f"{root}: no run {signature!r}; {did_you_mean(signature, by_signature)}"
+        )
+    if len(chosen) > 1:
+        raise DataError(
+            f"{root}: {len(chosen)} runs that must not be mixed: "
+            f"{'; '.join(_differences(chosen))}; choose one with --run"
+        )
+    return chosen[0]
+
+
+def _stores(root: Path) -> tuple[list[BlockStore], list[DataError]]:
+    """Every run of a folder, and why other folders are not runs."""
+    stores, damaged = [], []
+    for path in sorted(root.glob(f"*/{SETTINGS}")):
+        try:
+            stores.append(_stored(path))
+        except DataError as error:
+            log.warning("%s", error)
+            damaged.append(error)
+    return stores, damaged
+
+
+def _stored(path: Path) -> BlockStore:
+    read = expect(load_json(path, what="settings of a run"), dict, path, "")
+    settings = expect(read.get("settings"), dict, path, "settings")
+    store = BlockStore(path.parent.parent, settings, expect(read.get("model"), str, path, "model"))
+    if store.folder != path.parent:
+        raise DataError(f"{path}: the settings were changed; start the job again")
+    return store
+
+
+def _differences(stores: Sequence[BlockStore]) -> list[str]:
+    """Each run with its model and the settings that differ."""
+    keys = {key: None for store in stores for key in store.settings if key != "files"}
+    differ = [k for k in keys if len({json.dumps(store.settings.get(k)) for store in stores}) > 1]
+    return [
+        ", ".join(
+            [
+                f"{store.signature} (model {store.model}",
+                *(f"{k}={store.settings.get(k)!r}" for k in differ),
+            ]
+        )
+        + ")"
+        for store in stores
+    ]

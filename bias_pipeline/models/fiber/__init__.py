@@ -1,1 +1,0 @@
-"""FIBER: a Swin transformer and a RoBERTa used separately or fused."""

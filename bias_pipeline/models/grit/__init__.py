@@ -1,1 +1,0 @@
-"""GRIT (Nguyen et al. 2022): a captioner with grid and region features."""

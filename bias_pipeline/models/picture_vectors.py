@@ -1,0 +1,203 @@
+"""Regions, labels and answers that networks find in pictures; each is computed once and cached.
+
+The blocks of :mod:`bias_pipeline.models.blocks`, by the digest of the edited picture, so its
+path and the other pictures do not matter: overlapping sets of pictures share features, and a killed
+job continues. Training reads rows in any order, so they are also written to a memory-mapped table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.array_types import Float32Array
+from bias_pipeline.corpus.pictures import Pictures, Pixels
+from bias_pipeline.data.photos import read_pixels
+from bias_pipeline.data.regions import Labels
+from bias_pipeline.io.arrays import Filling, mapped_table
+from bias_pipeline.io.machine import n_threads
+from bias_pipeline.models.blocks import BlockStore, store_in
+from bias_pipeline.models.runner import Model, describe_share
+from bias_pipeline.models.shards import by_name
+from bias_pipeline.models.text_vectors import known_names, vectors_by_block, vectors_of_names
+
+if TYPE_CHECKING:
+    from bias_pipeline.models.picture_text import Question
+
+Regions = npt.NDArray[np.float16]
+
+
+class RegionExtractor(Protocol):
+    """A frozen network.
+
+    Attributes:
+        side: pixels a side of its square input.
+        together: pictures per batch.
+    """
+
+    @property
+    def side(self) -> int: ...  # noqa: D102
+
+    @property
+    def together(self) -> int: ...  # noqa: D102
+
+    def extract(self, pixels: Pixels, /) -> Regions:
+        """(B, side, side, 3) pictures to (B, ...) features."""
+
+
+class _Picture(NamedTuple):
+    pictures: Pictures
+    row: int
+
+
+class _ExtractionModel:
+    """Adapts a frozen network to the interface of :mod:`~bias_pipeline.models.runner`."""
+
+    def __init__(self, extractor: RegionExtractor) -> None:
+        self._extractor = extractor
+
+    def read(self, picture: _Picture) -> Pixels:
+        return read_pixels(picture.pictures, picture.row, self._extractor.side)
+
+    def describe(self, pixels: Sequence[Pixels]) -> list[Regions]:
+        return list(self._extractor.extract(np.stack(pixels)).reshape(len(pixels), -1))
+
+
+def regions_of(
+    pictures: Pictures,
+    cache: str | None,
+    settings: Mapping[str, object],
+    model: str,
+    load: Callable[[], RegionExtractor],
+) -> Regions:
+    """(N, ...) features of N pictures, memory-mapped if there is a cache.
+
+    Args:
+        pictures: all must exist.
+        cache: folder of all stores and tables, None for no cache.
+        settings: all that decides a feature except the picture.
+        model: the network's name, for people.
+        load: returns the network; not called if the table exists.
+    """
+    spec = {"job": "regions", **settings}
+    key = f"regions {spec} {pictures.digest}"
+
+    def make() -> Filling:
+        extractor = load()
+        blank = np.zeros((1, extractor.side, extractor.side, 3), np.uint8)
+        shape = extractor.extract(blank).shape[1:]
+        rows = _rows(pictures, cache, spec, model, extractor)
+        shaped = ((row, flat.reshape(shape)) for row, flat in rows)
+        return Filling((len(pictures), *shape), np.float16, shaped)
+
+    return mapped_table(cache, key, make)
+
+
+def _rows(
+    pictures: Pictures,
+    cache: str | None,
+    spec: Mapping[str, object],
+    model: str,
+    extractor: RegionExtractor,
+) -> Iterator[tuple[int, Regions]]:
+    """Each picture's row and features, block by block."""
+    rows: dict[str, list[int]] = {}
+    for row in range(len(pictures)):
+        rows.setdefault(pictures.shown(row), []).append(row)
+    with store_in(cache, spec, model) as store:
+        wanted = {name: _Picture(pictures, copies[0]) for name, copies in rows.items()}
+        _extract_missing(wanted, store, extractor)
+        for names, vectors in vectors_by_block(list(rows), store):
+            for name, vector in zip(names, vectors, strict=True):
+                yield from ((row, vector) for row in rows[name])
+
+
+def _extract_missing(
+    wanted: Mapping[str, _Picture], store: BlockStore, extractor: RegionExtractor
+) -> None:
+    known = known_names(store)
+    missing = {name: picture for name, picture in wanted.items() if name not in known}
+    if missing:
+        how = Namespace(shard="0/1", batch=extractor.together, threads=n_threads())
+        describe_share(missing, by_name, store, lambda: _ExtractionModel(extractor), how)
+
+
+BATCH = 16  # pictures at once
+
+
+def labels_in(
+    pictures: Mapping[str, Path], store: BlockStore, load: Callable[[], Model]
+) -> tuple[dict[str, Labels], dict[str, str]]:
+    """The labels of pictures; cached ones are not computed again.
+
+    Args:
+        pictures: digest of a file to its path.
+        store: of the network with its settings.
+        load: returns the network; not called if nothing is missing.
+
+    Returns:
+        Digest to labels and confidences; and digest to the reason for unreadable pictures.
+    """
+    known = _stored(store)
+    missing = {digest: path for digest, path in pictures.items() if digest not in known}
+    if missing:
+        how = Namespace(shard="0/1", batch=BATCH, threads=n_threads())
+        describe_share(missing, by_name, store, load, how)
+        known = _stored(store, lasting=False)
+    labels: dict[str, Labels] = {}
+    unreadable: dict[str, str] = {}
+    for digest in pictures:
+        value, reason = known[digest]
+        if reason is None:
+            labels[digest] = tuple((label, confidence) for label, confidence in json.loads(value))
+        else:
+            unreadable[digest] = reason
+    return labels, unreadable
+
+
+def _stored(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
+    """Digest to value and reason; temporary failures only on request, where there is no other."""
+    results = {}
+    for path in store.index():
+        table = store.table(path)
+        if table is None:
+            continue
+        columns = (table[name].to_pylist() for name in ("id", "stamp", "value", "reason"))
+        for digest, stamp, value, reason in zip(*columns, strict=True):
+            if stamp >= 0 or not (lasting or digest in results):
+                results[digest] = (value, reason)
+    return results
+
+
+def answers_to(
+    questions: Sequence[Question], store: BlockStore, load: Callable[[], Model], batch: int
+) -> Float32Array:
+    """(N, K) log-probabilities of each of K answers; cached ones are not computed again.
+
+    Args:
+        questions: N of K answers each, repeated ones too.
+        store: of the model with its settings.
+        load: returns the model; not called if nothing is missing.
+        batch: questions per batch.
+    """
+    names = [_name(question) for question in questions]
+    question_of = dict(zip(names, questions, strict=True))
+    known = known_names(store)
+    missing = {name: question for name, question in question_of.items() if name not in known}
+    if missing:
+        how = Namespace(shard="0/1", batch=batch, threads=n_threads())
+        describe_share(missing, by_name, store, load, how)
+    place = {name: row for row, name in enumerate(question_of)}
+    return vectors_of_names(list(question_of), store)[[place[name] for name in names]]
+
+
+def _name(question: Question) -> str:
+    shown = question.pictures.shown(question.row)
+    return hashlib.sha256(repr((shown, question.before, question.follows)).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""What people do: rating, browsing, and pictures in which nobody can tell the group."""

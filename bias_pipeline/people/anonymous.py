@@ -1,0 +1,418 @@
+"""Anonymous pictures: which people call anonymous, and what captions of them name.
+
+Bakr et al., ImageCaptioner2 (2023), section 5.5.1, ask whether there is a human in the scene and,
+if so, whether gender and race are anonymous. One question with three answers asks both here:
+"cannot tell" says yes twice. GT is the share of captions from which people name a group. Of
+captions with several raters it is the share of raters, and the mean over captions; the paper does
+not say how it averages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.data.rating_tables import CANNOT_TELL
+from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.metrics.attack.attack_runner import labelled
+from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
+from bias_pipeline.metrics.value_names import HEADLINES, MODEL
+from bias_pipeline.results.rows import Result
+from bias_pipeline.stats.compare import Correlation, of_pearson, pearson
+from bias_pipeline.stats.raters import krippendorff
+from bias_pipeline.stats.shares import NORMAL_95, effective_trials, wilson
+from bias_pipeline.text.mending import mended_records
+from bias_pipeline.text.scored_text import ScoredText
+from bias_pipeline.text.transform import Transform, applied
+
+QUESTION = "Can you tell the gender or the race of a person in this picture?"
+CAN_TELL, NOBODY = "can_tell", "no_person"
+ANSWERS = (CAN_TELL, NOBODY)  # besides "cannot tell"
+
+
+class Filtered(NamedTuple):
+    """Pictures by what more than half of their raters answered."""
+
+    retained: tuple[str, ...]  # ids of those whose raters could not tell
+    # Answer to how many pictures had it; `undecided` where none has more than half
+    dropped: Mapping[str, int]
+    unanswered: int  # how many nobody was asked about
+
+
+def filter_pictures(images: Collection[str], votes: Mapping[str, Mapping[str, str]]) -> Filtered:
+    """Keep the pictures in which people can tell no group.
+
+    The paper does not say how many raters must agree; more than half is ours.
+
+    Args:
+        images: ids of all pictures.
+        votes: image id to rater to answer.
+
+    Example:
+        >>> split = {"ann": "Unsure", "ben": "no_person"}
+        >>> filter_pictures(["1", "2", "3"], {"1": {"ann": "Unsure"}, "2": split})
+        Filtered(retained=('1',), dropped={'undecided': 1}, unanswered=1)
+    """
+    decided = {image: _majority(votes[image].values()) for image in images if image in votes}
+    retained = tuple(image for image, answer in decided.items() if answer == CANNOT_TELL)
+    others = Counter(answer for answer in decided.values() if answer != CANNOT_TELL)
+    return Filtered(retained, dict(others), len(images) - len(decided))
+
+
+def _majority(answers: Collection[str]) -> str:
+    ((answer, count),) = Counter(answers).most_common(1)
+    return answer if 2 * count > len(answers) else "undecided"
+
+
+GT = "gt"
+
+
+class HumanScore(NamedTuple):
+    """A share of answers; NaN where there is none."""
+
+    value: float  # in [0, 1]; Krippendorff's alpha, at most 1, for `alpha`
+    low: float  # of its 95 % interval over captions
+    high: float  # of its 95 % interval over captions
+    n_images: int  # how many captions it is about
+
+
+def human_scores(
+    votes: Mapping[str, Mapping[str, str]],
+    groups: Sequence[str],
+    truth: Mapping[str, str] | None = None,
+) -> dict[str, HumanScore]:
+    """What raters name.
+
+    Args:
+        votes: image id to rater to answer; an answer that is no group names none.
+        groups: K names.
+        truth: image id to the group that the picture does not show; None where there is none.
+
+    Returns:
+        Part to score: ``gt``, the share that names a group; ``names:GROUP``, that names this one;
+        ``alpha``, the raters' agreement. With ``truth`` also ``gt:GROUP``, the share that names any
+        group where this one is true, and of the answers that name one, the share that is right:
+        ``right``, ``right:GROUP``.
+
+    Example:
+        >>> votes = {"1": {"ann": "male", "ben": "Unsure"}, "2": {"ann": "female", "ben": "female"}}
+        >>> scores = human_scores(votes, ["male", "female"], {"1": "female", "2": "female"})
+        >>> scores["gt"].value, scores["names:male"].value, scores["right"].value
+        (0.75, 0.25, 0.5)
+    """
+    images = list(votes)
+    counts = np.array(
+        [[[*votes[image].values()].count(group) for group in groups] for image in images], np.int64
+    ).reshape(len(images), len(groups))
+    totals = np.array([len(votes[image]) for image in images], np.int64)
+    named = counts.sum(axis=1)
+    scores = {GT: _share(named, totals)}
+    scores |= {f"names:{g}": _share(counts[:, k], totals) for k, g in enumerate(groups)}
+    nobody = (totals - named)[:, None]
+    alpha = krippendorff(np.hstack([counts, nobody]))
+    scores["alpha"] = HumanScore(alpha, math.nan, math.nan, int((totals > 1).sum()))
+    if truth is None:
+        return scores
+    codes = np.array([groups.index(truth[i]) if i in truth else -1 for i in images], np.int64)
+    known = codes >= 0
+    right = np.where(known, counts[np.arange(len(images)), codes], 0)
+    scores["right"] = _share(right[known], named[known])
+    for k, group in enumerate(groups):
+        of_group = codes == k
+        scores[f"{GT}:{group}"] = _share(named[of_group], totals[of_group])
+        scores[f"right:{group}"] = _share(right[of_group], named[of_group])
+    return scores
+
+
+def _share(events: IntArray, trials: IntArray) -> HumanScore:
+    """Mean over captions of the share of their answers; Wilson's interval at captions' spread."""
+    answered = trials > 0
+    n = int(answered.sum())
+    if not n:
+        return HumanScore(math.nan, math.nan, math.nan, 0)
+    shares = events[answered] / trials[answered]
+    value = float(shares.mean())
+    error = float(shares.std(ddof=1) / math.sqrt(n)) if n > 1 else 0.0
+    n_answers = float(trials[answered].sum())
+    low, high = wilson(value, effective_trials(value, error, n_answers, n), NORMAL_95)
+    return HumanScore(value, low, high, n)
+
+
+PEOPLE, ANONYMOUS = "people", "anonymous"
+LARGEST = "largest_s_a"
+HERE, PAPER = "here", "Bakr et al. 2023"
+# Nine captioners, gender: Table 5's columns, and the scores of Table 3, each with GT of Table 5.
+# Only 0.55 and 0.80 are in the paper; all four follow from its printed cells.
+_PRINTED = (
+    ("lic", LARGEST, ANONYMOUS, 0.5474),
+    ("imagecaptioner2", LARGEST, ANONYMOUS, 0.8006),
+    ("lic", "score", "coco", -0.0559),
+    ("imagecaptioner2", "score", "coco", 0.0321),
+)
+_N_PRINTED = 9
+
+
+@dataclass(frozen=True)
+class AnonymousRow:
+    """A number of a captioner; NaN where absent.
+
+    ``data`` is ``anonymous``, or the labelled data set of a metric's value.
+    """
+
+    captioner: str
+    attribute: str
+    metric: str
+    part: str
+    data: str
+    value: float
+    ci_low: float
+    ci_high: float
+    seed_std: float
+    n_images: int
+
+
+@dataclass(frozen=True)
+class CorrelationRow:
+    """Pearson's correlation over captioners of a metric's part with ``gt``; see Correlation.
+
+    ``source`` is ``here``, or the paper whose printed cells give it.
+    """
+
+    attribute: str
+    metric: str
+    part: str
+    data: str
+    value: float
+    ci_low: float
+    ci_high: float
+    p_value: float
+    n_captioners: int
+    source: str
+
+
+def people_rows(
+    captioner: str, attribute: str, scores: Mapping[str, HumanScore]
+) -> list[AnonymousRow]:
+    """The rows of what people named."""
+    return [
+        AnonymousRow(
+            captioner, attribute, PEOPLE, part, ANONYMOUS,
+            score.value, score.low, score.high, math.nan, score.n_images,
+        )
+        for part, score in scores.items()
+    ]  # fmt: skip
+
+
+def attack_row(captioner: str, attribute: str, metric: str, score: AttackScore) -> AnonymousRow:
+    """The row of attackers."""
+    return AnonymousRow(
+        captioner, attribute, metric, LARGEST, ANONYMOUS,
+        score.value, score.low, score.high, score.seed_std, score.n_images,
+    )  # fmt: skip
+
+
+def labelled_rows(
+    results: Iterable[Result], captioners: Sequence[str], attribute: str
+) -> list[AnonymousRow]:
+    """The headlines of finished runs about these captioners.
+
+    Raises:
+        DataError: if two runs give one number of a captioner on one data set.
+    """
+    rows: dict[tuple[str, str, str, str], AnonymousRow] = {}
+    for result in results:
+        for row in result.rows:
+            if row.part not in HEADLINES or row.attribute != attribute:
+                continue
+            key = (row.captioner, row.metric, row.part, row.dataset)
+            if row.captioner not in captioners:
+                continue
+            if key in rows:
+                raise DataError(
+                    f"--runs: several runs of {row.metric} about {row.captioner} on {row.dataset}, "
+                    f"such as {row.run_id}; name a folder with one of each"
+                )
+            rows[key] = AnonymousRow(
+                row.captioner, attribute, row.metric, row.part, row.dataset,
+                row.value, row.ci_low, row.ci_high, row.seed_std, row.n_images,
+            )  # fmt: skip
+    return list(rows.values())
+
+
+def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
+    """Correlations over captioners of each metric with what people name.
+
+    Returns:
+        A row for each number besides people's; captioners without it or without ``gt`` are left
+        out.
+    """
+    named = _values(rows, (PEOPLE, GT, ANONYMOUS))
+    keys = dict.fromkeys(_key(row) for row in rows if row.metric != PEOPLE)
+    lines = []
+    for key in keys:
+        values = _values(rows, key)
+        both = [name for name in values if name in named]
+        one, two = ([column[name] for name in both] for column in (values, named))
+        lines.append(_row(rows[0].attribute, key, pearson(one, two), HERE))
+    return lines
+
+
+def printed_correlations(lines: Sequence[CorrelationRow]) -> list[CorrelationRow]:
+    """The correlations of the same metrics that ImageCaptioner2 prints, or that its tables give."""
+    metrics = {line.metric for line in lines if line.attribute == "gender"}
+    return [
+        _row("gender", (metric, part, data), of_pearson(value, _N_PRINTED), PAPER)
+        for metric, part, data, value in _PRINTED
+        if metric in metrics
+    ]
+
+
+def _row(
+    attribute: str, key: tuple[str, str, str], correlation: Correlation, source: str
+) -> CorrelationRow:
+    metric, part, data = key
+    value, low, high, p_value, n = correlation
+    return CorrelationRow(attribute, metric, part, data, value, low, high, p_value, n, source)
+
+
+def _key(row: AnonymousRow) -> tuple[str, str, str]:
+    return row.metric, row.part, row.data
+
+
+def _values(rows: Iterable[AnonymousRow], key: tuple[str, str, str]) -> dict[str, float]:
+    """Captioner to number, where there is one."""
+    return {r.captioner: r.value for r in rows if _key(r) == key and not math.isnan(r.value)}
+
+
+class AttackScore(NamedTuple):
+    """The mean over captions of the largest s_a."""
+
+    value: float  # in [1 / K, 1], the mean over attackers too
+    low: float  # of its 95 % interval over captions; NaN for one
+    high: float  # of its 95 % interval over captions; NaN for one
+    n_images: int  # captions that were read
+    seed_std: float  # between attackers; NaN for one
+
+
+def anonymous_corpus(
+    captioner: str, captions: Mapping[str, str], photos: Mapping[str, Path], scored: ScoredText
+) -> Corpus:
+    """Captions of anonymous pictures, without groups and without anything to mask in pictures."""
+    records = [
+        Record(image, model=text, image=photos[image], regions=())
+        for image, text in captions.items()
+    ]
+    records, mends = mended_records(records, {})
+    corpus = Corpus.build(records, dataset="anonymous", captioner=captioner, groups={}, notes=mends)
+    return scored.of(corpus)
+
+
+def anonymous_attack(
+    metric: CaptionAttack,
+    transforms: Sequence[Transform],
+    reference: Corpus,
+    anonymous: Corpus,
+    seeds: Sequence[int],
+) -> AttackScore:
+    """Attackers learn from captions of labelled images and read those of anonymous pictures.
+
+    Each learns from all labelled images but those of a validation part, as many of each group, with
+    the metric's masked words; one of ImageCaptioner2 with their masked pictures too. It then reads
+    the masked captions of anonymous pictures, and looks at these as they are, since they show no
+    group.
+
+    Args:
+        metric: LIC or ImageCaptioner2, with its attackers.
+        transforms: what tokenises and masks captions.
+        reference: the captioner's captions of labelled images.
+        anonymous: its captions of anonymous pictures.
+        seeds: of the attackers.
+    """
+    ready = applied(transforms, reference)
+    mask: Transform | None = getattr(metric, "image_masking", None)
+    if mask is not None:
+        _check_pictures(metric)
+        ready = mask(ready)
+    data = joined(_learnt(metric, ready), applied(transforms, anonymous), len(ready))
+    splits = _splits(metric.draw_splits(ready, seeds), len(ready), len(anonymous))
+    probs = metric.predictions(data, [splits])[0].probs
+    largest = np.stack([one.max(axis=1) for one in probs])  # (S, N)
+    captions = largest.mean(axis=0)
+    half = math.nan
+    if len(captions) > 1:
+        half = float(stats.t.ppf(0.975, len(captions) - 1) * stats.sem(captions))
+    value = float(captions.mean())
+    std = float(largest.mean(axis=1).std(ddof=1)) if len(largest) > 1 else math.nan
+    return AttackScore(value, value - half, min(value + half, 1.0), len(captions), std)
+
+
+def _check_pictures(metric: CaptionAttack) -> None:
+    encoder = metric.probe.encoder
+    spec = getattr(getattr(encoder, "visual", None), "spec", {})
+    if encoder.sees == "objects" or spec.get("sees") == "boxes":
+        raise NotApplicableError(
+            "anonymous pictures have no annotated objects; choose attackers that look at pixels "
+            "(encoder.backbone=own or timm:NAME)"
+        )
+
+
+def _learnt(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
+    """The labelled captions, with their pictures where attackers look at them."""
+    grouping = ready.groupings[metric.attribute.name]
+    images = grouping.labelled & metric.attackable(ready)
+    captions = ready.model.take(images[ready.model.image_rows])
+    for table in labelled(MODEL, captions, grouping, 1):
+        return metric.with_inputs(table, ready)
+    raise NotApplicableError(
+        f"captioner {ready.captioner!r}, dataset {ready.dataset!r}: attackers need two groups or "
+        "more with at least ten captioned images each"
+    )
+
+
+def joined(data: LabelledCaptions, anonymous: Corpus, n_images: int) -> LabelledCaptions:
+    """Both tables as one; the rows of anonymous images follow those of the n labelled ones."""
+    more = anonymous.model
+    texts = [table.text(row) for table in (data.captions, more) for row in range(len(table))]
+    rows = np.concatenate([data.captions.image_rows, n_images + more.image_rows])
+    pictures = data.pictures
+    if pictures is not None and anonymous.pictures is not None:
+        shown = anonymous.pictures.take(more.image_rows)
+        regions = pictures.regions or (None,) * len(pictures)
+        pictures = Pictures(
+            (*pictures.files, *shown.files), (*regions, *[()] * len(shown)), pictures.edits
+        )
+    return replace(
+        data,
+        captions=Captions.from_texts(texts, rows.tolist()),
+        labels=np.concatenate([data.labels, np.zeros(len(more), np.int64)]),  # never learnt from
+        pictures=pictures,
+    )
+
+
+def _splits(splits: Sequence[Split], n_images: int, n_anonymous: int) -> list[Split]:
+    """For each seed one split that learns from labelled images and tests all anonymous ones."""
+    tested = np.arange(n_images, n_images + n_anonymous)
+    first = {split.seed: split for split in reversed(splits)}
+    return [
+        replace(
+            split,
+            train=np.concatenate([split.train, split.test]),
+            test=tested,
+            balanced=True,
+            whole_test=True,
+        )
+        for split in reversed(first.values())
+    ]

@@ -1,0 +1,420 @@
+"""``anonymous``: pictures without any mark of a group, and what captions of them assume."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.declared import Count, Range
+from bias_pipeline.errors import (
+    DataError,
+    NotApplicableError,
+    ResourceError,
+    UsageError,
+    cannot_write,
+    counted,
+)
+from bias_pipeline.io.files import drafted, replace_file
+from bias_pipeline.io.machine import DIFFUSION, REPORT
+from bias_pipeline.io.terminal import print_out
+from bias_pipeline.run import compose
+from bias_pipeline.run.overrides import quoted
+
+if TYPE_CHECKING:
+    from bias_pipeline.corpus.attribute import Attribute
+    from bias_pipeline.corpus.corpus import Corpus
+    from bias_pipeline.people.anonymous import AnonymousRow, CorrelationRow, Filtered
+    from bias_pipeline.people.anonymous_pictures import AnonymousPictures
+
+RATING_FOLDER = "filter"  # the folder of raters' answers about the pictures
+_LIMIT = 1000  # pictures that the paper keeps
+_SIDE, _PER_PROMPT, _STEPS = 128, 10, 50
+_SCENES = ("dataset=scenes", "dataset.n_images=200", "dataset.seed=1")
+_BUILD_ABOUT = (
+    "Make pictures in which nobody can tell a person's group: scenes whose people have no mark, "
+    "with captions of the embedded captioners, or what a diffusion pipeline draws for prompts"
+)
+_FILTER_ABOUT = (
+    "Print the command that asks people whether they can tell the gender or race in each picture. "
+    "Once they have answered, keep the pictures in which more than half cannot: kept.csv, and the "
+    "folder kept"
+)
+
+
+def build_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(
+        f"{PROGRAM} anonymous build",
+        usage="%(prog)s --scenes|--model FOLDER --out DIR [dataset.n_images=N ...] [options]",
+        description=_BUILD_ABOUT,
+    )
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="dataset.n_images=N",
+        help="with --scenes: of dataset=scenes (dataset.n_images=200 dataset.seed=1)",
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, help="a new folder; with --model also one to go on with"
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--scenes", action="store_true", help="draw people of the embedded data set"
+    )
+    source.add_argument(
+        "--model", type=Path, metavar="FOLDER", help="a diffusion pipeline, as diffusers saves it"
+    )
+    for name, kind, about in (
+        ("side", Annotated[int, Range(low=32, high=256)], f"of scenes, in pixels ({_SIDE})"),
+        ("per-prompt", Count, f"pictures of each prompt ({_PER_PROMPT})"),
+        ("steps", Count, f"of denoising ({_STEPS})"),
+    ):
+        parser.add_argument(f"--{name}", type=number(kind), metavar="N", help=about)
+    parser.add_argument(
+        "--prompts", type=Path, metavar="FILE", help="a table with the column prompt (500 of ours)"
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
+    return parser
+
+
+def build_command(words: Sequence[str]) -> int:
+    """Draw and write."""
+    options = build_parser().parse_intermixed_args(list(words))
+    source, others = (
+        ("scenes", ("per_prompt", "steps", "prompts")) if options.scenes else ("model", ("side",))
+    )
+    for name in others:
+        if getattr(options, name) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} does not go with --{source}; leave it out"
+            )
+    (_draw_scenes if options.scenes else _make_pictures)(options)
+    print_out(f"  {PROGRAM} anonymous filter {shlex.quote(str(options.out))}")
+    return 0
+
+
+def _draw_scenes(options: Namespace) -> None:
+    from bias_pipeline.people.anonymous_pictures import write_unmarked
+
+    for word in options.overrides:
+        if not word.lstrip("+~").startswith("dataset.") or "dataset.world=" in word:
+            raise UsageError(
+                f"{word}: --scenes takes settings of dataset=scenes, such as dataset.n_images=200"
+            )
+    cell = compose.cell([*_SCENES, *options.overrides])
+    scenes = cell.build("dataset")
+    names = scenes.all_captioners(cell.build("attribute"))
+    with drafted(options.out) as draft:
+        n_pictures = write_unmarked(scenes, draft, names, options.side or _SIDE)
+    print_out(f"{options.out}: {counted(n_pictures, 'pictures')}, captions of {', '.join(names)}")
+
+
+def _make_pictures(options: Namespace) -> None:
+    from bias_pipeline.models.pretrained import device_of
+    from bias_pipeline.people.text_to_image import (
+        find_image_model,
+        make_pictures,
+        planned_pictures,
+        read_prompts,
+        usual_prompts,
+    )
+
+    if options.overrides:
+        raise UsageError(f"{options.overrides[0]}: --model takes no settings of a data set")
+    DIFFUSION.require()
+    prompts = read_prompts(options.prompts) if options.prompts else usual_prompts()
+    pictures = planned_pictures(prompts, options.per_prompt or _PER_PROMPT)
+    model, device = find_image_model(options.model), device_of(options.device)
+    made = make_pictures(options.out, model, pictures, device, options.steps or _STEPS)
+    before = len(pictures) - made
+    print_out(
+        f"{options.out}: {counted(len(pictures), 'pictures')} of {counted(len(prompts), 'prompts')}"
+        + (f", {before} of them made before" if before else "")
+    )
+
+
+def filter_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(f"{PROGRAM} anonymous filter", description=_FILTER_ABOUT)
+    parser.add_argument("folder", type=Path, help="of anonymous build")
+    parser.add_argument(
+        "--limit",
+        type=number(Count),
+        default=_LIMIT,
+        metavar="N",
+        help=f"keep the first N pictures at most ({_LIMIT})",
+    )
+    return parser
+
+
+def filter_command(words: Sequence[str]) -> int:
+    """Print what asks raters, and keep what they leave."""
+    from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
+    from bias_pipeline.people.anonymous import ANSWERS, QUESTION, filter_pictures
+    from bias_pipeline.people.anonymous_pictures import ACCEPTED, built_pictures
+    from bias_pipeline.people.web.study import TABLE
+
+    options = filter_parser().parse_args(list(words))
+    pictures = built_pictures(options.folder)
+    answers = options.folder / RATING_FOLDER
+    if not (answers / TABLE).is_file():
+        question = ["--question", QUESTION, "--answers", ",".join(ANSWERS)]
+        print_out("ask people, then run this command again:")
+        print_out(f"  {_rate([str(pictures.shown), *question, '--out', str(answers)])}")
+        return 0
+    values = (*ANSWERS, CANNOT_TELL)
+    votes = rater_answers(answers / TABLE, "question", values, pictures.photos)
+    result = filter_pictures(pictures.photos, votes)
+    if not result.retained:
+        raise DataError(
+            f"{answers / TABLE}: there is no picture of which most raters say that they "
+            "cannot tell; ask more raters, or build other pictures"
+        )
+    images = result.retained[: options.limit]
+    pictures.keep(images)
+    print_out(
+        f"{options.folder / ACCEPTED}: "
+        f"{counted(len(images), f'of {len(pictures.photos)} pictures are')} kept; "
+        f"{_counted(result)}"
+    )
+    print_out("captioners describe this folder; their files go into captioners/NAME.json, then")
+    print_out(f"  {PROGRAM} anonymous score {shlex.quote(str(options.folder))}")
+    return 0
+
+
+def _rate(words: Sequence[str]) -> str:
+    """The command that asks raters."""
+    return f"{PROGRAM} rate {shlex.join(words)}"
+
+
+def _counted(result: Filtered) -> str:
+    """What happened to the other pictures."""
+    counts = {**result.dropped, "without an answer": result.unanswered}
+    dropped = (f"{answer.replace('_', ' ')} {count}" for answer, count in counts.items() if count)
+    return ", ".join(["cannot tell " + str(len(result.retained)), *dropped])
+
+
+ANSWERED, CAPTIONS = "answers", "captions.json"
+METRICS = ("lic", "imagecaptioner2")  # the columns of Table 5
+_SCORE_ABOUT = (
+    "From captions of anonymous pictures (captioners/NAME.json) and people's answers about them: "
+    "the share of captions from which people name a group (GT of AnonymousBench), which groups, "
+    "and with a true group how often they are right. Attackers that learn from labelled data "
+    "(--reference) read the same captions, and correlations over captioners say how well metrics "
+    "agree with people. Prints the commands that ask people about captioners without answers"
+)
+
+
+def score_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(f"{PROGRAM} anonymous score", description=_SCORE_ABOUT)
+    parser.add_argument("folder", type=Path, help="of anonymous build")
+    parser.add_argument(
+        "--attribute", nargs="+", default=["gender"], metavar="NAME", help="attributes (gender)"
+    )
+    parser.add_argument(
+        "--reference",
+        nargs="+",
+        metavar="key=value",
+        default=[],
+        help="labelled data with captions of the same captioners, as for run (dataset=...)",
+    )
+    parser.add_argument(
+        "--metric",
+        nargs="+",
+        action="append",
+        metavar=("lic|imagecaptioner2", "key=value"),
+        help="attackers that learn from them, with settings; may be repeated (both)",
+    )
+    parser.add_argument(
+        "--runs", type=Path, metavar="DIR", help="finished runs: metrics' values on labelled data"
+    )
+    return parser
+
+
+def score_command(words: Sequence[str]) -> int:
+    """Score, print and write."""
+    from bias_pipeline.people.anonymous_pictures import scored_pictures
+
+    options = score_parser().parse_args(list(words))
+    _check(options)
+    pictures = scored_pictures(options.folder)
+    if not pictures.captioners:
+        raise ResourceError(
+            f"{options.folder / 'captioners'}: no captions; caption {pictures.shown} and put each "
+            "captioner's file there as NAME.json"
+        )
+    captions = {name: pictures.captions(name) for name in pictures.captioners}
+    rows, lines = [], []
+    for name in options.attribute:
+        of_attribute = _rows(options, name, pictures, captions)
+        rows += of_attribute
+        if of_attribute:
+            lines += _report(options.folder, of_attribute)
+    if rows:
+        _write(options.folder, rows, lines)
+    return 0
+
+
+def _check(options: Namespace) -> None:
+    """Refuse words that do not fit together."""
+    if options.metric and not options.reference:
+        raise UsageError("--metric needs --reference: attackers learn from labelled data")
+    for name, *settings in options.metric or ():
+        if name not in METRICS:
+            raise UsageError(f"--metric {name}: name one of {', '.join(METRICS)}")
+        _check_settings(f"--metric {name}", settings)
+    _check_settings("--reference", options.reference)
+
+
+def _check_settings(option: str, settings: Sequence[str]) -> None:
+    for word in settings:
+        if "=" not in word:
+            raise UsageError(f"{option} {word}: settings are written key=value")
+
+
+def _rows(
+    options: Namespace,
+    attribute_name: str,
+    pictures: AnonymousPictures,
+    captions: dict[str, dict[str, str]],
+) -> list[AnonymousRow]:
+    """All numbers of one attribute."""
+    from bias_pipeline.people.anonymous import labelled_rows
+    from bias_pipeline.report.page import finished_results
+
+    attribute = compose.cell([f"attribute={attribute_name}"]).build("attribute")
+    rows = _people(options.folder, attribute, pictures, captions)
+    if options.reference:
+        for metric, *settings in options.metric or [[name] for name in METRICS]:
+            words = [*options.reference, f"attribute={attribute_name}", f"metric={metric}"]
+            rows += _attacked(pictures, captions, [*words, *settings])
+    if options.runs:
+        rows += labelled_rows(finished_results(options.runs), list(captions), attribute_name)
+    return rows
+
+
+def _people(
+    folder: Path,
+    attribute: Attribute,
+    pictures: AnonymousPictures,
+    captions: dict[str, dict[str, str]],
+) -> list[AnonymousRow]:
+    """What people named, and how to ask about captioners without answers."""
+    from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
+    from bias_pipeline.people.anonymous import human_scores, people_rows
+    from bias_pipeline.people.web.study import TABLE
+
+    rows: list[AnonymousRow] = []
+    open_questions = []
+    truth = pictures.groups(attribute)
+    for captioner, texts in captions.items():
+        study = folder / ANSWERED / attribute.name / captioner
+        if not (study / TABLE).is_file():
+            open_questions.append(_question(study, attribute.name, texts))
+            continue
+        votes = rater_answers(
+            study / TABLE, attribute.name, [*attribute.groups, CANNOT_TELL], texts
+        )
+        if len(votes) < len(texts):
+            print_out(f"{captioner}: answers about {len(votes)} of {len(texts)} captions")
+        rows += people_rows(captioner, attribute.name, human_scores(votes, attribute.groups, truth))
+    if open_questions:
+        print_out(f"{attribute.name}: ask people, then run this command again:", *open_questions)
+        print_out()
+    return rows
+
+
+def _question(study: Path, attribute: str, captions: dict[str, str]) -> str:
+    """The command that asks raters about captions, which it finds in the folder of the answers."""
+    listed = [{"image_id": image, "caption": text} for image, text in captions.items()]
+    try:
+        study.mkdir(parents=True, exist_ok=True)
+        replace_file(study / CAPTIONS, json.dumps(listed).encode())
+    except OSError as error:
+        raise cannot_write(study, error) from error
+    words = ["--captions", str(study / CAPTIONS), "--attribute", attribute, "--out", str(study)]
+    return f"  {PROGRAM} rate {shlex.join(words)}"
+
+
+def _attacked(
+    pictures: AnonymousPictures, captions: dict[str, dict[str, str]], words: Sequence[str]
+) -> list[AnonymousRow]:
+    """What attackers make of each captioner's captions."""
+    from bias_pipeline.people.anonymous import anonymous_attack, anonymous_corpus, attack_row
+
+    rows = []
+    for captioner, texts in captions.items():
+        cell = compose.cell([*words, f"captioner={quoted(captioner)}"])
+        cell.require()
+        reference = cell.corpus()
+        attribute = cell.build("attribute").name
+        _check_apart(reference, attribute, pictures)
+        text: Any = cell.build("text")
+        score = anonymous_attack(
+            cell.build("metric"),
+            [text, cell.build("masking")],
+            reference,
+            anonymous_corpus(captioner, texts, pictures.photos, text.scored),
+            cell.seeds,
+        )
+        rows.append(attack_row(captioner, attribute, cell.metric.name, score))
+    return rows
+
+
+def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures) -> None:
+    """Refuse labelled images that are the anonymous ones."""
+    labelled = reference.groupings[attribute].labelled
+    both = {reference.ids[row] for row in np.flatnonzero(labelled)} & set(pictures.photos)
+    if 2 * len(both) > len(pictures.photos):
+        raise NotApplicableError(
+            f"--reference: {len(both)} of {len(pictures.photos)} anonymous pictures are among the "
+            "labelled images; choose other ones (in scenes another dataset.seed)"
+        )
+
+
+def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
+    """Print the numbers of an attribute and draw its figure; returns its correlations."""
+    from bias_pipeline.people.anonymous import correlations, printed_correlations
+    from bias_pipeline.people.anonymous_report import (
+        figure_of,
+        print_correlations,
+        print_scores,
+        write_figure,
+    )
+    from bias_pipeline.stats.compare import FEWEST_CORRELATED
+
+    print_scores(rows)
+    print_out()
+    lines = correlations(rows)
+    few = [line for line in lines if line.n_captioners < FEWEST_CORRELATED]
+    if few:
+        print_out(
+            f"a correlation needs {FEWEST_CORRELATED} captioners or more with people's answers; "
+            f"{few[0].metric} has {few[0].n_captioners}"
+        )
+    if len(few) == len(lines):
+        return lines
+    lines += printed_correlations(lines)
+    print_correlations(lines)
+    plot = figure_of(rows, lines)
+    if plot is not None and REPORT.is_installed:
+        print_out(*write_figure(folder, rows[0].attribute, plot))
+    return lines
+
+
+def _write(folder: Path, rows: list[AnonymousRow], lines: list[CorrelationRow]) -> None:
+    from bias_pipeline.people.anonymous_report import SCORES, write_rows
+
+    try:
+        write_rows(folder, rows, lines)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    print_out(f"{folder / SCORES}: {counted(len(rows), 'rows')}")

@@ -1,0 +1,397 @@
+"""Pages of this machine: ``rate`` asks people, ``browse`` shows finished runs."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.commands.photos import (
+    add_masking_options,
+    masked_photos,
+    masking_of,
+    without_settings,
+)
+from bias_pipeline.commands.rated_items import (
+    check_items,
+    consent_text,
+    known_answers,
+    pair_study,
+    rated_captions,
+    rating_question,
+)
+from bias_pipeline.corpus.image_ids import short_id
+from bias_pipeline.data.photos import find_photos, read_photo
+from bias_pipeline.declared import Count, Range
+from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
+from bias_pipeline.io.files import write_file
+from bias_pipeline.io.machine import WEB
+from bias_pipeline.io.terminal import print_out, warn
+from bias_pipeline.report.caption_pairs import write_pairs
+from bias_pipeline.run import compose
+from bias_pipeline.run.overrides import quoted
+from bias_pipeline.run.presets import preset
+from bias_pipeline.text.descriptions import ConceptTable
+
+if TYPE_CHECKING:
+    from bias_pipeline.people.web.captions_behind import CaptionsBehind
+    from bias_pipeline.results.rows import Result
+
+Port = Annotated[int, Range(low=0, high=65_535)]
+PORT = 8000
+LOOPBACK = "127.0.0.1"
+_HERE = frozenset({"localhost", LOOPBACK, "[::1]"})
+_EVERYWHERE = ("0.0.0.0", "::", "*", "")  # noqa: S104 - refused
+_LEAST_TOKEN = 12  # characters
+
+
+def add_address_options(parser: Parser, others: str) -> None:
+    """Add ``--port``, ``--host`` and ``--token``.
+
+    Args:
+        parser: of the command.
+        others: who reaches it from elsewhere, for the help.
+    """
+    parser.add_argument(
+        "--port", type=number(Port), default=PORT, help=f"port; 0 takes any free one ({PORT})"
+    )
+    parser.add_argument(
+        "--host", metavar="NAME", help=f"name or address of this machine, for {others} elsewhere"
+    )
+    parser.add_argument(
+        "--token",
+        nargs="?",
+        const="",
+        metavar="SECRET",
+        help=f"a secret in the links of {others}, needed with --host; without a value one is made",
+    )
+
+
+def check_address(options: Namespace) -> None:
+    """Refuse an address that lets others in without a token.
+
+    Raises:
+        UsageError: saying what is missing.
+    """
+    refused = {
+        "--host takes the name or address by which others reach this machine": options.host
+        in _EVERYWHERE,
+        "--host lets others in and needs --token": options.host and options.token is None,
+        f"--token: give {_LEAST_TOKEN} characters or more, or none": options.token
+        and len(options.token) < _LEAST_TOKEN,
+    }
+    for words, applies in refused.items():
+        if applies:
+            raise UsageError(words)
+
+
+def token_of(options: Namespace) -> str:
+    """What links must hold; empty if nothing."""
+    return "" if options.token is None else options.token or secrets.token_urlsafe(12)
+
+
+def hosts_of(options: Namespace) -> frozenset[str]:
+    """The names by which the page may be called, without ports."""
+    return _HERE | ({options.host.lower()} if options.host else frozenset())
+
+
+_RATE_ABOUT = (
+    "Ask people about pictures, captions or both, in a browser; nothing leaves the machine. "
+    "Answers are written to answers.csv, which dataset.attributes reads"
+)
+
+
+def rate_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(f"{PROGRAM} rate", description=_RATE_ABOUT)
+    parser.add_argument("folder", type=Path, nargs="?", help="folder of photos")
+    parser.add_argument(
+        "--out", type=Path, help="folder of the answers; a new one, or one to continue"
+    )
+    parser.add_argument(
+        "--attribute", metavar="NAME", help="ask for this attribute, its groups are the answers"
+    )
+    parser.add_argument(
+        "--question", metavar="TEXT", help="what raters are asked (a question about the attribute)"
+    )
+    parser.add_argument(
+        "--answers",
+        metavar="A,B,...",
+        help='answers to --question; "cannot tell" is added (yes,no)',
+    )
+    parser.add_argument(
+        "--ordinal",
+        action="store_true",
+        help="the answers have an order: agreement is Krippendorff's alpha for ordinal data",
+    )
+    parser.add_argument("--captions", type=Path, metavar="FILE", help="show these captions")
+    parser.add_argument(
+        "--pairs",
+        type=Path,
+        metavar="FILE",
+        help="show pairs of captions, as analysis pairs writes them, and ask which of both treats "
+        "its person differently",
+    )
+    parser.add_argument(
+        "--mask-captions",
+        action="store_true",
+        help="mask the attribute's words in captions, as for attackers",
+    )
+    add_masking_options(parser)
+    parser.add_argument(
+        "--limit", type=number(Count), metavar="N", help="only N pictures or captions"
+    )
+    parser.add_argument(
+        "--gold",
+        type=Path,
+        metavar="FILE",
+        help="items with known answers, which show how reliable raters are: a table of "
+        "image_id, value",
+    )
+    parser.add_argument("--consent", type=Path, metavar="FILE", help="text that raters agree to")
+    add_address_options(parser, "raters")
+    parser.add_argument(
+        "--gather",
+        type=Path,
+        nargs="+",
+        metavar="DIR",
+        help="print how far raters in DIR agree, and write how often labels are wrong; of studies "
+        "of pairs also what raters say",
+    )
+    parser.add_argument(
+        "--runs",
+        type=Path,
+        metavar="DIR",
+        help="with --gather of three studies of pairs or more: how metrics' numbers in finished "
+        "runs go with what raters say",
+    )
+    return parser
+
+
+def rate_command(words: Sequence[str]) -> int:
+    """Serve pages until the process is ended, or print agreement."""
+    words, settings = without_settings(words)
+    options = rate_parser().parse_args(words)
+    if options.gather:
+        _gather(options)
+        return 0
+    if options.runs:
+        raise UsageError("--runs DIR goes with --gather DIR")
+    if options.pairs:
+        _check_pairs(options)
+    else:
+        _check(options)
+    options.masking = masking_of(options, settings)
+    WEB.require()
+    _serve(options)
+    return 0
+
+
+def _check(options: Namespace) -> None:
+    """Refuse words that do not fit together."""
+    alone = options.folder is None
+    masks = options.image_masking or options.crop or options.regions
+    refused = {
+        "name a folder of photos, --captions FILE, or both; see --help": alone
+        and options.captions is None,
+        "--out is missing; see --help": options.out is None,
+        "name what is asked: --attribute NAME or --question TEXT": not (
+            options.attribute or options.question
+        ),
+        "--answers goes with --question; an attribute has its groups as answers": options.answers
+        and options.attribute,
+        "--mask-captions needs --captions FILE and --attribute NAME": options.mask_captions
+        and not (options.attribute and options.captions),
+        "--image-masking, --crop and --regions need a folder of photos": alone and masks,
+    }
+    for words, applies in refused.items():
+        if applies:
+            raise UsageError(words)
+    check_address(options)
+
+
+def _check_pairs(options: Namespace) -> None:
+    """Refuse words that do not fit a study of pairs."""
+    others = (
+        *("folder", "captions", "attribute", "answers", "ordinal", "mask_captions"),
+        *("image_masking", "crop", "regions"),
+    )
+    given = next((name for name in others if getattr(options, name)), None)
+    if given:
+        name = "photos" if given == "folder" else f"--{given.replace('_', '-')}"
+        raise UsageError(f"--pairs shows two captions and has its own answers; leave {name} out")
+    if options.out is None:
+        raise UsageError("--out is missing; see --help")
+    check_address(options)
+
+
+def _serve(options: Namespace) -> None:
+    from bias_pipeline.people.web.application import listening, serve
+    from bias_pipeline.people.web.pair_summary import PAIRS_FILE
+    from bias_pipeline.people.web.rating import RatingPages
+    from bias_pipeline.people.web.study import AnswerStore
+
+    study, pairs = pair_study(options) if options.pairs else (_study(options), [])
+    host = options.host or LOOPBACK
+    with listening(host, options.port) as listener:
+        store = AnswerStore(options.out, study)
+        if pairs:
+            write_file(options.out / PAIRS_FILE, write_pairs(pairs), sync=True)
+        try:
+            token = token_of(options)
+            application = RatingPages(store, token).application(hosts_of(options))
+            about = f"({counted(len(study.images), 'items')})"
+            stop = "the same command continues the study"
+            serve(application, listener, host, token, about=about, stop=stop)
+        finally:
+            print_out(f"{options.out / 'answers.csv'}: {counted(len(store.ratings()), 'answers')}")
+            store.close()
+
+
+def _study(options: Namespace) -> Any:
+    """The study that the options describe."""
+    from bias_pipeline.people.web.study import CONSENT, Study
+
+    cell = compose.cell([f"attribute={options.attribute}"] if options.attribute else [])
+    attribute = cell.build("attribute")
+    question = rating_question(options, attribute)
+    photos = find_photos(options.folder) if options.folder else {}
+    captions = rated_captions(options, cell, photos) if options.captions else {}
+    masked = masked_photos(options, photos)
+    able = {i: path for i, path in photos.items() if masked is None or not masked.absent(path)}
+    if len(able) < len(photos):
+        print_out(counted(len(photos) - len(able), "photos have nobody to mask and are not shown"))
+    if masked is not None and not able:
+        lacking = masked.absent(next(iter(photos.values())))
+        raise DataError(
+            f"{options.regions} has no {lacking} in any photo of {options.folder}; show them "
+            "whole, or give a file that has one"
+        )
+    study = Study(
+        question,
+        {short_id(image): path for image, path in able.items()},
+        captions,
+        masked or read_photo,
+        str(masked or ""),
+        consent_text(options.consent) if options.consent else CONSENT,
+        known_answers(options.gold, question, attribute, photos) if options.gold else {},
+        options.limit,
+    )
+    check_items(study, options)
+    return study
+
+
+def _gather(options: Namespace) -> None:
+    """Print agreement of the answers of studies, and what raters say of pairs."""
+    from bias_pipeline.people.web.pair_summary import pair_lines, print_correlations
+    from bias_pipeline.people.web.summary import agreement_lines
+
+    if options.out or options.folder:
+        raise UsageError("--gather DIR takes no photos and no --out")
+    for folder in options.gather:
+        for line in [*agreement_lines(folder), *pair_lines(folder)]:
+            print_out(line)
+    if options.runs:
+        print_correlations(options.gather, options.runs)
+
+
+_COMPOSING = threading.Lock()  # Hydra composes one configuration at a time
+_ALIGNMENT = "alignment"  # it changes people's captions, by the words of all of the captioner's
+
+
+def browse_parser() -> Parser:
+    """The options and their help."""
+    parser = Parser(
+        f"{PROGRAM} browse",
+        description="Look through finished runs in a browser; nothing is changed and nothing "
+        "leaves the machine",
+    )
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="folder of the files that were scored, if they have moved",
+    )
+    add_address_options(parser, "readers")
+    return parser
+
+
+def browse_command(words: list[str]) -> int:
+    """Serve pages until the process is ended."""
+    options = browse_parser().parse_args(words)
+    check_address(options)
+    if options.data and not options.data.is_dir():
+        raise ResourceError(f"--data {options.data} is not a folder")
+    WEB.require()
+    from bias_pipeline.people.web.application import listening, serve
+    from bias_pipeline.people.web.browsing import BrowsePages
+    from bias_pipeline.people.web.captions_behind import Library
+    from bias_pipeline.people.web.run_folder import RunFolder
+
+    folder = RunFolder(options.folder)
+    for fault in folder.index.faults:
+        warn(fault)
+    token = token_of(options)
+    pages = BrowsePages(folder, Library(ScoredFiles(options.data)), token)
+    host = options.host or LOOPBACK
+    with listening(host, options.port) as listener:
+        about = f"({counted(len(folder.index.runs), 'runs')})"
+        application = pages.application(hosts_of(options))
+        serve(application, listener, host, token, about=about, stop="runs are only read")
+    return 0
+
+
+@dataclass(frozen=True)
+class ScoredFiles:
+    """Reads what runs scored, from the files that their manifests name."""
+
+    # Folder in which files of the same name are taken instead; None for none
+    data: Path | None = None
+
+    def __call__(self, result: Result) -> CaptionsBehind:
+        """What a run scored, not yet checked against its digest."""
+        from bias_pipeline.people.web.captions_behind import CaptionsBehind
+
+        given = result.manifest.get("overrides")
+        if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+            raise DataError(
+                "this run was made in Python and names no files, so only its numbers are shown"
+            )
+        words = [word for word in given if not word.startswith("-")]
+        with _COMPOSING:
+            cell = compose.cell([*map(self._here, words), *self._root(words)])
+            keys, attribute, metric = cell.keys, cell.build("attribute"), cell.build("metric")
+            transforms = getattr(metric, "transforms", ())
+            concepts = getattr(metric, "concepts", None)  # those of the run, if it has its own
+            if not isinstance(concepts, ConceptTable):
+                concepts = preset({"metric": "descriptions"}).build("metric").concepts
+        of_captions = [
+            transform
+            for number, transform in enumerate(transforms)
+            if keys.get(f"transforms.{number}") != _ALIGNMENT
+        ]
+        return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions)
+
+    def _here(self, word: str) -> str:
+        """An override of a file, with the file of that name in the folder if there is one."""
+        key, equals, value = word.partition("=")
+        name = Path(value.strip("'\"")).name
+        file = key.startswith("dataset.") or key == "captioner"
+        known = self.data is not None and name not in ("", "..") and (self.data / name).exists()
+        if not (self.data and equals and file and known):
+            return word
+        return f"{key}={quoted(str((self.data / name).absolute()))}"
+
+    def _root(self, words: Sequence[str]) -> list[str]:
+        """The override of the data set's own folder, if it has one."""
+        if self.data is None or "root" not in compose.cell(words).tree["dataset"]:
+            return []
+        return [f"dataset.root={quoted(str(self.data.absolute()))}"]

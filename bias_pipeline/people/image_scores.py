@@ -1,0 +1,185 @@
+"""What attackers guessed of each image and what it adds to the score, from a run's Parquet file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.corpus import SIDES
+from bias_pipeline.stats.scoring import Scoring, correct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PAIRED = "paired"
+
+
+@dataclass(frozen=True, eq=False)
+class ImageScores:
+    """N images that attackers of a part were tested on."""
+
+    ids: pa.Array  # the N ids as an Arrow array of strings
+    groups: tuple[str, ...]  # names of the K groups
+    truth: IntArray  # (N,) int64, the true group of each
+    # (N,) share of the guesses from the captioner's caption that were right, in [0, 1]; NaN where
+    # there is none
+    right: Float64Array
+    # (N,) mean probability of the true group from it, in [0, 1]; NaN likewise
+    confidence: Float64Array
+    # Side to (N,) what each image adds to the side's score
+    side_shares: Mapping[str, Float64Array] = field(default_factory=dict)
+    _orders: dict[tuple[str, bool], IntArray] = field(default_factory=dict)
+
+    def shares(self, part: str) -> Float64Array | None:
+        """(N,) what each image adds to a part; None if the part is no sum over images.
+
+        ``model`` and ``human`` are sums, and so is their difference ``score``.
+        """
+        if part in self.side_shares:
+            return self.side_shares[part]
+        if part == "score" and len(self.side_shares) == 2:
+            return self.side_shares["model"] - self.side_shares["human"]
+        return None
+
+    def order(self, by: str, *, descending: bool) -> IntArray | None:
+        """(N,) the images sorted once, NaN last; None if there is nothing to sort by.
+
+        Args:
+            by: a part whose shares are compared, or ``sure``.
+            descending: whether the largest come first.
+        """
+        if (by, descending) not in self._orders:
+            numbers = self.confidence if by == "sure" else self.shares(by)
+            if numbers is None:
+                return None
+            signed = -numbers if descending else numbers
+            self._orders[by, descending] = np.argsort(signed, kind="stable")
+        return self._orders[by, descending]
+
+
+def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
+    """Add up the guesses of each image.
+
+    A side's score is the mean over its caption positions of the mean over seeds of the mean over
+    the images that an attacker was tested on (LIC, eq. 2-3): each guess adds its score divided by
+    these three numbers. Where groups count equally (``average=groups``), the last number is that of
+    the image's group, times the number of groups.
+
+    Args:
+        path: of ``predictions.parquet``; a column at a time is read.
+        scoring: of a guess; one whose link is the identity.
+        paired: only the attackers of images that both sides describe, where the two differ.
+    """
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        groups = tuple(name.removeprefix("p_") for name in names if name.startswith("p_"))
+        tables = _Column(file, "side")
+        sides = _sides(tables.values, paired=paired)
+        chosen = _chosen(tables, sides)
+        table, seed = tables.codes[chosen], _Column(file, "seed").codes[chosen]
+        images, truth = _Column(file, "image_id"), _Column(file, "truth").as_of(groups)[chosen]
+        image = images.codes[chosen]
+        probs = np.stack([_numbers(file, f"p_{group}")[chosen] for group in groups], axis=1)
+    weight = _weights(table, seed, truth, len(groups), scoring)
+    values = scoring.per_guess(probs, truth)
+    n_images = len(images.values)
+    counted = np.bincount(image, minlength=n_images) > 0
+    is_model = np.isin(table, [code for code, side in sides.items() if side == "model"])
+
+    def summed(rows: BoolArray, numbers: Float64Array) -> Float64Array:
+        return np.asarray(np.bincount(image[rows], numbers[rows], n_images)[counted], np.float64)
+
+    shares = {}
+    for side in dict.fromkeys(sides.values()):
+        codes = [code for code, name in sides.items() if name == side]
+        shares[side] = summed(np.isin(table, codes), values * weight) / len(codes)
+    ones = np.ones(len(image))
+    with np.errstate(invalid="ignore"):
+        n_guesses = summed(is_model, ones)
+        right = summed(is_model, correct(probs, truth)) / n_guesses
+        sure = summed(is_model, np.take_along_axis(probs, truth[:, None], axis=1)[:, 0])
+    of_image = np.zeros(n_images, np.int64)
+    of_image[image] = truth
+    ids = images.values.filter(_mask(counted))
+    return ImageScores(ids, groups, of_image[counted], right, sure / n_guesses, shares)
+
+
+def guesses_of(path: Path, image: str) -> list[dict[str, Any]]:
+    """The guesses of one image: side, seed and the probability of each group, as in the file."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    rows: list[dict[str, Any]] = []
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            here = pc.equal(file.read_row_group(group, ["image_id"]).column(0), image)
+            if pc.any(here).as_py():
+                rows += file.read_row_group(group).filter(here).to_pylist()
+    return rows
+
+
+def _chosen(tables: _Column, sides: Mapping[int, str]) -> BoolArray | slice:
+    """The guesses from captions; a slice, of which no copies are made, if all are."""
+    if not sides:
+        raise ValueError("it has no guesses from captions")
+    is_side = np.isin(np.arange(len(tables.values)), list(sides))
+    return slice(None) if is_side.all() else is_side[tables.codes]
+
+
+class _Column:
+    """A column as codes of its distinct values."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        encoded = file.read([name]).column(0).combine_chunks().dictionary_encode()
+        self.values: Any = encoded.dictionary
+        self.codes: IntArray = encoded.indices.to_numpy().astype(np.int64)
+
+    def as_of(self, names: tuple[str, ...]) -> IntArray:
+        """Codes of the given names instead."""
+        place = np.array([names.index(value) for value in self.values.to_pylist()], np.int64)
+        return place[self.codes]
+
+
+def _numbers(file: Any, name: str) -> Any:
+    return file.read([name]).column(0).to_numpy()
+
+
+def _mask(flags: BoolArray) -> Any:
+    import pyarrow as pa
+
+    return pa.array(flags)
+
+
+def _sides(tables: Any, *, paired: bool) -> dict[int, str]:
+    """Code of each table of guesses from captions to its side, ``model`` or ``human``."""
+    names = [name.split(":") for name in tables.to_pylist()]
+    separate = {side for side, *more in names if _PAIRED in more}
+    sides = {}
+    for code, (side, *more) in enumerate(names):
+        plain = all(word == _PAIRED or word.isdigit() for word in more)
+        if side in SIDES and plain and (_PAIRED in more) == (paired and side in separate):
+            sides[code] = side
+    return sides
+
+
+def _weights(
+    table: IntArray, seed: IntArray, truth: IntArray, n_groups: int, scoring: Scoring
+) -> Float64Array:
+    """What the score of each guess is multiplied by; see :func:`image_scores`."""
+    n_seeds = len(np.flatnonzero(np.bincount(seed)))
+    block = table * (seed.max() + 1) + seed
+    if scoring.average == "groups":
+        cell = block * n_groups + truth
+        sizes = np.bincount(cell)
+        present = np.bincount(np.flatnonzero(sizes) // n_groups)
+        wholes = n_seeds * present[np.arange(len(sizes)) // n_groups] * sizes
+    else:
+        cell, wholes = block, n_seeds * np.bincount(block)
+    return (1 / np.maximum(wholes, 1))[cell]  # 0 is that of no guess

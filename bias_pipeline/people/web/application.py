@@ -1,0 +1,308 @@
+"""What pages are made of, and what keeps other sites and strangers from using them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
+from urllib.parse import parse_qs
+
+import anyio
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bias_pipeline.errors import ResourceError
+from bias_pipeline.io.terminal import print_out
+
+
+@cache
+def templates() -> Environment:
+    """The templates, each compiled once; all that is filled in is escaped."""
+    return Environment(
+        loader=PackageLoader("bias_pipeline.people.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def static(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
+    """What answers with a file that lies beside the templates."""
+    content = (
+        files("bias_pipeline.people.web").joinpath("templates", name).read_text(encoding="utf-8")
+    )
+
+    async def read(request: Request) -> Response:
+        del request
+        return Response(content, media_type=kind)
+
+    return read
+
+
+LONGEST_FORM = 10_000  # bytes
+_FORM_S = 20.0  # within which a form arrives
+_FORM = "application/x-www-form-urlencoded"
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; "
+    "script-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",  # unless a response says how long it may be kept
+}
+_READS = ("GET", "HEAD")
+_MOST_DIGITS = 9
+
+
+class Guard:
+    """Answers requests that name this server and come from its own pages.
+
+    Headers let a page do little.
+
+    Args:
+        app: that answers.
+        hosts: names by which the server may be called, without ports.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+        self._app, self._hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The answer, or a refusal of another site's page."""
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        answer = self._app
+        if scope["type"] == "http":
+            answer = self._refusal(Request(scope)) or answer
+        await answer(scope, receive, guarded)
+
+    def _refusal(self, request: Request) -> Response | None:
+        if _name(request.headers.get("host", "")) not in self._hosts:  # DNS rebinding
+            return PlainTextResponse("this server is not called that\n", 421)
+        if _is_foreign(request):
+            return PlainTextResponse("another site asked for this; open the page itself\n", 403)
+        return None
+
+
+def _is_foreign(request: Request) -> bool:
+    """Whether a page of another site sends a form, or embeds what is here; links may lead here."""
+    headers, reads = request.headers, request.method in _READS
+    site = headers.get("sec-fetch-site", "none")
+    if site not in ("same-origin", "none"):
+        return not (reads and headers.get("sec-fetch-mode") == "navigate")
+    origin = headers.get("origin")
+    is_ours = origin is None or origin.partition("://")[2].lower() == headers["host"].lower()
+    return not (reads or is_ours)
+
+
+class TokenGate:
+    """Lets in those whose link held the token; a cookie remembers them.
+
+    Links from other pages bring the cookie too (``lax``), so it must guard nothing that a link
+    could change.
+
+    Args:
+        app: that answers.
+        token: empty: everybody is let in.
+    """
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._token, self._visit = app, token, secrets.token_urlsafe(24)
+        self._cookie = f"browse_{hashlib.sha256(self._visit.encode()).hexdigest()[:8]}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The answer, the way to it without the token, or a refusal."""
+        answer = self._app
+        if scope["type"] == "http" and self._token:
+            answer = self._refusal(Request(scope)) or answer
+        await answer(scope, receive, send)
+
+    def _refusal(self, request: Request) -> Response | None:
+        if same(request.cookies.get(self._cookie, ""), self._visit):
+            return None
+        if not same(request.query_params.get("token", ""), self._token):
+            return PlainTextResponse("open the whole link that you were sent\n", 403)
+        response = RedirectResponse(str(request.url.remove_query_params("token")), 303)
+        response.set_cookie(self._cookie, self._visit, httponly=True, samesite="lax")
+        return response
+
+
+def _name(host: str) -> str:
+    """A host without its port.
+
+    Example:
+        >>> _name("127.0.0.1:8000"), _name("[::1]:80"), _name("LocalHost")
+        ('127.0.0.1', '[::1]', 'localhost')
+    """
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).lower()
+
+
+def form_token(visit: str) -> str:
+    """The token that every form of a visit carries; another site cannot know it."""
+    return hashlib.sha256(f"form {visit}".encode()).hexdigest()
+
+
+async def form_of(request: Request, visit: str) -> dict[str, str]:
+    """The fields of a form, the first of each name.
+
+    Args:
+        request: that brings it.
+        visit: whose token the form must carry; empty if the browser sent no cookie.
+
+    Raises:
+        HTTPException: if it is of another visit, an upload, too long, not text, or not whole.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        raise HTTPException(415, "only forms are taken, no files")
+    content = b""
+    try:
+        with anyio.fail_after(_FORM_S):
+            async for part in request.stream():
+                content += part
+                if len(content) > LONGEST_FORM:
+                    raise HTTPException(413, "the form is too long")
+        fields = parse_qs(content.decode("utf-8"), keep_blank_values=True, max_num_fields=20)
+    except (ClientDisconnect, TimeoutError) as error:
+        raise HTTPException(408, "the form did not arrive") from error
+    except ValueError as error:
+        raise HTTPException(400, "the form is not text") from error
+    form = {name: values[0] for name, values in fields.items()}
+    if not visit or not same(form.get("form", ""), form_token(visit)):
+        raise HTTPException(
+            403,
+            "this form is from another visit, or this browser keeps no cookies; go back to the "
+            "first page",
+        )
+    return form
+
+
+_PIECE = 65_536  # bytes; the next one is sent when most of this one has been taken
+
+
+class Picture(Response):
+    """A JPEG.
+
+    Args:
+        content: of the file.
+        delivered: called when a client that is still there was sent all of it.
+        kept_s: how many seconds the browser may keep it.
+    """
+
+    media_type = "image/jpeg"
+
+    def __init__(self, content: bytes, delivered: Callable[[], None], kept_s: int) -> None:
+        caching = {"Cache-Control": f"private, max-age={kept_s}, immutable"} if kept_s else None
+        super().__init__(content, headers=caching)
+        self._content, self._delivered = content, delivered
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it piece by piece."""
+        request = Request(scope, receive)
+        await request.body()  # after which only a client that leaves is heard of
+        await send(
+            {
+                "type": "http.response.start",
+                "status": self.status_code,
+                "headers": self.raw_headers,
+            }
+        )
+        size = len(self._content)
+        for start in range(0, size, _PIECE):
+            if await request.is_disconnected():
+                return
+            end = start + _PIECE
+            piece = {"body": self._content[start:end], "more_body": end < size}
+            await send({"type": "http.response.body", **piece})
+        if scope["method"] == "GET":
+            self._delivered()
+
+
+def number_in(text: str) -> int:
+    """A number in an address.
+
+    Raises:
+        HTTPException: if it is none, or has so many digits that nothing can have it.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise HTTPException(404, "there is no such page")
+    return int(text)
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two secrets are the same, in constant time."""
+    return secrets.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket at the address."""
+    try:
+        listener = socket.create_server((host, port))
+    except OSError as error:
+        number = error.errno or 0  # below 0 of a name that is not known
+        reason = os.strerror(number) if number > 0 else error.strerror
+        raise ResourceError(
+            f"{host}:{port} cannot be used ({reason}); choose another --port, or 0 for any"
+        ) from error
+    with listener:
+        yield listener
+
+
+def serve(
+    application: ASGIApp,
+    listener: socket.socket,
+    host: str,
+    token: str,
+    *,
+    about: str,
+    stop: str,
+) -> None:
+    """Print the link and serve the pages until the process is ended.
+
+    Args:
+        application: the pages.
+        listener: at the address.
+        host: the name in the link.
+        token: that the link holds; empty if none.
+        about: printed after the link.
+        stop: what stopping means, printed last.
+    """
+    import uvicorn
+
+    from bias_pipeline.people.web.connections import Connection
+
+    link = f"http://{host}:{listener.getsockname()[1]}/"
+    print_out(f"{link}{f'?token={token}' if token else ''}  {about}", f"stop with Ctrl-C; {stop}")
+    sys.stdout.flush()
+    config = uvicorn.Config(
+        application,
+        log_level="error",
+        access_log=False,
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=2,
+    )
+    server = uvicorn.Server(config)
+    with server.capture_signals():  # it captures them itself only after the loop has begun
+        server.run(sockets=[listener])

@@ -1,0 +1,214 @@
+"""The pages of ``browse``: runs, a run's numbers, and what is behind them; nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from bias_pipeline.errors import BiasPipelineError, counted
+from bias_pipeline.io.terminal import printable
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.metrics.value_names import direction_of
+from bias_pipeline.people.web.application import Guard, TokenGate, static, templates
+from bias_pipeline.people.web.captions_behind import Library
+from bias_pipeline.people.web.evidence import SUMS
+from bias_pipeline.people.web.image_pages import ImagePages
+from bias_pipeline.people.web.run_folder import (
+    KNOWN,
+    RunFolder,
+    RunLine,
+    headline_rows,
+    numbers_of,
+    shown_lines,
+    version_note,
+)
+from bias_pipeline.people.web.views import Page, View, page_of
+from bias_pipeline.report.report_tables import cell_text, shareable, without_places
+from bias_pipeline.report.tables import p_cell
+from bias_pipeline.results.rows import Result, Row, mapping_in
+
+_OF_NUMBERS = ("find", "page")
+
+
+class BrowsePages:
+    """The application.
+
+    Args:
+        folder: the runs.
+        library: the captions behind them.
+        token: that links must hold; empty if none.
+    """
+
+    def __init__(self, folder: RunFolder, library: Library, token: str = "") -> None:
+        self.folder, self._token = folder, token
+        self._images = ImagePages(folder, library, self._find, self._page)
+        self._pages = templates()
+        self._pages.filters["text"] = lambda cell: without_places(printable(cell_text(cell)))
+        self._pages.filters["p"] = p_cell
+        self._pages.filters["counted"] = counted
+        self._pages.globals["images_link"] = images_link
+        for name in ("runs", "run", "images", "image"):
+            self._pages.get_template(f"{name}.html.j2")  # compiled now, not while a page waits
+
+    def application(self, hosts: frozenset[str]) -> Starlette:
+        """The pages at their addresses.
+
+        Args:
+            hosts: names by which the server may be called.
+        """
+        routes = [
+            Route("/", self.runs),
+            Route("/run/{run}", self.run),
+            *self._images.routes,
+            Route("/style.css", static("browse.css", "text/css")),
+            Route("/keys.js", static("keys.js", "text/javascript")),
+        ]
+        return Starlette(
+            routes=routes,
+            middleware=[
+                Middleware(Guard, hosts),
+                Middleware(TokenGate, self._token),
+            ],
+            exception_handlers={
+                HTTPException: self._refused,
+                BiasPipelineError: self._failed,
+                MemoryError: self._failed,
+            },
+        )
+
+    async def runs(self, request: Request) -> Response:
+        """All runs, filtered and sorted."""
+        return await anyio.to_thread.run_sync(self._runs, request)
+
+    def _runs(self, request: Request) -> Response:
+        view = View.of("/", request.query_params, KNOWN)
+        self.folder.refresh()
+        index = self.folder.index
+        return self._page(
+            "runs",
+            page=page_of(view, shown_lines(index.lines, view)),
+            view=view,
+            choices=index.choices,
+            differ=any(line.settings for line in index.lines),
+            n_lines=len(index.lines),
+            n_runs=len(index.runs),
+            faults=index.faults,
+        )
+
+    async def run(self, request: Request) -> Response:
+        """A run: its headlines, what was noted, and all its numbers."""
+        result = self._find(request.path_params["run"])
+        page = await anyio.to_thread.run_sync(self._run, request, result)
+        self._images.prepare(result)  # most go there next
+        return page
+
+    def _run(self, request: Request, result: Result) -> Response:
+        view = View.of(f"/run/{result.run_id}", request.query_params, _OF_NUMBERS)
+        wanted = view["find"].lower().split()
+        rows = [row for row in result.rows if all(word in row.part.lower() for word in wanted)]
+        return self._page(
+            "run",
+            result=result,
+            headlines=[RunLine(result, row) for row in headline_rows(result)],
+            reading=mapping_in(result.manifest, "metric"),
+            notes=[*filter(None, [version_note(result)]), *result.notes],
+            page=Page(view, len(rows), lambda first, last: numbers_of(rows[first:last], result)),
+            view=view,
+            manifest=json.dumps(_settings(result), indent=1, ensure_ascii=False),
+        )
+
+    def _find(self, run_id: str) -> Result:
+        """A run by its name, which is looked up and never becomes a path."""
+        result = self.folder.index.runs.get(run_id)
+        if result is None:
+            raise HTTPException(404, "there is no such run in this folder")
+        return result
+
+    async def _refused(self, request: Request, error: Exception) -> Response:
+        del request
+        assert isinstance(error, HTTPException)
+        page = self._page("refused_view", error.status_code, reason=error.detail)
+        page.headers.update(error.headers or {})
+        return page
+
+    async def _failed(self, request: Request, error: Exception) -> Response:
+        del request
+        little = "there is too little memory for this page"
+        reason = little if isinstance(error, MemoryError) else str(error)
+        return self._page("refused_view", 409, reason=reason)
+
+    def _page(self, name: str, status: int = 200, /, **values: Any) -> Response:
+        return HTMLResponse(self._pages.get_template(f"{name}.html.j2").render(values), status)
+
+
+def _settings(result: Result) -> dict[str, Any]:
+    """The manifest without what the page shows elsewhere."""
+    left = {"image_std", "notes", "metric"}
+    return shareable({key: value for key, value in result.manifest.items() if key not in left})
+
+
+_WRONG = ("gender_error",)  # metrics whose numbers are about captions that name another group
+_WORDS = ("object", "word")  # parts whose name has a word of the captions
+_DESCRIPTIONS = ("concept", "class")  # parts named after what captions say of persons
+
+
+def images_link(row: Row, result: Result) -> str:
+    """The address of the images behind a number; empty if no images are its own."""
+    kinds = _DESCRIPTIONS if row.metric == "descriptions" else ()
+    filters = _filters(row.part, _groups(result), kinds)
+    if filters is None:
+        return ""
+    if row.metric in _WRONG:
+        filters = {**filters, "names": "wrong"}
+    return View(f"/run/{result.run_id}/images", {}).link(**filters)
+
+
+def _filters(
+    part: str, groups: tuple[str, ...], kinds: tuple[str, ...] = ()
+) -> dict[str, str] | None:
+    """The filters of a part.
+
+    Args:
+        part: its name.
+        groups: of the attribute.
+        kinds: of parts that are named after what captions say of persons.
+
+    Example:
+        >>> _filters("a_to_t:female:stop sign", ("male", "female"))
+        {'group': 'female', 'word': 'stop sign'}
+        >>> _filters("model:paired", ("male", "female")), _filters("ece:model", ("male", "female"))
+        ({'part': 'model'}, None)
+        >>> _filters("concept:young:female", ("male", "female"), ("concept", "class"))
+        {'group': 'female', 'concept': 'young'}
+    """
+    plain = part.removesuffix(":paired")
+    if plain in SUMS:
+        return {} if plain == "score" else {"part": plain}
+    if part in HEADLINES:
+        return {}
+    pieces = part.split(":")
+    group = [piece for piece in pieces if piece in groups]
+    others = [piece for piece in pieces[1:] if piece not in groups]
+    filters = {"group": group[0]} if group else {}
+    of_pair = bool(direction_of(part) and group)
+    if len(others) == 1 and (of_pair or pieces[0] in _WORDS):
+        filters["word"] = others[0]
+    if len(others) == 1 and pieces[0] in kinds:
+        filters[pieces[0]] = others[0]
+    return filters or None
+
+
+def _groups(result: Result) -> tuple[str, ...]:
+    config = result.manifest.get("config")
+    attribute = config.get("attribute") if isinstance(config, Mapping) else None
+    groups = attribute.get("groups") if isinstance(attribute, Mapping) else None
+    return tuple(map(str, groups)) if isinstance(groups, list) else ()

@@ -1,0 +1,233 @@
+"""The captions and pictures behind runs: read from the files that their manifests name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.attribute import Attribute, Naming
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.object_names import coco_name
+from bias_pipeline.data.photos import drawn
+from bias_pipeline.errors import DataError
+from bias_pipeline.people.web.shared_reads import SharedReads
+from bias_pipeline.results.rows import Result, mapping_in
+from bias_pipeline.text.description_words import describing_words
+from bias_pipeline.text.descriptions import ConceptTable, described
+from bias_pipeline.text.mentions import Listed, listed_words, lowered_words, named_group
+from bias_pipeline.text.tokenize import tokenize_word
+from bias_pipeline.text.transform import Transform, applied
+
+OTHER = 5  # the mark of a word of no labelled group
+NO_CAPTION = -3  # beside the codes of named_group
+MOST_IMAGES = 1_000_000  # of a run, and of all runs whose captions stay in memory
+_SIDE, _SMALL, _QUALITY = 900, 220, 85  # pixels of a picture and of a small one; of JPEG
+_DRAWN = 256  # pixels of a picture that is drawn
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionsBehind:
+    """What a run scored."""
+
+    corpus: Corpus  # as it was read
+    attribute: Attribute  # whose groups are counted
+    concepts: ConceptTable  # by which captions describe persons
+    transforms: Sequence[Transform] = ()  # what attackers' captions go through, caption by caption
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Of the attribute, as the data set labels them."""
+        return self.corpus.groupings[self.attribute.name].names
+
+    @cached_property
+    def named(self) -> IntArray:
+        """(N,) number of the one group that each image's caption names, or a code below 0."""
+        captions = self.corpus.model
+        named = np.full(len(self.corpus), NO_CAPTION)
+        named[captions.image_rows] = named_group(captions, self.attribute, self.groups)
+        return named
+
+    def holding(self, phrase: str) -> BoolArray:
+        """(N,) images whose caption has a word or phrase, in whatever case."""
+        words = " ".join(_tokens(phrase))
+        captions = lowered_words(self.corpus.model)
+        joined = captions.join([words]) if " " in words else captions
+        flags = np.zeros(len(self.corpus), bool)
+        flags[captions.image_rows[joined.mentions([words])]] = True
+        return flags
+
+    @cached_property
+    def _concepts_of_captions(self) -> sparse.csc_array:
+        """(C, Q) which concepts each caption says of a person; read once, when first asked for."""
+        return described(self.corpus.model, self.concepts).concepts.tocsc()
+
+    def describing(self, concepts: Collection[str]) -> BoolArray:
+        """(N,) images whose caption says one of these concepts of a person."""
+        columns = [k for k, name in enumerate(self.concepts.concepts) if name in concepts]
+        captions = np.flatnonzero(self._concepts_of_captions[:, columns].sum(axis=1))
+        flags = np.zeros(len(self.corpus), bool)
+        flags[self.corpus.model.image_rows[captions]] = True
+        return flags
+
+    def describing_words(self, texts: Sequence[str], concepts: Collection[str]) -> list[list[bool]]:
+        """Whether each word of each caption says one of these concepts of a person."""
+        words = describing_words(Captions.from_texts(list(texts)), self.concepts)
+        names = self.concepts.concepts
+        return [
+            [number >= 0 and names[number] in concepts for number in words.in_caption(row)]
+            for row in range(len(texts))
+        ]
+
+    @cached_property
+    def objects(self) -> list[str]:
+        """The objects that any image has, the most frequent first."""
+        counts: dict[str, int] = {}
+        for name, n_images in self.corpus.images_by_object.items():
+            counts[coco_name(name)] = counts.get(coco_name(name), 0) + n_images
+        return sorted(counts, key=lambda name: (-counts[name], name))
+
+    def with_object(self, name: str) -> BoolArray:
+        """(N,) images with an object."""
+        known = self.corpus.objects or [None] * len(self.corpus)
+        written = {one for one in self.corpus.images_by_object if coco_name(one) == name}
+        return np.array([not written.isdisjoint(objects or ()) for objects in known], bool)
+
+    def naming_words(self, texts: Sequence[str]) -> list[list[tuple[str, int]]]:
+        """Each caption's words, with the number of the group that a word names, else -1.
+
+        ``OTHER`` for a word of a group that the data set does not label, or of any group of an
+        intersection.
+        """
+        captions = Captions.from_texts(list(texts))
+        namings = self.attribute.namings()
+        named = [self._named_at(listed_words(captions, naming), naming) for naming in namings]
+        marked = []
+        for row, text in enumerate(texts):
+            words = text.split()
+            pieces = [_tokens(word) for word in words]
+            size = sum(map(len, pieces))
+            known = [groups[row] for groups in named if len(groups[row]) == size]
+            codes = iter(np.max([[-1] * size, *known], axis=0).tolist())
+            marked.append(
+                [
+                    (word, max((next(codes) for _ in piece), default=-1))
+                    for word, piece in zip(words, pieces, strict=True)
+                ]
+            )
+        return marked
+
+    def _named_at(self, listed: Listed, naming: Naming) -> list[list[int]]:
+        """For each caption the group that each token names, else -1."""
+        codes = [
+            self.groups.index(group) if group in self.groups else OTHER for group, _ in naming.words
+        ]
+        return [_groups_at(listed, row, codes) for row in range(len(listed.captions))]
+
+    def as_attackers_read(self, rows: IntArray) -> list[list[str]]:
+        """The words of images' captions after the transforms; none where there is no caption."""
+        part = self.corpus.take(np.sort(rows))
+        ready = applied(self.transforms, part).model
+        words = {part.ids[ready.image_rows[row]]: ready.words(row) for row in range(len(ready))}
+        return [words.get(self.corpus.ids[row], []) for row in rows.tolist()]
+
+    @property
+    def has_pictures(self) -> bool:
+        """Whether any image has a picture."""
+        return self.corpus.pictures is not None
+
+    def picture(self, row: int, *, small: bool) -> bytes:
+        """A picture as a JPEG without metadata.
+
+        Raises:
+            DataError: if there is none, or it cannot be read.
+        """
+        from PIL import Image
+
+        side = _SMALL if small else _SIDE
+        if self.corpus.pictures is None or self.corpus.pictures.files[row] is None:
+            raise DataError("this image has no picture")
+        photo = Image.fromarray(drawn(self.corpus.pictures, row, _DRAWN).pixels)
+        photo.thumbnail((side, side))
+        content = BytesIO()
+        photo.save(content, "JPEG", quality=_QUALITY)
+        return content.getvalue()
+
+
+def _tokens(text: str) -> list[str]:
+    pieces = (
+        tokenize_word(word.lower(), keep_punctuation=False, keep_unknown=True)
+        for word in text.split()
+    )
+    return [token for piece in pieces for token in piece]
+
+
+def _groups_at(listed: Listed, row: int, codes: Sequence[int]) -> list[int]:
+    """The group that each token of a caption names, else -1; a phrase counts for all its tokens.
+
+    Args:
+        listed: the listed words of captions.
+        row: of the caption.
+        codes: what to call each group of the list.
+    """
+    first, last = listed.captions.starts[row : row + 2].tolist()
+    here = (listed.places >= first) & (listed.places < last) & listed.names
+    named = dict(zip(listed.places[here].tolist(), listed.groups[here].tolist(), strict=True))
+    groups: list[int] = []
+    for place in range(first, last):
+        width = len(listed.captions.types[listed.captions.tokens[place]].split())
+        groups += [codes[named[place]] if place in named else -1] * width
+    return groups
+
+
+Reader = Callable[[Result], CaptionsBehind]
+
+
+class Library:
+    """Reads what is behind runs, once for all who ask.
+
+    Args:
+        read: reads what a run scored; an error says why that is not possible.
+    """
+
+    def __init__(self, read: Reader) -> None:
+        self._read = read
+        self._reads: SharedReads[CaptionsBehind] = SharedReads(_n_images, MOST_IMAGES)
+
+    def start(self, result: Result) -> Future[CaptionsBehind]:
+        """Begin to read what is behind a run; the error says why it cannot be shown.
+
+        What could not be read is tried again, since the files may be there later.
+        """
+        key = (result.run_id, mapping_in(result.manifest, "corpus").get("digest"))
+        return self._reads.start(key, lambda: self._checked(result))
+
+    def _checked(self, result: Result) -> CaptionsBehind:
+        """What is behind a run, with what the page of its images shows first."""
+        scored = mapping_in(result.manifest, "corpus")
+        n_images = scored.get("n_images")
+        if isinstance(n_images, int) and n_images > MOST_IMAGES:
+            raise DataError(
+                f"this run scored {n_images:,} images; captions and pictures are shown of runs "
+                f"with up to {MOST_IMAGES:,}, so only numbers are shown"
+            )
+        behind = self._read(result)
+        if behind.corpus.digest != scored.get("digest"):
+            raise DataError(
+                f"the files of {behind.corpus.dataset} and {behind.corpus.captioner} hold other "
+                "captions, labels or pictures than this run scored (their digest differs), so only "
+                "numbers are shown; name a folder with the run's files: --data DIR"
+            )
+        _ = behind.named, behind.objects
+        return behind
+
+
+def _n_images(behind: CaptionsBehind) -> int:
+    return len(behind.corpus)

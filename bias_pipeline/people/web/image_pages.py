@@ -1,0 +1,248 @@
+"""The pages of ``browse`` about images: those behind a number, and one with all that is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+import numpy as np
+import pyarrow as pa
+from starlette.datastructures import QueryParams
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.errors import BiasPipelineError
+from bias_pipeline.people.image_scores import ImageScores, guesses_of
+from bias_pipeline.people.web.application import number_in
+from bias_pipeline.people.web.captions_behind import CaptionsBehind, Library
+from bias_pipeline.people.web.evidence import (
+    GUESSES,
+    MOST_GUESSES,
+    NAMES,
+    ORDERS,
+    SUMS,
+    Evidence,
+    gather_evidence,
+    predictions_path,
+    scores_of,
+)
+from bias_pipeline.people.web.run_folder import RunFolder
+from bias_pipeline.people.web.shared_reads import SharedReads, awaited
+from bias_pipeline.people.web.shown_images import ShownImages, WordVotes, read_word_votes
+from bias_pipeline.people.web.views import Page, View
+from bias_pipeline.results.parquet import EXCLUSIVE
+from bias_pipeline.results.rows import Result, mapping_in
+
+_KNOWN = (
+    *("part", "group", "names", "guess", "object", "word", "concept", "class"),
+    *("beside", "sort", "page"),
+)
+_THREADS = 4  # pages and pictures that are made at a time
+_MOST_OBJECTS = 300  # of a list to choose from
+Render = Callable[..., Response]
+Find = Callable[[str], Result]
+
+
+class ImagePages:
+    """Pages about the images of runs.
+
+    Args:
+        folder: the runs.
+        library: the captions behind them.
+        find: the run of a name; raises if there is none.
+        render: makes a page of a template.
+    """
+
+    def __init__(self, folder: RunFolder, library: Library, find: Find, render: Render) -> None:
+        self._folder, self._library = folder, library
+        self._find, self._render = find, render
+        self._scores: SharedReads[ImageScores | None] = SharedReads(_n_images, MOST_GUESSES)
+        self._threads = anyio.CapacityLimiter(_THREADS)
+        pa.array([0]).to_numpy()  # pyarrow loads pandas now, not while the first page waits
+
+    @property
+    def routes(self) -> list[Route]:
+        """Their addresses."""
+        return [
+            Route("/run/{run}/images", self.images),
+            Route("/run/{run}/image/{row}", self.image),
+            Route("/picture/{run}/{row}", self.picture),
+            Route("/thumbnail/{run}/{row}", self.picture),
+        ]
+
+    def prepare(self, result: Result) -> tuple[Future[ImageScores | None], Future[CaptionsBehind]]:
+        """Begin to read what the pages of its images show, so that they are there at once."""
+        files = mapping_in(result.manifest, "files")
+        key = (result.run_id, files.get(EXCLUSIVE))
+        scores = self._scores.start(key, partial(self._read_scores, result))
+        return scores, self._library.start(result)
+
+    def _read_scores(self, result: Result) -> ImageScores | None:
+        """The guesses of a run, added up and in the order in which they are shown first."""
+        scores = scores_of(result, self._folder.store.root)
+        Evidence(result, scores, None).places(View.of("", QueryParams(), _KNOWN))
+        return scores
+
+    async def _evidence(self, result: Result) -> tuple[Evidence, str]:
+        """What is known of a run's images, and a sentence on guesses that are not shown."""
+        reads, fault = self.prepare(result), ""
+        scores: ImageScores | None = None
+        try:
+            scores = await awaited(reads[0], "the guesses of this run")
+        except BiasPipelineError as error:
+            fault = str(error)
+        captions: CaptionsBehind | str
+        try:
+            captions = await awaited(reads[1], "the captions of this run")
+        except BiasPipelineError as error:
+            captions = str(error)
+        return gather_evidence(result, scores, captions), fault
+
+    async def _beside(self, view: View) -> Evidence | None:
+        """What is known of the images of the run beside."""
+        return (await self._evidence(self._find(view["beside"])))[0] if view["beside"] else None
+
+    async def _made(self, page: Callable[..., Response], *values: Any) -> Response:
+        """A page that a thread makes."""
+        return await anyio.to_thread.run_sync(partial(page, *values), limiter=self._threads)
+
+    async def images(self, request: Request) -> Response:
+        """The images behind a number, fifty a page."""
+        result = self._find(request.path_params["run"])
+        view = View.of(f"/run/{result.run_id}/images", request.query_params, _KNOWN)
+        evidence, fault = await self._evidence(result)
+        return await self._made(self._images, view, evidence, fault, await self._beside(view))
+
+    def _images(
+        self, view: View, evidence: Evidence, fault: str, beside: Evidence | None
+    ) -> Response:
+        result = evidence.result
+        part = evidence.part(view)
+        places = evidence.places(view)
+        shares = evidence.shares(part)
+        concepts = evidence.concepts(view)
+        known = ShownImages(evidence, part, self._words(result), concepts)
+        known_beside = (
+            None
+            if beside is None
+            else ShownImages(beside, part, self._words(beside.result), concepts)
+        )
+        page = Page(
+            view,
+            len(places),
+            lambda first, last: known.images(places[first:last], known_beside),
+        )
+        captions = evidence.captions
+        return self._render(
+            "images",
+            result=result,
+            view=view,
+            page=page,
+            part=part,
+            evidence=evidence,
+            fault=fault,
+            groups=evidence.groups,
+            objects=() if captions is None else captions.objects[:_MOST_OBJECTS],
+            concepts=() if captions is None else sorted(captions.concepts.concepts),
+            classes=() if captions is None else captions.concepts.classes,
+            names=() if captions is None else NAMES,
+            guesses=() if evidence.scores is None else GUESSES,
+            orders=[name for name in ORDERS if evidence.scores is not None or name == "image"],
+            order_words=ORDERS,
+            order=view["sort"] or evidence.usual_order(part),
+            parts=SUMS if evidence.scores is not None else (),
+            others=self._others(result),
+            sums=None if shares is None else _sums(shares, places, evidence.value(part)),
+            explained=known.word_votes is not None,
+        )
+
+    async def image(self, request: Request) -> Response:
+        """All that is known of an image."""
+        result = self._find(request.path_params["run"])
+        view = View.of("", request.query_params, ("beside",))
+        row = number_in(request.path_params["row"])
+        evidence, fault = await self._evidence(result)
+        beside = await self._beside(view)
+        return await self._made(self._image, row, view, evidence, fault, beside)
+
+    def _image(
+        self, row: int, view: View, evidence: Evidence, fault: str, beside: Evidence | None
+    ) -> Response:
+        result = evidence.result
+        places = np.flatnonzero(evidence.rows == row)
+        if not len(places) or evidence.captions is None:
+            raise HTTPException(404, evidence.reason or "this run has no such image")
+        shown_beside = (
+            None if beside is None else ShownImages(beside, "score", self._words(beside.result))
+        )
+        known = ShownImages(evidence, "score", self._words(result))
+        shown = known.images(places, shown_beside)[0]
+        return self._render(
+            "image",
+            result=result,
+            image=shown,
+            groups=evidence.groups,
+            fault=fault,
+            others=self._others(result),
+            beside=view["beside"],
+            guesses=[] if fault else self._guesses(result, shown.id),
+        )
+
+    async def picture(self, request: Request) -> Response:
+        """A picture as a JPEG; ``/thumbnail`` is a small one."""
+        result = self._find(request.path_params["run"])
+        row = number_in(request.path_params["row"])
+        small = request.url.path.startswith("/thumbnail")
+        try:
+            captions = await awaited(self._library.start(result), "the captions of this run")
+            return await self._made(_picture, captions, row, small)
+        except BiasPipelineError as error:
+            raise HTTPException(404, str(error)) from error
+
+    def _words(self, result: Result) -> WordVotes | None:
+        return read_word_votes(self._folder.store.root, result.run_id)
+
+    def _guesses(self, result: Result, image: str) -> list[dict[str, Any]]:
+        path = predictions_path(result, self._folder.store.root)
+        return guesses_of(path, image) if path is not None else []
+
+    def _others(self, result: Result) -> list[Result]:
+        """Runs of the same metric on other captions of the same data set."""
+        names = ("metric", "attribute", "dataset")
+        row = result.rows[0]
+        return [
+            other
+            for other in self._folder.index.runs.values()
+            if other.run_id != result.run_id
+            and other.rows[0].captioner != row.captioner
+            and all(getattr(other.rows[0], name) == getattr(row, name) for name in names)
+        ]
+
+
+def _picture(captions: CaptionsBehind, row: int, small: bool) -> Response:
+    if row >= len(captions.corpus):
+        raise HTTPException(404, "there is no such picture")
+    return Response(captions.picture(row, small=small), media_type="image/jpeg")
+
+
+def _n_images(scores: ImageScores | None) -> int:
+    return 0 if scores is None else len(scores.ids)
+
+
+def _sums(shares: Float64Array, places: IntArray, value: float) -> dict[str, Any]:
+    """What the images that are shown and all together add, and whether that is the run's number."""
+    total = float(np.nansum(shares))
+    return {
+        "shown": float(np.nansum(shares[places])),
+        "total": total,
+        "value": value,
+        "whole": math.isclose(total, value, abs_tol=1e-6),
+        "largest": float(np.nanmax(np.abs(shares), initial=0.0)),
+    }

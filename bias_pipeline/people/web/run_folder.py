@@ -1,0 +1,281 @@
+"""The runs of a folder, read again only where something changed, and the table of headlines."""
+
+from __future__ import annotations
+
+import operator
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.metrics.catalogue import info_of
+from bias_pipeline.metrics.value_names import SCORE
+from bias_pipeline.people.web.views import View, sorted_by
+from bias_pipeline.report.exports import CONTENTS
+from bias_pipeline.report.page import require_runs_folder
+from bias_pipeline.report.report_tables import SheetNumber, started
+from bias_pipeline.report.tables import ARROWS, pointing, training_of
+from bias_pipeline.results.rows import Result, Row, direction_in
+from bias_pipeline.results.settings import label, seeds_text, with_settings
+from bias_pipeline.results.store import RESULT, UNFINISHED, ResultStore
+
+_OF_ONE_GROUP = ("metric", "attribute", "dataset")  # runs whose settings are compared
+_OF_A_RUN = ("rows.csv", "predictions.parquet")  # what a run writes before its result
+
+
+_Stamp = tuple[int, int, int]  # when a file was written, its size, and which file it is
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A run's folder as it was seen last."""
+
+    stamp: _Stamp | None  # of its result; None if it has none
+    entry: Result | str | None  # the result or a sentence on it; None if it is no run's folder
+
+
+@dataclass(frozen=True)
+class RunIndex:
+    """Finished runs, and what is wrong with the others."""
+
+    runs: dict[str, Result]  # run id to result, with the settings in which it differs from others
+    faults: list[str]  # a sentence on each thing that is left out
+
+    @cached_property
+    def lines(self) -> list[RunLine]:
+        """All headlines, by metric, attribute, data set and captioner."""
+        lines = [
+            RunLine(result, row) for result in self.runs.values() for row in headline_rows(result)
+        ]
+        return sorted(lines, key=lambda line: [getattr(line.row, name) for name in CHOSEN])
+
+    @cached_property
+    def choices(self) -> dict[str, list[str]]:
+        """The values of each filter."""
+        return {name: sorted({getattr(line.row, name) for line in self.lines}) for name in CHOSEN}
+
+
+class RunFolder:
+    """A folder of runs.
+
+    Args:
+        root: the folder.
+
+    Attributes:
+        index: what it holds; another one after a change.
+
+    Raises:
+        ResourceError: if there is no such folder.
+        DataError: if it holds no finished run that can be read, or is that of one run.
+    """
+
+    def __init__(self, root: Path) -> None:
+        require_runs_folder(root)
+        self.store = ResultStore(root)
+        self.index = RunIndex({}, [])
+        self._folders: dict[str, _Folder] = {}
+        self._groups: dict[tuple[str, ...], tuple[list[Result], list[Result]]] = {}
+        self._lock, self._looked = threading.Lock(), -1.0
+        self.refresh()
+        if not self.index.runs:
+            faults = self.index.faults
+            why = f" that can be read ({faults[0]})" if faults else ""
+            raise DataError(f"{root} contains no finished run{why}; run one first")
+
+    def refresh(self) -> None:
+        """Read the runs that came or changed since the last time."""
+        begun = time.monotonic()
+        with self._lock:
+            if self._looked > begun:  # somebody looked while this one waited
+                return
+            self._looked = time.monotonic()
+            self._look()
+
+    def _look(self) -> None:
+        try:
+            names = sorted(path.name for path in self.store.root.iterdir())
+        except OSError as error:
+            raise ResourceError(f"{self.store.root}: cannot be read ({error.strerror})") from error
+        visible = [name for name in names if not name.startswith(".")]
+        folders = {name: self._folder(name) for name in visible}
+        entries = [folder.entry for folder in folders.values()]
+        damaged = [entry for entry in entries if isinstance(entry, str)]
+        unfinished = [
+            self._state(name.removesuffix(UNFINISHED)[1:])
+            for name in names
+            if name.startswith(".") and name.endswith(UNFINISHED)
+        ]
+        faults = [*damaged, *unfinished]
+        if (
+            faults != self.index.faults
+            or any(folder is not self._folders.get(name) for name, folder in folders.items())
+            or len(folders) < len(self._folders)
+        ):
+            self.index = RunIndex(self._described(entries), faults)
+        self._folders = folders
+
+    def _described(self, entries: Iterable[Result | str | None]) -> dict[str, Result]:
+        """Results with the settings in which they differ; only groups that changed are compared."""
+        results = [entry for entry in entries if isinstance(entry, Result)]
+        members: dict[tuple[str, ...], list[Result]] = {}
+        for result in results:
+            key = tuple(getattr(result.rows[0], name) for name in _OF_ONE_GROUP)
+            members.setdefault(key, []).append(result)
+        self._groups = {key: self._group(key, group) for key, group in members.items()}
+        described = {one.run_id: one for _, group in self._groups.values() for one in group}
+        return {result.run_id: described[result.run_id] for result in results}
+
+    def _group(
+        self, key: tuple[str, ...], results: list[Result]
+    ) -> tuple[list[Result], list[Result]]:
+        """Results of a metric, attribute and data set, without their settings and with them."""
+        before = self._groups.get(key)
+        if before and len(before[0]) == len(results) and all(map(operator.is_, before[0], results)):
+            return before
+        return results, with_settings(results)
+
+    def _folder(self, name: str) -> _Folder:
+        """A folder in which a run may be; the same object if nothing changed."""
+        known, stamp = self._folders.get(name), _stamp(self.store.root / name / RESULT)
+        if known and known.stamp == stamp and stamp is not None:
+            return known
+        folder = _Folder(stamp, self._unread(name) if stamp is None else self._read(name))
+        return known if known == folder else folder
+
+    def _read(self, run_id: str) -> Result | str:
+        """A result, or a sentence on it."""
+        try:
+            result = self.store.read(run_id)
+        except DataError as error:
+            return str(error)
+        return result or f"{self.store.root / run_id / RESULT} is absent; run the job again"
+
+    def _unread(self, name: str) -> str | None:
+        """A sentence on a run without a result; None if it is another thing."""
+        path = self.store.root / name
+        is_run = any((path / part).exists() for part in _OF_A_RUN)
+        if not is_run or (path / CONTENTS).exists():
+            return None
+        return f"{name} has no {RESULT}; run the job again"
+
+    def _state(self, name: str) -> str:
+        """A sentence on a run in the folder that it is written to."""
+        run_id = name.rpartition(".")[0]
+        if self.store.is_claimed(run_id):
+            return f"{run_id} is being written"
+        return f"{run_id} was not finished; run the job again"
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    try:
+        about = path.lstat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size, about.st_ino
+
+
+def version_note(result: Result) -> str:
+    """A sentence if this version of the metric would give other numbers; else empty."""
+    row = result.rows[0]
+    info = info_of(row.metric)
+    if info is not None and info.version == row.metric_version:
+        return ""
+    today = "there is no such metric now" if info is None else f"today's is {info.version}"
+    return (
+        f"These numbers are of version {row.metric_version} of {row.metric}; {today}. Run the job "
+        "again before you compare them with others."
+    )
+
+
+CHOSEN = ("metric", "attribute", "dataset", "captioner")  # by which runs are filtered
+KNOWN = (*CHOSEN, "find", "sort", "page")
+_TONES = {"↑": "worse", "↓": "better"}
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """A headline of a run."""
+
+    result: Result  # of the run
+    row: Row  # of the headline
+
+    @property
+    def number(self) -> SheetNumber:
+        """Its value and interval."""
+        return number_of(self.row, self.result)
+
+    @property
+    def part(self) -> str:
+        """The headline's name; empty for the usual one."""
+        return "" if self.row.part == SCORE else ARROWS.get(self.row.part, self.row.part)
+
+    @property
+    def settings(self) -> str:
+        """The settings in which it differs from runs of its metric, attribute and data set."""
+        return label(self.result)
+
+    @property
+    def seeds(self) -> str:
+        """As they are written in a command."""
+        return seeds_text(self.row.seeds) if self.row.n_seeds else ""
+
+    @property
+    def day(self) -> str:
+        """When the run began."""
+        return started(self.result).replace("T", " ")[:16]
+
+    @property
+    def mark(self) -> str:
+        """A sign after a captioner that is not known to be trained on this data set."""
+        return "" if training_of(self.result) else " †"
+
+    @cached_property
+    def text(self) -> str:
+        """All by which it is searched, in lower case."""
+        names = [getattr(self.row, name) for name in (*CHOSEN, "part")]
+        return " ".join([*names, self.settings, self.result.run_id, self.day]).lower()
+
+
+_KEYS = {
+    "metric": lambda line: line.row.metric,
+    "captioner": lambda line: line.row.captioner.lower(),
+    "value": lambda line: line.row.value,
+    "attribute": lambda line: line.row.attribute,
+    "dataset": lambda line: line.row.dataset,
+    "settings": lambda line: line.settings,
+    "images": lambda line: float(line.row.n_images),
+    "started": lambda line: started(line.result),
+}
+
+
+def number_of(row: Row, result: Result) -> SheetNumber:
+    """A number as tables show it; headlines have an arrow."""
+    arrow = pointing(row, result) if row.part in HEADLINES else ""
+    tone = _TONES.get(arrow, "") if "lower is fairer" in direction_in(result) else ""
+    return SheetNumber.of(row, arrow, tone)
+
+
+def numbers_of(rows: Sequence[Row], result: Result) -> list[tuple[Row, SheetNumber]]:
+    """Rows with their numbers."""
+    return [(row, number_of(row, result)) for row in rows]
+
+
+def headline_rows(result: Result) -> list[Row]:
+    """The rows by which a run is known; its first one if it has no headline."""
+    return [row for row in result.rows if row.part in HEADLINES] or [result.rows[0]]
+
+
+def shown_lines(lines: Sequence[RunLine], view: View) -> list[RunLine]:
+    """The lines that a view shows, in its order."""
+    words = view["find"].lower().split()
+    fitting = [
+        line
+        for line in lines
+        if all(view[name] in ("", getattr(line.row, name)) for name in CHOSEN)
+        and all(word in line.text for word in words)
+    ]
+    return sorted_by(fitting, view, _KEYS, "metric")

@@ -1,0 +1,392 @@
+"""What raters are asked, and their answers on disk: a line an answer, before the next page."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import shlex
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from io import BytesIO, FileIO
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.corpus.image_ids import id_key
+from bias_pipeline.data.image_masking import PhotoReader
+from bias_pipeline.data.photos import read_photo
+from bias_pipeline.data.rating_tables import CANNOT_TELL
+from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write, counted
+from bias_pipeline.io.files import table_csv, write_file
+from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.people.web.deliveries import DELIVERIES, Deliveries
+
+CONSENT = files("bias_pipeline.people.web").joinpath("consent.txt").read_text(encoding="utf-8")
+NO_ATTRIBUTE = "question"  # what is asked if no groups are
+_LONGEST_SIDE, _QUALITY = 1600, 90
+
+
+@dataclass(frozen=True)
+class RatingQuestion:
+    """A question with a few answers."""
+
+    text: str  # what raters read
+    attribute: str  # what the answers are labels of
+    # In the order of the page; "cannot tell" is added, unless "unsure" is one of them
+    answers: tuple[str, ...]
+    ordinal: bool = False  # whether the answers are ordered
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Stored value to what its button says.
+
+        Example:
+            >>> RatingQuestion("Emotion?", "emotion", ("awe", "something_else")).values
+            {'awe': 'awe', 'something_else': 'something else', 'Unsure': 'cannot tell'}
+        """
+        words = {answer: answer.replace("_", " ") for answer in self.answers}
+        return words if "unsure" in words else {**words, CANNOT_TELL: "cannot tell"}
+
+
+@dataclass(frozen=True)
+class Study:
+    """A question about pictures, captions or both, or about pairs of captions."""
+
+    question: RatingQuestion  # that is asked about each
+    photos: Mapping[str, Path]  # image id to file; empty if only captions are shown
+    captions: Mapping[str, str]  # image id to caption; empty if only pictures are shown
+    read: PhotoReader = read_photo  # how photos are read
+    masking: str = ""  # how they are masked, in words; empty if they are whole
+    consent: str = CONSENT  # the text that raters agree to
+    gold: Mapping[str, str] = field(default_factory=dict)  # image id to a known answer
+    limit: int | None = None  # only so many items, the first by their ids; None for all
+    # Id to a second caption, shown as B beside the first; empty if there is none
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def images(self) -> tuple[str, ...]:
+        """The ids of all items, in their own order."""
+        shown = [set(items) for items in (self.photos, self.captions) if items]
+        return tuple(sorted(set.intersection(*shown), key=id_key)[: self.limit])
+
+    @cached_property
+    def settings(self) -> dict[str, object]:
+        """What must stay the same while answers are collected."""
+        shown: list[tuple[str | None, ...]] = [
+            (image, self.captions.get(image), *filter(None, [self.beside.get(image)]))
+            for image in self.images
+        ]
+        return {
+            "question": self.question.text,
+            "attribute": self.question.attribute,
+            "answers": list(self.question.answers),
+            "ordinal": self.question.ordinal,
+            "masking": self.masking,
+            "pictures": bool(self.photos),
+            "items": hashlib.sha256(repr(shown).encode()).hexdigest(),
+            "consent": self.consent_digest,
+        }
+
+    @property
+    def consent_digest(self) -> str:
+        """SHA-256 (hex) of the text that raters agree to."""
+        return hashlib.sha256(self.consent.encode()).hexdigest()
+
+    def order(self, rater: str) -> tuple[str, ...]:
+        """The items in a rater's order, always the same for a name."""
+        return tuple(sorted(self.images, key=lambda image: _mixed(rater, image)))
+
+    def picture(self, image: str) -> bytes:
+        """An image as a JPEG of at most 1600 pixels a side, without metadata."""
+        photo = self.read(self.photos[image])
+        photo.thumbnail((_LONGEST_SIDE, _LONGEST_SIDE))
+        content = BytesIO()
+        photo.save(content, "JPEG", quality=_QUALITY)
+        return content.getvalue()
+
+
+def _mixed(rater: str, image: str) -> bytes:
+    return hashlib.sha256(f"{rater}\0{image}".encode()).digest()
+
+
+LOG, TABLE, STUDY, RATERS = "answers.jsonl", "answers.csv", "study.json", "raters.json"
+GOLD = "gold.json"
+LOCK = ".lock"  # held while a process has the folder; nobody replaces it, as one may the log
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_COLUMNS = (
+    *("image_id", "attribute", "value", "rater"),
+    *("seconds", "answered_at", "consent", "gold"),
+)
+
+
+_PAUSE = 10  # times what writing the table took, before it is written again
+
+
+@dataclass(frozen=True)
+class Rating:
+    """An answer."""
+
+    image_id: str  # what it is about
+    rater: str  # who gave it
+    value: str  # the answer
+    seconds: float | None  # between page and answer; None if the page was shown before a restart
+    answered_at: str  # in UTC
+
+
+class NameTakenError(Exception):
+    """Another rater has this name."""
+
+
+class AnswerStore:
+    """The folder of a study; one process at a time.
+
+    Args:
+        folder: of the study; may be new.
+        study: what is asked.
+
+    Raises:
+        DataError: if the folder's files are damaged.
+        ResourceError: if it cannot be written, or another process uses it.
+        UsageError: if it holds answers to another question, or about other items.
+    """
+
+    def __init__(self, folder: Path, study: Study) -> None:
+        self.folder, self.study = folder, study
+        with ExitStack() as opened:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                lock = opened.enter_context((folder / LOCK).open("ab"))
+                self._log: FileIO = opened.enter_context((folder / LOG).open("ab+", buffering=0))
+            except OSError as error:
+                raise ResourceError(
+                    f"{folder}: cannot be written ({error.strerror}); choose another --out"
+                ) from error
+            try:
+                for file in (lock, self._log):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ResourceError(
+                    f"{folder}: another rate uses it; end that one, or choose another --out"
+                ) from None
+            self._open()
+            self._files = opened.pop_all()
+
+    def _open(self) -> None:
+        self._check_settings()
+        write_file(self.folder / GOLD, json.dumps(self.study.gold).encode(), sync=True)
+        self._raters: dict[str, dict[str, Any]] = _raters(self.folder / RATERS)
+        self._log.seek(0)
+        self._size = len(_whole_lines(self._log.readall()))
+        self._log.truncate(self._size)  # a kill leaves half a line
+        self._writing = threading.Lock()
+        self._rescue: Path | None = None  # where the answers are if the log is not ours any more
+        self.deliveries = Deliveries(self.folder / DELIVERIES)
+        self._answers = {
+            (rating.rater, rating.image_id): rating for rating in read_ratings(self.folder)
+        }
+        self._counts = Counter(rater for rater, _ in self._answers)
+        self._write_table()
+
+    def _check_settings(self) -> None:
+        path, settings = self.folder / STUDY, self.study.settings
+        if not path.is_file():
+            write_file(path, json.dumps(settings, indent=1).encode(), sync=True)
+            return
+        known = expect(load_json(path, what="settings of a study"), dict, path, "")
+        differ = [key for key in settings if known.get(key) != settings[key]]
+        if differ:
+            raise UsageError(
+                f"{self.folder}: holds another study, which differs in {' and '.join(differ)}; "
+                "choose another --out, or give what it was started with"
+            )
+
+    def close(self) -> None:
+        """Write the table whole, and let other processes use the folder."""
+        with contextlib.suppress(ResourceError):  # it is made from the log at each start
+            self._write_table()
+        self._files.close()
+
+    def join(self, rater: str, code: str) -> tuple[str, str]:
+        """Admit a rater, a new one or one who has the code.
+
+        Returns:
+            A token for this visit, and the rater's code, empty if it was known before.
+
+        Raises:
+            NameTakenError: if the name is another's.
+            ResourceError: if it cannot be written down.
+        """
+        with self._writing:
+            return self._join(rater, code)
+
+    def _join(self, rater: str, code: str) -> tuple[str, str]:
+        known = self._raters.get(rater)
+        fresh = "" if known else secrets.token_hex(4)
+        if known and not secrets.compare_digest(known["code"], _digest(code.strip().lower())):
+            raise NameTakenError
+        entry = known or {"code": _digest(fresh), "visits": []}
+        token = secrets.token_urlsafe(24)
+        changed = {**entry, "visits": [*entry["visits"], _digest(token)]}
+        raters = {**self._raters, rater: changed}
+        write_file(self.folder / RATERS, json.dumps(raters, indent=1).encode(), sync=True)
+        self._raters = raters
+        return token, fresh
+
+    def rater(self, token: str) -> str | None:
+        """Who has this token, None if nobody."""
+        digest = _digest(token)
+        return next(
+            (name for name, entry in self._raters.items() if digest in entry["visits"]), None
+        )
+
+    def value(self, rater: str, image: str) -> str | None:
+        """What a rater answered, None if nothing yet."""
+        rating = self._answers.get((rater, image))
+        return None if rating is None else rating.value
+
+    def n_answers(self, rater: str) -> int:
+        """How many items a rater has answered."""
+        return self._counts[rater]
+
+    def put(self, rater: str, image: str, value: str, seconds: float | None) -> None:
+        """Store an answer, in place of an earlier one; it is on the disk when this returns.
+
+        Raises:
+            ResourceError: if it cannot be stored; then nothing of it is.
+        """
+        with self._writing:
+            if self.value(rater, image) != value:  # or it is a page that was sent twice
+                self._put(rater, image, value, seconds)
+
+    def _put(self, rater: str, image: str, value: str, seconds: float | None) -> None:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        rating = Rating(image, rater, value, seconds, now)
+        self._check_log()
+        line = _line(rating)
+        try:
+            if self._log.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._log.fileno())
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._log.truncate(self._size)
+            raise cannot_write(self.folder / LOG, error) from error
+        self._size += len(line)
+        self._check_log()  # it may have been replaced since
+        self._counts[rater] += (rater, image) not in self._answers
+        self._answers[rater, image] = rating
+        if time.monotonic() > self._table_due:
+            with contextlib.suppress(ResourceError):  # the log has the answer
+                self._write_table()
+
+    def _check_log(self) -> None:
+        """Refuse to go on if somebody replaced or changed the log; all answers are kept apart.
+
+        Raises:
+            ResourceError: saying where they are.
+        """
+        if self._rescue is None and self._is_log_ours():
+            return
+        if self._rescue is None:
+            name = time.strftime("answers-%Y%m%dT%H%M%SZ.jsonl", time.gmtime())
+            content = b"".join(map(_line, self._answers.values()))
+            with contextlib.suppress(OSError):  # which the next line names
+                self.folder.mkdir(parents=True, exist_ok=True)  # the whole folder may be gone
+            write_file(self.folder / name, content, sync=True)
+            self._rescue = self.folder / name
+        log = self.folder / LOG
+        raise ResourceError(
+            f"{log}: was replaced or changed while rate was running; all "
+            f"{counted(len(self._answers), 'answers')} that were taken are in {self._rescue}; stop "
+            f"rate, choose one of the two files (mv {shlex.quote(str(self._rescue))} "
+            f"{shlex.quote(str(log))}), and start rate again"
+        )
+
+    def _is_log_ours(self) -> bool:
+        """Whether the log's name leads to the file that we write, and only we wrote into it."""
+        try:
+            named = (self.folder / LOG).stat()
+        except OSError:
+            return False
+        opened = os.fstat(self._log.fileno())
+        return os.path.samestat(named, opened) and opened.st_size == self._size
+
+    def ratings(self) -> list[Rating]:
+        """All answers, by rater and then in the order in which they were given first."""
+        return sorted(self._answers.values(), key=lambda rating: rating.rater)
+
+    def _write_table(self) -> None:
+        """Write all answers for data sets; long tables are written less often."""
+        started = time.monotonic()
+        gold = self.study.gold
+        lines = [
+            {
+                **asdict(rating),
+                "attribute": self.study.question.attribute,
+                "seconds": "" if rating.seconds is None else round(rating.seconds, 1),
+                "consent": self.study.consent_digest[:12],
+                "gold": gold.get(rating.image_id, ""),
+            }
+            for rating in self.ratings()
+        ]
+        ordered = [{key: line[key] for key in _COLUMNS} for line in lines]
+        if ordered:
+            write_file(self.folder / TABLE, table_csv(ordered).encode(), sync=True)
+        now = time.monotonic()
+        self._table_due = now + _PAUSE * (now - started)
+
+
+def _line(rating: Rating) -> bytes:
+    return json.dumps(asdict(rating)).encode() + b"\n"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _raters(path: Path) -> dict[str, dict[str, Any]]:
+    if not path.is_file():
+        return {}
+    read = expect(load_json(path, what="raters"), dict, path, "")
+    for name, entry in read.items():
+        expect(entry, dict, path, name)
+        expect(entry.get("code"), str, path, f"{name}.code")
+        expect(entry.get("visits"), list, path, f"{name}.visits")
+    return read
+
+
+def read_ratings(folder: Path) -> list[Rating]:
+    """The last answer of each rater about each item."""
+    path = folder / LOG
+    content = path.read_bytes() if path.is_file() else b""
+    ratings = _ratings(path, _whole_lines(content))
+    last = {(rating.rater, rating.image_id): rating for rating in ratings}
+    return list(last.values())
+
+
+def _whole_lines(content: bytes) -> bytes:
+    return content[: content.rfind(b"\n") + 1]
+
+
+def _ratings(path: Path, content: bytes) -> list[Rating]:
+    ratings = []
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            read: Mapping[str, Any] = json.loads(line)
+            ratings.append(Rating(**read))
+        except (ValueError, TypeError) as error:
+            raise DataError(
+                f"{path}, line {number}: is no answer; remove the line, or restore the file"
+            ) from error
+    return ratings

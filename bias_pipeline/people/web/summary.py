@@ -1,0 +1,228 @@
+"""What the answers of a study say: agreement, known answers given, how often labels err."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.data.rating_tables import CANNOT_TELL, LABEL_ERRORS, write_label_errors
+from bias_pipeline.errors import ResourceError, counted
+from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.people.web.study import GOLD, NO_ATTRIBUTE, STUDY, Rating, read_ratings
+from bias_pipeline.stats.raters import (
+    LEAST_RATERS,
+    RaterAgreement,
+    answer_counts,
+    error_range,
+    fleiss,
+    krippendorff,
+    label_confusion,
+    with_interval,
+)
+from bias_pipeline.stats.shares import wilson
+
+_Z = 1.96
+
+
+def agreement_lines(folder: Path) -> list[str]:
+    """Agreement of a study's raters, a sentence a line; writes how often its labels err.
+
+    Raises:
+        DataError: if a file is damaged.
+        ResourceError: if it holds no study, or no answer.
+    """
+    path = folder / STUDY
+    if not path.is_file():
+        raise ResourceError(f"{folder}: holds no study; start one with rate ... --out {folder}")
+    study = expect(load_json(path, what="settings of a study"), dict, path, "")
+    answers = [str(answer) for answer in expect(study.get("answers"), list, path, "answers")]
+    ratings = read_ratings(folder)
+    if not ratings:
+        raise ResourceError(f"{folder}: nobody has answered yet")
+    ballots: defaultdict[str, list[str]] = defaultdict(list)
+    for rating in ratings:
+        ballots[rating.image_id].append(rating.value)
+    raters = sorted({rating.rater for rating in ratings})
+    unsure = sum(rating.value == CANNOT_TELL for rating in ratings)
+    lines = [
+        f"{study.get('question')}",
+        f"{counted(len(ratings), 'answers')} of {counted(len(raters), 'raters')} about "
+        f"{counted(len(ballots), 'items')}; "
+        f"cannot tell: {unsure}",
+        *_coefficients(list(ballots.values()), answers, ordinal=bool(study.get("ordinal"))),
+        *error_lines(ratings, answers),
+        *_stored_errors(folder, str(study.get("attribute")), ratings, answers),
+    ]
+    return [*lines, *_right(ratings, _gold(folder))]
+
+
+def _coefficients(
+    ballots: Sequence[Sequence[str]], answers: Sequence[str], *, ordinal: bool
+) -> list[str]:
+    named = answer_counts(ballots, [*answers, CANNOT_TELL])
+    n_paired = int((named.sum(axis=1) > 1).sum())
+    if not n_paired:
+        return ["no item has answers of two raters, so agreement is unknown"]
+    lines = [
+        f"{counted(n_paired, 'items have')} two answers or more; 95 % intervals over items",
+        f"Fleiss' kappa {_shown(with_interval(named, fleiss))}",
+        f"Krippendorff's alpha {_shown(with_interval(named, krippendorff))}",
+    ]
+    if ordinal:
+        ranks = answer_counts(ballots, answers)
+        alpha = with_interval(ranks, partial(krippendorff, ordinal=True))
+        lines.append(
+            f"Krippendorff's alpha for ordinal data, without 'cannot tell' {_shown(alpha)}"
+        )
+    return lines
+
+
+def _shown(agreement: RaterAgreement) -> str:
+    """A coefficient in words.
+
+    Example:
+        >>> nan = float("nan")
+        >>> _shown(RaterAgreement(0.5, nan, nan)), _shown(RaterAgreement(0.5, 0.25, 0.75))
+        ('0.50 (no interval)', '0.50 [0.25, 0.75]')
+    """
+    value, low, high = agreement
+    if np.isnan(value):
+        return "unknown (all answers are the same)"
+    return f"{value:.2f} " + ("(no interval)" if np.isnan(low) else f"[{low:.2f}, {high:.2f}]")
+
+
+def _gold(folder: Path) -> dict[str, str]:
+    """Image id to known answer."""
+    path = folder / GOLD
+    return expect(load_json(path, what="known answers"), dict, path, "") if path.is_file() else {}
+
+
+def _right(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
+    """How many known answers each rater and all of them gave."""
+    known = [rating for rating in ratings if rating.image_id in gold]
+    by_rater: defaultdict[str, list[bool]] = defaultdict(list)
+    by_image: defaultdict[str, list[bool]] = defaultdict(list)
+    for rating in known:
+        right = rating.value == gold[rating.image_id]
+        by_rater[rating.rater].append(right)
+        by_image[rating.image_id].append(right)
+    lines = []
+    for rater, rights in sorted(by_rater.items()):
+        low, high = wilson(sum(rights) / len(rights), len(rights), _Z)
+        lines.append(
+            f"{rater}: {sum(rights)} of {counted(len(rights), 'known answers')} [{low:.0%}, "
+            f"{high:.0%}]"
+        )
+    if lines:
+        counts = np.array([[sum(one), len(one) - sum(one)] for one in by_image.values()], np.int64)
+        share, low, high = with_interval(counts, _share)
+        interval = "" if np.isnan(low) else f" [{low:.0%}, {high:.0%}]"
+        lines.append(f"all raters: {share:.0%} of known answers{interval}")
+    return lines
+
+
+def _share(counts: IntArray) -> float:
+    return float(counts[:, 0].sum() / counts.sum())
+
+
+_LEAST = 30  # items; with fewer nothing is said
+_RESAMPLES = 200
+
+
+def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
+    """What the answers of three raters and more, or else of two, say of errors.
+
+    Args:
+        ratings: of a study.
+        groups: its answers without "cannot tell", which counts as no answer.
+    """
+    answers = _answers(ratings, groups)
+    if len(several := _by_several(answers)):
+        return _by_truth(several, groups)
+    n_answers = (answers >= 0).sum(axis=1)
+    both = answers[n_answers == 2]
+    if len(both) >= _LEAST:
+        return _of_two(both, len(groups))
+    return [
+        f"how often labels err is estimated from at least {_LEAST} items that three raters could "
+        f"tell, or that two could; here are {(n_answers >= LEAST_RATERS).sum()} and {len(both)}"
+    ]
+
+
+def _by_several(answers: IntArray) -> IntArray:
+    """The answers to items that enough raters gave; none if such items are few."""
+    several = answers[(answers >= 0).sum(axis=1) >= LEAST_RATERS]
+    return several if len(several) >= _LEAST else several[:0]
+
+
+def _stored_errors(
+    folder: Path, attribute: str, ratings: Sequence[Rating], groups: Sequence[str]
+) -> list[str]:
+    """Write how often the majority's label errs, if that is known, and say where."""
+    several = _by_several(_answers(ratings, groups))
+    if not len(several) or attribute == NO_ATTRIBUTE:
+        return []
+    path = folder / LABEL_ERRORS
+    write_label_errors(path, attribute, groups, label_confusion(several, len(groups)))
+    return [
+        f"{path}: these shares; dataset.label_noise={path} shows how far scores move if so many "
+        "more labels are wrong"
+    ]
+
+
+def _answers(ratings: Sequence[Rating], groups: Sequence[str]) -> IntArray:
+    """(N, R) the group that each rater gave each item, -1 for none."""
+    images = {image: row for row, image in enumerate(dict.fromkeys(r.image_id for r in ratings))}
+    raters = {name: column for column, name in enumerate(sorted({r.rater for r in ratings}))}
+    answers = np.full((len(images), len(raters)), -1)
+    for rating in ratings:
+        if rating.value in groups:
+            place = images[rating.image_id], raters[rating.rater]
+            answers[place] = groups.index(rating.value)
+    return answers
+
+
+def _by_truth(answers: IntArray, groups: Sequence[str]) -> list[str]:
+    generator, n_items = np.random.default_rng(0), len(answers)
+    errors = _errors(answers, len(groups))
+    drawn = [
+        _errors(answers[generator.integers(0, n_items, n_items)], len(groups))
+        for _ in range(_RESAMPLES)
+    ]
+    shares = {}
+    for group, error, values in zip(groups, errors, np.transpose(drawn), strict=True):
+        if np.isfinite(error) and np.isfinite(values).all():
+            low, high = np.quantile(values, [0.025, 0.975])
+            shares[group] = f"{error:.1%} of {group} [{low:.1%}, {high:.1%}]"
+    lines = []
+    if shares:
+        lines.append(
+            f"{counted(n_items, 'items have')} {LEAST_RATERS} answers or more; if raters err "
+            "independently (Dawid and Skene 1979), the majority's label is wrong for "
+            f"{', '.join(shares.values())}"
+        )
+    rare = ", ".join(group for group in groups if group not in shares)
+    if rare:
+        lines.append(f"how often the label {rare} errs is unknown: too few items have it")
+    return lines
+
+
+def _errors(answers: IntArray, n_groups: int) -> Float64Array:
+    return np.asarray(1 - np.diag(label_confusion(answers, n_groups)), np.float64)
+
+
+def _of_two(answers: IntArray, n_groups: int) -> list[str]:
+    pairs = np.array([row[row >= 0] for row in answers])
+    differ = float((pairs[:, 0] != pairs[:, 1]).mean())
+    low, high = error_range(differ, n_groups)
+    return [
+        f"two raters differ on {differ:.1%} of {len(pairs)} items; if they err independently, "
+        f"{low:.1%} (one makes all the errors) to {high:.1%} (both make equally many) of the "
+        "answers are wrong, and more if they make the same errors; dataset.label_noise shows how "
+        "far scores would move at either end"
+    ]

@@ -1,0 +1,1 @@
+"""Captioners that see pictures: prompted, fitted, served; ImageCaptioner2 and Grad-CAM."""

@@ -1,0 +1,1 @@
+"""Captioners that are prompted with pictures, and the networks behind them."""

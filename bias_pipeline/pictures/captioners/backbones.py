@@ -1,0 +1,388 @@
+"""Backbones: a captioner's input from a picture.
+
+It comes from the pixels, by a network of ours or of timm (``encoder.backbone=timm:NAME``), from
+the annotated objects, or from objects with their boxes (``encoder.backbone=boxes``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.array_types import Float32Array, IntArray
+from bias_pipeline.corpus.pictures import MissingPicture, Pictures, Pixels, Region
+from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.data.photos import VERSION as PIXELS_VERSION
+from bias_pipeline.data.photos import in_size, pixel_table
+from bias_pipeline.errors import NotApplicableError
+from bias_pipeline.models.pretrained import device_of
+from bias_pipeline.pictures.timm_networks import TimmRegions, find_timm
+
+if TYPE_CHECKING:
+    from torch import nn
+
+NOTHING = 0  # padding of short lists of objects
+ANNOTATIONS_VERSION = 2  # raise it whenever any prediction from annotations changes
+
+
+class BackboneInputs(ABC):
+    """The visual inputs of N captions."""
+
+    def fit(self, train: IntArray) -> Self:
+        """A copy limited to what the training part contains; itself by default."""
+        del train
+        return self
+
+    @abstractmethod
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """Name to (B, ...) what the network of :meth:`Backbone.build` takes by name."""
+
+
+class Backbone(ABC):
+    """A source of visual inputs and its network."""
+
+    needs: ClassVar[str]  # what a data set must have, `pictures` or `objects`
+    cache: str | None = None  # folder that caches the inputs, None for no cache
+
+    @property
+    @abstractmethod
+    def spec(self) -> Mapping[str, object]:
+        """Everything that decides the inputs, as plain data."""
+
+    def require(self) -> None:  # noqa: B027 - most need nothing
+        """Check before any work that all it needs is present."""
+
+    @abstractmethod
+    def digest(self, data: LabelledCaptions) -> str:
+        """SHA-256 (hex) of the inputs."""
+
+    @abstractmethod
+    def read(self, data: LabelledCaptions) -> BackboneInputs:
+        """The inputs; computed once."""
+
+    @abstractmethod
+    def build(self, inputs: BackboneInputs) -> nn.Module:
+        """A network with fresh weights: the arrays of a batch to regions (B, R, ``output_dim``)."""
+
+
+def pictures_of(data: LabelledCaptions) -> Pictures:
+    """The pictures of N captions.
+
+    Raises:
+        NotApplicableError: if there are none.
+    """
+    if data.pictures is None:
+        raise NotApplicableError(
+            f"{data.name}: this encoder needs pictures, and there are none; name their folder "
+            "(dataset.images=DIR) and use metric=imagecaptioner2, or choose an encoder of "
+            "texts"
+        )
+    return data.pictures
+
+
+class PictureBackbone(Backbone):
+    """Backbones that use the pictures themselves."""
+
+    needs: ClassVar[str] = "pictures"
+
+    def digest(self, data: LabelledCaptions) -> str:
+        """Of the pictures with their edits."""
+        return pictures_of(data).digest
+
+
+@dataclass(frozen=True)
+class PixelBackbone(PictureBackbone):
+    """A small convolutional network, trained from scratch with the captioner."""
+
+    side: int  # pixels a side of the square input
+    # Channels of its first layer; each following one has twice as many, up to four times
+    width: int
+    grid: int = 8  # regions a side
+    cache: str | None = None  # folder that caches the pictures as arrays, None for no cache
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """All settings except the cache."""
+        settings = {"side": self.side, "width": self.width, "grid": self.grid}
+        return {"sees": "pixels", "version": PIXELS_VERSION, **settings}
+
+    def read(self, data: LabelledCaptions) -> PixelInputs:
+        """The pictures as arrays."""
+        return PixelInputs(pixel_table(pictures_of(data), self.side, self.cache))
+
+    def build(self, inputs: BackboneInputs) -> nn.Module:
+        """See :class:`~bias_pipeline.pictures.captioners.nets.Convolutions`."""
+        del inputs
+        from bias_pipeline.pictures.captioners.nets import Convolutions
+
+        return Convolutions(self.side, self.width, self.grid)
+
+
+@dataclass(frozen=True, eq=False)
+class PixelInputs(BackboneInputs):
+    """Pictures as arrays."""
+
+    table: Pixels  # (N, side, side, 3)
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """``pixels`` (B, 3, side, side) uint8."""
+        return {"pixels": np.ascontiguousarray(self.table[rows].transpose(0, 3, 1, 2))}
+
+
+@dataclass(frozen=True)
+class AnnotationBackbone(Backbone):
+    """Regions without pixels: the objects that the data set lists for a picture.
+
+    Ours, in no paper. With it the picture metric works with labels and objects but without
+    pictures.
+    """
+
+    needs: ClassVar[str] = "objects"
+
+    size: int  # numbers an object is described by
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The size."""
+        return {"sees": "annotations", "version": ANNOTATIONS_VERSION, "size": self.size}
+
+    def digest(self, data: LabelledCaptions) -> str:
+        """Of the objects."""
+        text = repr([sorted(names) for names in _objects_of(data)])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def read(self, data: LabelledCaptions) -> ObjectInputs:
+        """The lists of objects."""
+        return ObjectInputs.of(_objects_of(data))
+
+    def build(self, inputs: BackboneInputs) -> nn.Module:
+        """A vector for each kind of object."""
+        assert isinstance(inputs, ObjectInputs)
+        from bias_pipeline.pictures.captioners.nets import ListedObjects
+
+        return ListedObjects(len(inputs.names) + 1, self.size, NOTHING)
+
+
+def _objects_of(data: LabelledCaptions) -> Sequence[frozenset[str]]:
+    if data.objects is None:
+        raise NotApplicableError(
+            f"{data.name}: encoder.backbone=annotations needs the objects of a data set, and "
+            "there are none here (dataset.instances=FILE)"
+        )
+    return data.objects
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectInputs(BackboneInputs):
+    """Lists of objects."""
+
+    objects: Sequence[frozenset[str]]  # of each of N captions' images
+    known: frozenset[str]  # objects that have a vector; others are ignored
+
+    @classmethod
+    def of(cls, objects: Sequence[frozenset[str]]) -> ObjectInputs:
+        """All objects of N captions' images, each known."""
+        return cls(objects, frozenset[str]().union(*objects))
+
+    def fit(self, train: IntArray) -> ObjectInputs:
+        """Keep only objects of the training part."""
+        known = frozenset[str]().union(*(self.objects[row] for row in train.tolist()))
+        return ObjectInputs([names & known for names in self.objects], known)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The known objects by name, sorted."""
+        return sorted(self.known)
+
+    @cached_property
+    def _numbers(self) -> IntArray:
+        """(N, R) their numbers, from 1 on, padded; an empty list contains "nothing"."""
+        number = {name: place for place, name in enumerate(self.names, 1)}
+        widest = max((len(names) for names in self.objects), default=0)
+        table = np.full((len(self.objects), max(widest, 1)), NOTHING, np.int64)
+        for line, names in zip(table, self.objects, strict=True):
+            line[: len(names)] = sorted(number[name] for name in names)
+        return table
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """``objects`` (B, R)."""
+        return {"objects": self._numbers[rows]}
+
+
+VERSION = 1  # raise it whenever any region changes
+
+
+@dataclass(frozen=True)
+class TimmBackbone(PictureBackbone):
+    """The last grid, or the tokens, of a frozen network.
+
+    Regions are stored as float16 for all seeds, recipes and sides of a metric.
+    """
+
+    model: str  # a folder, or a name on the hub
+    cache: str | None = None  # folder that caches the regions, None for no cache
+    device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The network by its digests, not its path."""
+        versions = [VERSION, PIXELS_VERSION]
+        return {"sees": "regions", "version": versions, "files": dict(find_timm(self.model).files)}
+
+    def require(self) -> None:
+        """See the base."""
+        find_timm(self.model)
+
+    def read(self, data: LabelledCaptions) -> RegionInputs:
+        """The regions of each picture."""
+        from bias_pipeline.models.picture_vectors import regions_of
+
+        pictures, model = pictures_of(data), find_timm(self.model)
+        regions = regions_of(
+            pictures,
+            self.cache,
+            self.spec,
+            self.model,
+            lambda: TimmRegions(model, device_of(self.device)),
+        )
+        return RegionInputs(regions)
+
+    def build(self, inputs: BackboneInputs) -> nn.Module:
+        """A network that returns the stored regions."""
+        assert isinstance(inputs, RegionInputs)
+        from bias_pipeline.pictures.captioners.nets import PrecomputedRegions
+
+        return PrecomputedRegions(inputs.table.shape[2])
+
+
+@dataclass(frozen=True, eq=False)
+class RegionInputs(BackboneInputs):
+    """Regions computed by a frozen network."""
+
+    table: npt.NDArray[np.float16]  # (N, R, D) float16
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """``regions`` (B, R, D)."""
+        return {"regions": np.array(self.table[rows])}
+
+
+BOXES_VERSION = 1  # raise it whenever any prediction from boxes changes
+N_NUMBERS = 5  # of a place: left, top, width and height as shares of the picture, and certainty
+_DRAWN = 64  # pixels a side of drawings, whose regions are read
+
+
+class PlacedObject(NamedTuple):
+    """An object's name and place: :data:`N_NUMBERS` numbers in [0, 1]."""
+
+    name: str
+    place: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class BoxBackbone(PictureBackbone):
+    """Regions without pixels: the boxes of annotations or of a detector.
+
+    Ours, in no paper. It works without the pictures. Objects that an edit hides have no box, so
+    masked people are absent.
+    """
+
+    size: int  # numbers a thing is described by
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The size."""
+        return {"sees": "boxes", "version": BOXES_VERSION, "size": self.size}
+
+    def read(self, data: LabelledCaptions) -> BoxInputs:
+        """The objects in each picture. Raises: NotApplicableError: if there are no regions."""
+        pictures = pictures_of(data)
+        if pictures.regions is None and any(isinstance(file, Path) for file in pictures.files):
+            raise NotApplicableError(
+                f"{data.name}: encoder.backbone=boxes needs regions of pictures, and no file has "
+                "them (dataset.regions=FILE, or dataset.instances=FILE)"
+            )
+        return BoxInputs.of([placed_objects(pictures, row) for row in range(len(pictures))])
+
+    def build(self, inputs: BackboneInputs) -> nn.Module:
+        """See :class:`~bias_pipeline.pictures.captioners.nets.PlacedObjects`."""
+        assert isinstance(inputs, BoxInputs)
+        from bias_pipeline.pictures.captioners.nets import PlacedObjects
+
+        return PlacedObjects(len(inputs.names) + 1, N_NUMBERS, self.size, NOTHING)
+
+
+def placed_objects(pictures: Pictures, row: int) -> tuple[PlacedObject, ...]:
+    """The visible annotated objects of one picture, in the order of annotation."""
+    file = pictures.files[row]
+    if file is None:
+        return ()
+    if isinstance(file, Path | MissingPicture):
+        regions = in_size(pictures.known(row) or (), file)
+    else:
+        regions = file.draw(_DRAWN).regions
+    return tuple(
+        PlacedObject(region.category, _place(region))
+        for region in regions
+        if all(region.size)
+        and not region.outside
+        and not any(edit.hides(region.category) for edit in pictures.edits)
+    )
+
+
+def _place(region: Region) -> tuple[float, ...]:
+    """Its place, cut at the picture's edges, and its confidence."""
+    height, width = region.size
+    left, top, wide, high = region.box
+    ends = [left / width, top / height, (left + wide) / width, (top + high) / height]
+    first_x, first_y, last_x, last_y = (min(max(end, 0.0), 1.0) for end in ends)
+    return first_x, first_y, last_x - first_x, last_y - first_y, region.score
+
+
+@dataclass(frozen=True, eq=False)
+class BoxInputs(BackboneInputs):
+    """Things and where they are."""
+
+    things: Sequence[tuple[PlacedObject, ...]]  # in the picture of each of N captions
+    known: frozenset[str]  # names that have a vector; others are ignored
+
+    @classmethod
+    def of(cls, things: Sequence[tuple[PlacedObject, ...]]) -> BoxInputs:
+        """All things of N captions' pictures, each known."""
+        return cls(things, frozenset(thing.name for line in things for thing in line))
+
+    def fit(self, train: IntArray) -> BoxInputs:
+        """Keep only objects of the training part."""
+        known = frozenset(thing.name for row in train.tolist() for thing in self.things[row])
+        retained = [tuple(thing for thing in line if thing.name in known) for line in self.things]
+        return BoxInputs(retained, known)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The known things by name, sorted."""
+        return sorted(self.known)
+
+    @cached_property
+    def _arrays(self) -> tuple[IntArray, Float32Array]:
+        """(N, R) numbers of things, from 1 on, filled up, and (N, R, 5) their places."""
+        number = {name: place for place, name in enumerate(self.names, 1)}
+        shape = (len(self.things), max([1, *map(len, self.things)]))
+        numbers = np.full(shape, NOTHING, np.int64)
+        places = np.zeros((*shape, N_NUMBERS), np.float32)
+        for row, line in enumerate(self.things):
+            for column, thing in enumerate(line):
+                numbers[row, column] = number[thing.name]
+                places[row, column] = thing.place
+        return numbers, places
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """``objects`` (B, R) and ``places`` (B, R, 5)."""
+        numbers, places = self._arrays
+        return {"objects": numbers[rows], "places": places[rows]}

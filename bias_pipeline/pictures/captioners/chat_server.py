@@ -1,0 +1,403 @@
+"""A server that speaks chat completions: questions about a photo, its answers, its failures.
+
+Answers become captions, with notes on those that are not whole. A failure means to try again, to
+leave out a photo, or to end.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import os
+import ssl
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from email.utils import parsedate_to_datetime
+from io import BytesIO
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import urlsplit
+
+from bias_pipeline.corpus.image_ids import few
+from bias_pipeline.data.chat_answers import REFUSALS, REFUSED, Answer
+from bias_pipeline.data.image_masking import PhotoReader
+from bias_pipeline.data.photos import NO_METADATA, UnreadableError, read_photo
+from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, counted
+from bias_pipeline.io.terminal import redacted
+from bias_pipeline.models.sampling import Decoding
+from bias_pipeline.pictures.captioners.bounded_client import UnfitAnswerError
+
+KEY = "OPENAI_API_KEY"  # the variable that has the key
+VERSION = 1  # raise it whenever another picture or question is sent
+_QUALITY, _LONGEST_OF_JPEG = 95, 65_500
+
+
+@dataclass(frozen=True)
+class ChatServer:
+    """A server and one of its models.
+
+    Raises:
+        UsageError: if the address is none, or holds a name, a password or a query.
+
+    Example:
+        >>> server = ChatServer("http://127.0.0.1:8000/v1", "qwen")
+        >>> server.host, server.is_here
+        ('127.0.0.1', True)
+    """
+
+    url: str  # of the API, such as `http://localhost:8000/v1`
+    model: str  # its name there
+    # Pixels; larger photos are made smaller. None sends them as large as they are.
+    longest_side: int | None = None
+    read: PhotoReader = read_photo  # how photos are read
+
+    def __post_init__(self) -> None:
+        """Check the address."""
+        usage = UsageError(
+            "--server takes an address such as http://localhost:8000/v1 or https://api.example.org/v1"
+        )
+        try:
+            parts = urlsplit(self.url)
+            _ = parts.port
+        except ValueError as error:
+            raise usage from error
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise usage
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise UsageError(
+                f"--server: the address of {parts.hostname} must hold no user, password or query; "
+                f"the key comes from the environment ({KEY})"
+            )
+
+    @property
+    def host(self) -> str:
+        """The machine's name, by which runs are told apart: its ports change."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is on this machine (loopback)."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What decides its captions, beside the decoding."""
+        return {
+            "request": VERSION,
+            "server": "localhost" if self.is_here else self.host,
+            "model": self.model,
+            "longest_side": self.longest_side,
+        }
+
+    def upload_notice(self, *, has_key: bool) -> str | None:
+        """What to say before photos leave this machine; None if they do not."""
+        if self.is_here:
+            return None
+        open_to_all = "" if self.url.startswith("https:") else ", without encryption"
+        key = f", with the key in {KEY}" if has_key else ""
+        return f"photos leave this machine: they are sent to {self.host}{open_to_all}{key}"
+
+    def question(self, picture: str, decoding: Decoding, sample: int) -> dict[str, Any]:
+        """The body of a request, without its longest length.
+
+        Args:
+            picture: as a data URL.
+            decoding: the prompt, temperature and seed.
+            sample: which caption of the photo, from 0; draws have the seed ``seed + sample``.
+        """
+        content = [
+            {"type": "image_url", "image_url": {"url": picture}},
+            {"type": "text", "text": decoding.prompt},
+        ]
+        return {
+            "model": self.model,
+            "messages": [{"role": "user", "content": content}],
+            "temperature": decoding.temperature,
+            **({"seed": decoding.seed + sample} if decoding.temperature else {}),
+        }
+
+    def picture(self, path: Path) -> str:
+        """A photo as a data URL: upright, a JPEG of high quality, without where it was taken."""
+        photo = self.read(path)
+        longest = min(self.longest_side or _LONGEST_OF_JPEG, _LONGEST_OF_JPEG)
+        photo.thumbnail((longest, longest))
+        content = BytesIO()
+        photo.save(content, "JPEG", quality=_QUALITY, subsampling=0, **NO_METADATA)
+        return f"data:image/jpeg;base64,{base64.b64encode(content.getvalue()).decode()}"
+
+
+# Why a model, not a service that failed, gave no caption: the photo is not asked about again.
+_OF_MODEL = (REFUSED, "empty", "length", "content_filter")
+
+
+class AnsweredCaptions(list[str]):
+    """The captions of a photo."""
+
+    # On each caption: why it is empty or cut, empty if it is whole; None if all are
+    notes: list[str] | None = None
+
+
+class AnswerCounts:
+    """Answers that are no whole captions, with their images; safe in threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._images: dict[str, list[str]] = {}
+
+    def captions(self, image: str, answers: Sequence[Answer]) -> AnsweredCaptions:
+        """The captions of a photo, empty where the model gave none.
+
+        Raises:
+            UnreadableError: if the service failed, so that asking again may help.
+        """
+        failed = [a.absent for a in answers if a.absent and a.absent not in _OF_MODEL]
+        if failed:
+            raise UnreadableError(failed[0], lasting=False)
+        captions = AnsweredCaptions(_plain(" ".join(answer.captions)) for answer in answers)
+        notes = [answer.cut or answer.absent for answer in answers]
+        if any(notes):
+            captions.notes = notes
+        with self._lock:
+            for answer in answers:
+                kind = f"empty ({answer.absent})" if answer.absent else f"cut ({answer.cut})"
+                if answer.absent or answer.cut:
+                    self._images.setdefault(kind, []).append(image)
+        return captions
+
+    def sentences(self) -> list[str]:
+        """How many captions are empty or cut, and why.
+
+        Example:
+            >>> counts = AnswerCounts()
+            >>> _ = counts.captions("42", [Answer("42", ["a dog and"], cut="length")])
+            >>> counts.sentences()
+            ['1 caption is cut (length), such as of image 42']
+        """
+        return [
+            f"{counted(len(images), 'captions are')} {kind}, such as of image {few(images)}"
+            for kind, images in sorted(self._images.items())
+        ]
+
+
+def _plain(text: str) -> str:
+    r"""A text without keys, halves of characters and blanks at its ends.
+
+    Example:
+        >>> _plain(" a dog \ud83d ")
+        'a dog ?'
+    """
+    return redacted(text.encode("utf-8", "replace").decode().strip())
+
+
+_SHOWN = 160  # characters of a server's words
+_HANGS_UP = ("ReadError", "RemoteProtocolError", "WriteError")  # of the client's library
+# How servers say that a model takes no pictures, in any status: llama.cpp, vLLM, routers. A type of
+# image may be one that they do not support.
+_NO_PICTURES = (
+    "mmproj", "image input is not supported", "is not a multimodal model", "at most 0 image",
+    "not support images", "support image input", "not support vision",
+)  # fmt: skip
+_LATER = (408, 409, 425, 429)
+_MODERATED, _TOO_LARGE = 403, 413
+_NO_SUCH_PLACE = (404, 405)
+FOR_LOAD = (429, 503)  # what a server answers that has too much to do
+# A minute of waiting; as often as a server refuses one request while it answers others; three times
+# --timeout; as often as a broken answer may be sent
+ATTEMPTS, ATTEMPTS_FOR_LOAD, ATTEMPTS_IN_SILENCE, ATTEMPTS_AT_ANSWER = 9, 20, 3, 3
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a request failed."""
+
+    words: str  # in a sentence
+    # The error that ends the work; None if only this request failed
+    ends: BiasPipelineError | None = None
+    attempts: int = 1  # how often the request is worth sending, in all
+    absent: bool = False  # whether there is no server
+    silent: bool = False  # whether it said nothing: there is none, or the answer took too long
+    status: int = 0  # of the answer, 0 if there was none
+    wait_s: float = 0.0  # how long the server wants to be left alone
+    refused: bool = False  # whether the model declined the photo
+    names_length: bool = False  # whether the server wants `max_completion_tokens`
+    doubts: bool = False  # whether the address or the model may be unknown
+
+
+def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> Fault:
+    """What an exception of the client means."""
+    import openai
+
+    if any(type(cause).__name__ == "ConnectTimeout" for cause in _causes(error)):
+        return _absent("it accepts no connection", server)
+    if isinstance(error, TimeoutError | openai.APITimeoutError):
+        words = (
+            f"{server.host} did not answer within {timeout_s:g} s; allow it more with --timeout, "
+            "or ask less at once with --batch"
+        )
+        return Fault(words, attempts=ATTEMPTS_IN_SILENCE, silent=True)
+    if isinstance(error, openai.APIStatusError):
+        return _of_response(error.response, error.status_code, server)
+    causes = _causes(error)
+    for cause in causes:
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+            return _of_tls(cause, server)
+        if isinstance(cause, UnfitAnswerError):
+            return broken_answer(server, str(cause))
+    if any(type(cause).__name__ in _HANGS_UP for cause in causes):
+        return Fault(f"{server.host} hung up before its answer was whole", attempts=ATTEMPTS)
+    return _absent(str(causes[-1]) or type(error).__name__, server)
+
+
+def broken_answer(server: ChatServer, fault: str) -> Fault:
+    """An answer of status 200 that is none, which says nothing about the photo."""
+    return Fault(f"{server.host} {fault}", attempts=ATTEMPTS_AT_ANSWER, status=200)
+
+
+def _absent(reason: str, server: ChatServer) -> Fault:
+    words = (
+        f"no server answers at {server.url} ({redacted(reason)[:_SHOWN]}); start it, or correct "
+        "--server; what is finished stays"
+    )
+    return Fault(words, attempts=ATTEMPTS, absent=True, silent=True)
+
+
+def not_chat(server: ChatServer) -> UsageError:
+    """The error for a page of a website."""
+    return UsageError(
+        f"{server.url} answers with a web page, not with chat completions; name the address of "
+        "the API, which mostly ends in /v1"
+    )
+
+
+def unknown(server: ChatServer, fault: Fault, models: list[str] | None) -> UsageError | None:
+    """The error for an address or a model that is not there; None if both are.
+
+    Args:
+        server: that was asked.
+        fault: its answer.
+        models: that it has; None if it lists none.
+    """
+    if models is None:
+        if fault.status not in _NO_SUCH_PLACE:
+            return None
+        return UsageError(
+            f"{server.url}: there are no chat completions ({fault.status}); name the address of "
+            "the API, which mostly ends in /v1"
+        )
+    if server.model in models and fault.status not in _NO_SUCH_PLACE:
+        return None
+    near = get_close_matches(server.model, models, n=3, cutoff=0.3) or sorted(models)[:3]
+    known = f"; it has {', '.join(near)}" if near else ""
+    return UsageError(
+        f"{server.url} does not take the model {server.model!r} ({fault.words}){known}"
+    )
+
+
+def _of_tls(error: ssl.SSLError, server: ChatServer) -> Fault:
+    reason = getattr(error, "verify_message", "") or error.reason or str(error)
+    words = (
+        f"the certificate of {server.host} does not fit ({reason}); use the name that it is made "
+        "for, and name the file of its authority in SSL_CERT_FILE"
+    )
+    return Fault(words, ResourceError(words))
+
+
+def fault_within(response: Any, server: ChatServer) -> Fault | None:
+    """What an answer of status 200 means that holds an error, as routers send it; else None."""
+    try:
+        body = response.json()
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(body, dict) or body.get("choices") or not body.get("error"):
+        return None
+    code = body["error"].get("code") if isinstance(body["error"], dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else response.status_code
+    return _of_response(response, status, server)
+
+
+def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
+    """What a response of the client means that is an error of this status."""
+    detail = _detail(response)
+    words = _words(detail) or response.reason_phrase
+    code = str(detail.get("code") or "") if isinstance(detail, dict) else ""
+    if status == _MODERATED and _has_reasons(detail):
+        return Fault(words, status=status, refused=True)
+    if status in (401, 403):
+        known = f"refuses the key in {KEY}" if os.environ.get(KEY) else f"needs a key; set {KEY}"
+        reason = status if status == 401 else f"{status}: {words}"  # it may refuse the model alone
+        return Fault(words, UsageError(f"{server.host} {known} ({reason})"), status=status)
+    if status in _NO_SUCH_PLACE or 300 <= status < 400:
+        place = response.headers.get("location", "")
+        moved = UsageError(f"{server.url} redirects to another address: {redacted(place)}; name it")
+        return Fault(words, moved if status < 400 else None, status=status, doubts=True)
+    if any(sign in words.lower() for sign in _NO_PICTURES):
+        blind = UsageError(
+            f"{server.url}: the model {server.model!r} takes no pictures ({words}); serve one that "
+            "does (llama.cpp: with its mmproj file)"
+        )
+        return Fault(words, blind, status=status)
+    if code == "insufficient_quota":
+        spent = ResourceError(f"{server.host} says that the quota is spent: {words}")
+        return Fault(words, spent, status=status)
+    if status in _LATER or status >= 500:
+        message, wait_s = f"{server.host} answers {status} ({words})", _wanted_wait(response)
+        attempts = ATTEMPTS_FOR_LOAD if status in FOR_LOAD else ATTEMPTS
+        return Fault(message, attempts=attempts, status=status, wait_s=wait_s)
+    if status == _TOO_LARGE:
+        message = f"{server.host} takes no photo of that size ({status}); use --longest-side"
+        return Fault(message, status=status)
+    return Fault(
+        f"{server.host} refuses the request ({status}: {words})",
+        status=status,
+        refused=code in REFUSALS,
+        names_length="max_completion_tokens" in words,
+        doubts=True,
+    )
+
+
+def _has_reasons(detail: Any) -> bool:
+    """Whether an error says for what a photo was flagged, as a router's moderation does."""
+    metadata = detail.get("metadata") if isinstance(detail, dict) else None
+    return isinstance(metadata, dict) and "reasons" in metadata
+
+
+def _wanted_wait(response: Any) -> float:
+    """Seconds until the time of ``Retry-After``, which may be a date; 0 if it has none."""
+    wanted = response.headers.get("retry-after", "")
+    try:
+        return max(0.0, float(wanted))
+    except ValueError:
+        with suppress(ValueError, OverflowError):
+            return max(0.0, parsedate_to_datetime(wanted).timestamp() - time.time())
+    return 0.0
+
+
+def _detail(response: Any) -> Any:
+    """What the server says: ``{"error": {"message": ...}}``, ``{"detail": ...}`` or text."""
+    try:
+        body = response.json()
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(body, dict):
+        return body
+    return body.get("error") or body.get("detail") or body
+
+
+def _words(detail: Any) -> str:
+    text = detail.get("message") if isinstance(detail, dict) else detail
+    return redacted(" ".join(str(text or "").split()))[:_SHOWN]
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """An error and what led to it, the first cause last."""
+    causes = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
+        causes.append(cause)
+    return causes

@@ -1,0 +1,183 @@
+"""Small networks of captioners: backbones, answers, low-rank tuning. Needs PyTorch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.models.picture_text import PictureText, Question
+
+Regions = tuple[Tensor, Tensor]
+
+
+class Convolutions(nn.Module):
+    """Layers of 3 x 3 convolutions, each of which halves the picture until the grid is reached.
+
+    Args:
+        side: of the square picture in pixels.
+        width: channels of the first layer.
+        grid: regions a side.
+    """
+
+    def __init__(self, side: int, width: int, grid: int) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        n_inputs, n_outputs = 3, width
+        while side > grid:
+            layers += [
+                nn.Conv2d(n_inputs, n_outputs, 3, stride=2, padding=1, bias=False),
+                nn.BatchNorm2d(n_outputs),
+                nn.ReLU(),
+            ]
+            n_inputs, n_outputs = n_outputs, min(2 * n_outputs, 4 * width)
+            side = -(-side // 2)
+        self.layers = nn.Sequential(*layers)
+        self.output_dim = n_inputs
+
+    def forward(self, pixels: Tensor) -> Regions:
+        """(B, 3, S, S) uint8 to regions."""
+        features = self.layers(pixels.float() / 127.5 - 1)
+        regions = features.flatten(2).transpose(1, 2)
+        return regions, torch.ones(regions.shape[:2], dtype=torch.bool, device=regions.device)
+
+
+class ListedObjects(nn.Module):
+    """A vector for each kind of object, and one for a picture without any.
+
+    Args:
+        n_kinds: how many there are, nothing included.
+        size: of the vectors.
+        nothing: the number that means no object.
+    """
+
+    def __init__(self, n_kinds: int, size: int, nothing: int) -> None:
+        super().__init__()
+        self.nothing = nothing
+        self.vectors = nn.Embedding(n_kinds, size)
+        self.output_dim = size
+
+    def forward(self, objects: Tensor) -> Regions:
+        """(B, R) numbers to regions."""
+        present = objects != self.nothing
+        present[:, 0] = True  # an empty list's "nothing" counts as present
+        return self.vectors(objects), present
+
+
+class PlacedObjects(nn.Module):
+    """A vector for each kind of object plus one for its place.
+
+    Args:
+        n_kinds: how many there are, nothing included.
+        n_numbers: per place.
+        size: of the vectors.
+        nothing: the number that means no object.
+    """
+
+    def __init__(self, n_kinds: int, n_numbers: int, size: int, nothing: int) -> None:
+        super().__init__()
+        self.listed = ListedObjects(n_kinds, size, nothing)
+        self.placed = nn.Sequential(nn.Linear(n_numbers, size), nn.ReLU(), nn.Linear(size, size))
+        self.output_dim = size
+
+    def forward(self, objects: Tensor, places: Tensor) -> Regions:
+        """(B, R) numbers and (B, R, P) places to regions."""
+        vectors, present = self.listed(objects)
+        return vectors + self.placed(places), present
+
+
+class PrecomputedRegions(nn.Module):
+    """Returns regions that a frozen network computed.
+
+    Args:
+        size: of a region.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.output_dim = size
+
+    def forward(self, regions: Tensor) -> Regions:
+        """(B, R, D) in any precision to themselves."""
+        return regions.float(), torch.ones(
+            regions.shape[:2], dtype=torch.bool, device=regions.device
+        )
+
+
+class AnswersNet(nn.Module):
+    """Returns the answers so that a softmax gives their probabilities.
+
+    Args:
+        renormalise: see :class:`~bias_pipeline.pictures.captioners.prompted.Answers`.
+    """
+
+    def __init__(self, *, renormalise: bool) -> None:
+        super().__init__()
+        self.renormalise = renormalise
+
+    def forward(self, log_probs: Tensor) -> Tensor:
+        """(B, K) logarithms of probabilities to (B, K), or (B, K + 1) with all other words."""
+        if self.renormalise:
+            return log_probs
+        named = log_probs.float()
+        rest = -torch.expm1(torch.logsumexp(named, dim=1, keepdim=True).clamp(max=-1e-6))
+        return torch.cat([named, rest.log()], dim=1)
+
+
+class TunedNet(nn.Module):
+    """A model of transformers with low-rank matrices added to its linear layers.
+
+    Args:
+        model: whose weights are frozen.
+        questions: N, of K answers each.
+        rank: of the matrices.
+        alpha: their product is multiplied by ``alpha / rank``.
+        dropout: on their inputs.
+
+    Attributes:
+        output_dim: K.
+        network: the model with the learnt matrices.
+    """
+
+    def __init__(
+        self,
+        model: PictureText,
+        questions: Sequence[Question],
+        rank: int,
+        alpha: int,
+        dropout: float,
+    ) -> None:
+        import peft
+
+        super().__init__()
+        config = peft.LoraConfig(
+            r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules="all-linear"
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # between peft and transformers
+            self.network = model.network = peft.get_peft_model(model.network, config)
+        self.output_dim = len(questions[0].follows)
+        self._model, self._questions = model, questions
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(B, K) log-probabilities of the answers.
+
+        Args:
+            rows: (B,) which questions.
+        """
+        requests = [self._model.read(self._questions[row]) for row in rows.tolist()]
+        return self._model.answer_log_probs(requests)
+
+
+def init_he(network: nn.Module) -> None:
+    """Weights as He et al. (2015) draw them for layers with ReLU; biases zero.
+
+    Layers that start at zero on purpose stay as they are.
+    """
+    for module in network.modules():
+        if isinstance(module, nn.Linear | nn.Conv2d) and module.weight.any():
+            nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)

@@ -1,0 +1,339 @@
+"""Show, Attend and Tell, prompted (Xu et al. 2015), in its published versions. Needs PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.pictures.captioners.nets import init_he
+from bias_pipeline.pictures.captioners.prompt import PAD
+
+
+@dataclass(frozen=True)
+class Design:
+    """One version of the network."""
+
+    tanh: bool  # whether attention scores pass a tanh first, else a ReLU
+    tanh_start: bool  # whether the first state is a tanh of the mean region, else linear in it
+    # Whether the next word depends on state, regions and last word (the paper's equation 7), else
+    # only on the state
+    deep_output: bool
+    # Whether a captioner's word probabilities start as word frequencies. Not for an attacker: its
+    # loss is on the answers, which masked captions lack.
+    frequent_first: bool = False
+
+
+# ImageCaptioner2 does not say which it uses.
+DESIGNS: Mapping[str, Design] = {
+    "paper": Design(tanh=True, tanh_start=True, deep_output=True),
+    "tutorial": Design(tanh=False, tanh_start=False, deep_output=False),
+    "artemis": Design(tanh=False, tanh_start=False, deep_output=False, frequent_first=True),
+}
+
+
+class State(NamedTuple):
+    """The recurrent state: (B, H) output and cell."""
+
+    hidden: Tensor
+    cell: Tensor
+
+
+class Step(NamedTuple):
+    """The result of one word: state, (B, D) attended regions, (B, R) attention weights."""
+
+    state: State
+    context: Tensor
+    weights: Tensor
+
+
+class EncodedPictures(NamedTuple):
+    """Values that are the same for all steps of a batch."""
+
+    regions: Tensor  # (B, R, D)
+    keys: Tensor  # (B, R, A) regions projected for attention
+    present: Tensor  # (B, R) which of them are present
+    # Weights and biases of all linear layers of the state, concatenated
+    by_state: tuple[Tensor, Tensor]
+    # (B, 4 H) what the group adds to the gates of the cell; None without grounding
+    ground: Tensor | None
+
+
+@dataclass(frozen=True)
+class SatDecodingState:
+    """The state of B captions being written."""
+
+    step: Step
+    encoded: EncodedPictures
+
+    def take(self, rows: Tensor) -> SatDecodingState:
+        """The state of some of them."""
+        (hidden, cell), context, weights = self.step
+        step = Step(State(hidden[rows], cell[rows]), context[rows], weights[rows])
+        regions, keys, present, by_state, ground = self.encoded
+        taken = None if ground is None else ground[rows]
+        return SatDecodingState(
+            step, EncodedPictures(regions[rows], keys[rows], present[rows], by_state, taken)
+        )
+
+
+class SatNet(nn.Module):
+    """From a picture and a prompt, read word by word, the log-probability of each answer.
+
+    Args:
+        seeing: pictures to regions, see :mod:`bias_pipeline.pictures.captioners.nets`.
+        n_words: size of the vocabulary, the specials included.
+        answers: K lists of the numbers of words that name each group.
+        design: which published version.
+        embedding_dim: these and the others: see
+        :class:`~bias_pipeline.pictures.captioners.sat.Sat`.
+        n_groups: groups that a caption can be grounded in, 0 for none: the group's vector passes a
+            linear layer and a ReLU and enters the cell at every step (ArtEmis' speaker).
+
+    Attributes:
+        guess: from the mean region to the group of a picture; None without grounding. It is fitted
+            after the rest, which then stays as it is
+            (:mod:`bias_pipeline.pictures.fitting.learning`).
+        penalty: the last batch's attention penalty in the loss.
+        together: pictures per batch when it predicts.
+    """
+
+    together = 256
+
+    def __init__(
+        self,
+        seeing: nn.Module,
+        n_words: int,
+        answers: Sequence[Sequence[int]],
+        design: Design,
+        *,
+        embedding_dim: int,
+        hidden_dim: int,
+        attention_dim: int,
+        dropout: float,
+        attention_penalty: float,
+        he: bool,
+        n_groups: int = 0,
+    ) -> None:
+        super().__init__()
+        self.seeing, self.design = seeing, design
+        self.answers = [list(answer) for answer in answers]
+        self.output_dim = len(answers)
+        self.attention_penalty = attention_penalty
+        self.penalty: Tensor | float = 0.0
+        region_dim = int(seeing.output_dim)  # type: ignore[arg-type]
+        self.vectors = nn.Embedding(n_words, embedding_dim, padding_idx=PAD)
+        self.region_key = nn.Linear(region_dim, attention_dim)
+        self.state_key = nn.Linear(hidden_dim, attention_dim)
+        self.score = nn.Linear(attention_dim, 1)
+        self.attention = nn.Softmax(dim=1)  # a layer, so that hooks can read its weights
+        self.first_hidden = nn.Linear(region_dim, hidden_dim)
+        self.first_cell = nn.Linear(region_dim, hidden_dim)
+        self.gate = nn.Linear(hidden_dim, region_dim)
+        self.cell = nn.LSTMCell(embedding_dim + region_dim + n_groups, hidden_dim)
+        self.dropout = nn.Dropout(dropout)
+        self.next_word = nn.Linear(embedding_dim if design.deep_output else hidden_dim, n_words)
+        if design.deep_output:
+            self.from_state = nn.Linear(hidden_dim, embedding_dim)
+            self.from_context = nn.Linear(region_dim, embedding_dim)
+        self.ground = nn.Linear(n_groups, n_groups) if n_groups else None
+        if he:
+            init_he(self)
+        self.guess = nn.Linear(region_dim, n_groups).requires_grad_(False) if n_groups else None
+
+    def init_word_frequencies(self, counts: Sequence[int]) -> None:
+        """Initialise word probabilities as word frequencies (ArtEmis).
+
+        Args:
+            counts: how often captions have each word; 0 counts as 1.
+        """
+        often = torch.tensor(counts, dtype=torch.float32).clamp(min=1)
+        with torch.no_grad():
+            self.next_word.bias.copy_((often / often.sum()).log())
+
+    def forward(
+        self,
+        tokens: Tensor,
+        lengths: Tensor,
+        tail: Tensor | None = None,
+        tail_lengths: Tensor | None = None,
+        **picture: Tensor,
+    ) -> Tensor:
+        """(B, K) log-probabilities of each answer with the words after it.
+
+        Args:
+            tokens: (B, L) the words before the answer.
+            lengths: (B,) how many there are.
+            tail: (B, M) the words after the answer, None if there are none.
+            tail_lengths: (B,) how many there are.
+            picture: what :attr:`seeing` takes.
+        """
+        encoded = self._encode(picture, None)
+        step = self._start(encoded)
+        total = torch.zeros_like(encoded.present, dtype=torch.float32)
+        read = self._word_gates(tokens)
+        shortest = int(lengths.min())
+        for place in range(tokens.shape[1]):
+            after = self._step(read[:, place], step.state, encoded)
+            if place < shortest:
+                step, total = after, total + after.weights
+            else:
+                live = place < lengths
+                step, total = _where_live(live, after, step), total + after.weights * live[:, None]
+        self.penalty = self._uneven_attention_penalty(total, encoded.present)
+        last = tokens.gather(1, lengths[:, None] - 1).squeeze(1)
+        words = self._words(step, last)
+        if tail is None and all(len(answer) == 1 for answer in self.answers):
+            return words[:, [answer[0] for answer in self.answers]]
+        scores = [
+            self._answer_log_prob(answer, step, words, encoded, tail, tail_lengths)
+            for answer in self.answers
+        ]
+        return torch.stack(scores, dim=1)
+
+    def next_word_log_probs(
+        self, tokens: Tensor, group: Tensor | None = None, **picture: Tensor
+    ) -> Tensor:
+        """(B, L, V) logarithms of how likely each word is to follow each of L words.
+
+        Args:
+            tokens: (B, L) words, padded at the end.
+            group: (B, K) the vector of each caption's group, if captions are grounded.
+            picture: what :attr:`seeing` takes.
+        """
+        encoded = self._encode(picture, group)
+        step = self._start(encoded)
+        total = torch.zeros_like(encoded.present, dtype=torch.float32)
+        read, scores = self._word_gates(tokens), []
+        for place in range(tokens.shape[1]):
+            step = self._step(read[:, place], step.state, encoded)
+            total = total + step.weights * (tokens[:, place] != PAD)[:, None]
+            scores.append(self._words(step, tokens[:, place]))
+        self.penalty = self._uneven_attention_penalty(total, encoded.present)
+        return torch.stack(scores, dim=1)
+
+    def initial_state(self, group: Tensor | None = None, **picture: Tensor) -> SatDecodingState:
+        """The state before any word of a caption."""
+        encoded = self._encode(picture, group)
+        return SatDecodingState(self._start(encoded), encoded)
+
+    def means(self, **picture: Tensor) -> Tensor:
+        """(B, D) the mean region of each picture."""
+        return _mean(*self.seeing(**picture))
+
+    def step(self, reading: SatDecodingState, words: Tensor) -> tuple[SatDecodingState, Tensor]:
+        """Read a word (B,) of each caption; (B, V) log-probabilities of the next."""
+        step = self._step(self._word_gates(words), reading.step.state, reading.encoded)
+        return SatDecodingState(step, reading.encoded), self._words(step, words)
+
+    def _encode(self, picture: Mapping[str, Tensor], group: Tensor | None) -> EncodedPictures:
+        """Pictures, and the group (B, K) of each caption, prepared for all steps."""
+        regions, present = self.seeing(**picture)
+        linear = (self.state_key, self.gate)
+        weights = torch.cat([self.cell.weight_hh, *(layer.weight for layer in linear)])
+        biases = torch.cat([self.cell.bias_hh, *(layer.bias for layer in linear)])
+        ground = None if group is None else self._grounded(group)
+        return EncodedPictures(
+            regions, self.region_key(regions), present, (weights, biases), ground
+        )
+
+    def _grounded(self, group: Tensor) -> Tensor:
+        """The group's (B, K) contribution to the gates of the cell, (B, 4 H)."""
+        assert self.ground is not None
+        weights = self.cell.weight_ih[:, -group.shape[1] :]
+        return nn.functional.linear(torch.relu(self.ground(group)), weights)
+
+    def _start(self, encoded: EncodedPictures) -> Step:
+        """The state before any word, from the mean region."""
+        mean = _mean(encoded.regions, encoded.present)
+        hidden, cell = self.first_hidden(mean), self.first_cell(mean)
+        if self.design.tanh_start:
+            hidden, cell = torch.tanh(hidden), torch.tanh(cell)
+        return Step(State(hidden, cell), mean, encoded.present.to(encoded.regions.dtype))
+
+    def _word_gates(self, words: Tensor) -> Tensor:
+        """The words' (...) contribution to the gates of the cell, (..., 4 H)."""
+        size = self.vectors.embedding_dim
+        vectors = self.vectors(words)
+        return nn.functional.linear(vectors, self.cell.weight_ih[:, :size], self.cell.bias_ih)
+
+    def _step(self, read: Tensor, state: State, encoded: EncodedPictures) -> Step:
+        """Read one word, given as (B, 4 H), and attend to the regions (the paper's eq. 1 to 6)."""
+        size = self.vectors.embedding_dim
+        hidden_dim, key_dim = self.cell.hidden_size, encoded.keys.shape[2]
+        ends = [4 * hidden_dim, 4 * hidden_dim + key_dim]
+        by_state = nn.functional.linear(state.hidden, *encoded.by_state)
+        recurrent, key, gate = by_state.tensor_split(ends, dim=1)
+        bend = torch.tanh if self.design.tanh else torch.relu
+        scores = self.score(bend(encoded.keys + key[:, None])).squeeze(2).float()
+        weights = self.attention(scores.masked_fill(~encoded.present, -torch.inf))
+        context = (weights.to(encoded.regions.dtype)[:, None] @ encoded.regions).squeeze(1)
+        context = torch.sigmoid(gate) * context
+        end = size + context.shape[1]
+        gates = read + recurrent + nn.functional.linear(context, self.cell.weight_ih[:, size:end])
+        if encoded.ground is not None:
+            gates = gates + encoded.ground
+        let_in, forget, new, out = gates.chunk(4, dim=1)
+        cell = torch.sigmoid(forget) * state.cell + torch.sigmoid(let_in) * torch.tanh(new)
+        return Step(State(torch.sigmoid(out) * torch.tanh(cell), cell), context, weights)
+
+    def _words(self, step: Step, last: Tensor) -> Tensor:
+        """(B, V) log-probabilities of the word after the last one, (B,)."""
+        state = self.dropout(step.state.hidden)
+        if self.design.deep_output:
+            context = self.from_context(step.context)
+            state = self.dropout(self.vectors(last) + self.from_state(state) + context)
+        return self.next_word(state).float().log_softmax(dim=1)
+
+    def _answer_log_prob(
+        self,
+        answer: Sequence[int],
+        step: Step,
+        words: Tensor,
+        encoded: EncodedPictures,
+        tail: Tensor | None,
+        tail_lengths: Tensor | None,
+    ) -> Tensor:
+        """(B,) log-probability of an answer of several words with the words after it."""
+        n_rows = len(words)
+        tokens = torch.tensor(answer, device=words.device).expand(n_rows, -1)
+        follows = tokens if tail is None else torch.cat([tokens, tail], dim=1)
+        lengths = torch.full((n_rows,), len(answer), device=words.device)
+        if tail_lengths is not None:
+            lengths = lengths + tail_lengths
+        log_probs = torch.zeros(n_rows, device=words.device)
+        for place in range(follows.shape[1]):
+            word = follows[:, place]
+            live = place < lengths
+            own_likely = words.gather(1, word[:, None]).squeeze(1)
+            log_probs = log_probs + torch.where(live, own_likely, torch.zeros_like(own_likely))
+            if place + 1 < follows.shape[1]:
+                step = self._step(self._word_gates(word), step.state, encoded)
+                words = self._words(step, word)
+        return log_probs
+
+    def _uneven_attention_penalty(self, total: Tensor, present: Tensor) -> Tensor | float:
+        """How far from 1 the attention to each region adds up (the paper's equation 14)."""
+        if not self.attention_penalty:
+            return 0.0
+        off = ((1 - total) ** 2) * present
+        return self.attention_penalty * (off.sum(dim=1) / present.sum(dim=1)).mean()
+
+
+def _mean(regions: Tensor, present: Tensor) -> Tensor:
+    """(B, D) the mean of the regions (B, R, D) that are present, (B, R)."""
+    share = present.to(regions.dtype)[..., None]
+    return (regions * share).sum(dim=1) / share.sum(dim=1)
+
+
+def _where_live(live: Tensor, after: Step, before: Step) -> Step:
+    """The step after the word for live rows, (B,), else the one before."""
+    mask = live[:, None]
+    hidden, cell = (
+        torch.where(mask, a.to(b.dtype), b) for a, b in zip(after.state, before.state, strict=True)
+    )
+    context = torch.where(mask, after.context.to(before.context.dtype), before.context)
+    return Step(State(hidden, cell), context, after.weights)

@@ -1,0 +1,406 @@
+"""Captions by a model behind a server that speaks chat completions, many requests at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from bias_pipeline.data.chat_answers import FAILED, REFUSED, Answer, answer_of_body
+from bias_pipeline.data.photos import UnreadableError, image_id
+from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError, counted
+from bias_pipeline.io.progress import Bar, duration
+from bias_pipeline.io.terminal import warn
+from bias_pipeline.models.blocks import NOT_YET
+from bias_pipeline.models.sampling import Decoding
+from bias_pipeline.pictures.captioners.bounded_client import UnfitAnswerError, bounded_client
+from bias_pipeline.pictures.captioners.chat_server import (
+    FOR_LOAD,
+    KEY,
+    AnswerCounts,
+    AnsweredCaptions,
+    ChatServer,
+    Fault,
+    broken_answer,
+    fault_within,
+    not_chat,
+    server_fault,
+    unknown,
+)
+from bias_pipeline.pictures.captioners.pace import (
+    LONGEST_WAIT_FOR_LOAD_S,
+    LONGEST_WAIT_S,
+    Pace,
+    wait_before,
+)
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+MOST_FAILURES = 10  # requests in a row
+GIVE_UP_S = 300.0
+NOT_OF_CHAT = "answers in another shape than chat completions"
+_CONNECT_S = 20.0
+
+
+class _RequestFailedError(Exception):
+    """This request has no answer, others may have one."""
+
+
+class ServedCaptioner:
+    """Photos to captions by a server.
+
+    A context: leaving it gives up the requests that are under way.
+
+    Args:
+        server: that is asked.
+        decoding: the prompt, and how words are chosen.
+        at_once: requests at a time.
+        timeout_s: how long an answer may take.
+        give_up_s: how long after a fault the server may answer nothing before the work ends.
+
+    Attributes:
+        counts: of answers that are no whole captions.
+        tokens_in: tokens of prompts and pictures, as far as the server counts them.
+        tokens_out: tokens of answers.
+        n_captions: that were written.
+    """
+
+    def __init__(
+        self,
+        server: ChatServer,
+        decoding: Decoding,
+        at_once: int,
+        timeout_s: float,
+        give_up_s: float = GIVE_UP_S,
+    ) -> None:
+        self._server, self._decoding = server, decoding
+        self._longest = decoding.max_new_tokens
+        self._timeout_s, self._give_up_s = timeout_s, give_up_s
+        self._slots = asyncio.Semaphore(at_once)
+        self._pace = Pace()
+        self._length = "max_tokens"
+        self._works = False  # has answered once
+        self._n_answers = 0
+        self._failures = 0  # requests in a row
+        self._giving_up: asyncio.TimerHandle | None = None  # since a fault, until the next answer
+        self._retry = ("", 0.0)  # why a request is sent again, and when; until the next answer
+        self._end: BiasPipelineError | None = None
+        self._ended = asyncio.Event()
+        self._client: AsyncOpenAI | None = None
+        self._entering = threading.Lock()
+        self._left = False
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self.counts = AnswerCounts()
+        self.n_captions = self.tokens_in = self.tokens_out = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._entering:
+            self._left = True
+            leaving = asyncio.run_coroutine_threadsafe(self._give_up(), self._loop)
+        leaving.result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _give_up(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._client is not None:
+            await self._client.close()
+
+    def start(self) -> ServedCaptioner:
+        """Say that photos leave this machine, if they do, and make ready; returns itself.
+
+        Raises:
+            UsageError: if the key can be none.
+        """
+        import openai
+
+        key = os.environ.get(KEY, "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise UsageError(f"{KEY} contains characters that no key has; set it again")
+        notice = self._server.upload_notice(has_key=bool(key))
+        if notice is not None:
+            warn(notice)
+        # A proxy is none of a server's on this machine, and no server sends photos elsewhere.
+        here = {"http://": None, "https://": None, "all://": None} if self._server.is_here else {}
+        self._started = time.monotonic()
+        self._client = openai.AsyncOpenAI(
+            base_url=self._server.url,
+            api_key=key or "none",
+            max_retries=0,
+            timeout=openai.Timeout(self._timeout_s, connect=min(self._timeout_s, _CONNECT_S)),
+            http_client=bounded_client(follow_redirects=False, mounts=here),
+        )
+        return self
+
+    def read(self, path: Path) -> AnsweredCaptions:
+        """The captions of a photo; called from as many threads as there are photos at a time.
+
+        Raises:
+            BiasPipelineError: if the server answers no photo.
+            UnreadableError: if the photo cannot be read, or the server gave it no answer.
+        """
+        picture, image = self._server.picture(path), image_id(path.name)
+        with self._entering:
+            if self._left:
+                raise UnreadableError(NOT_YET, lasting=False)
+            answers = asyncio.run_coroutine_threadsafe(self._answers(image, picture), self._loop)
+        try:
+            return self.counts.captions(image, answers.result())
+        except _RequestFailedError as error:
+            raise UnreadableError(str(error), lasting=False) from error
+        except CancelledError as error:
+            raise UnreadableError(NOT_YET, lasting=False) from error
+
+    async def _answers(self, image: str, picture: str) -> list[Answer]:
+        """An answer for each caption that is wanted of a photo."""
+        requests = [
+            self._answer(image, self._server.question(picture, self._decoding, sample))
+            for sample in range(self._decoding.n)
+        ]
+        outcomes = await asyncio.gather(*requests, return_exceptions=True)
+        answers = []
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            answers.append(outcome)
+        return answers
+
+    async def _answer(self, image: str, question: dict[str, Any]) -> Answer:
+        """The answer to a request, which is sent as often as its faults are worth that.
+
+        Raises:
+            BiasPipelineError: if the server answers no photo.
+            _RequestFailedError: if it does not answer this request.
+        """
+        answered_before, attempt = self._n_answers, 1
+        while True:
+            length = self._length
+            try:
+                async with self._slots:
+                    answer = await self._sent(image, {**question, length: self._longest})
+                    if isinstance(answer, Answer):
+                        return answer
+                    if answer.names_length and length == "max_tokens":
+                        self._length = "max_completion_tokens"
+                        continue
+                    others_answered = self._n_answers > answered_before
+                    await self._check_worth(answer, attempt, others_answered=others_answered)
+                await self._rest_after(answer, attempt)
+            except BiasPipelineError as error:
+                self._stop(error)
+                raise
+            attempt += 1
+
+    async def _sent(self, image: str, body: dict[str, Any]) -> Answer | Fault:
+        import openai
+
+        assert self._client is not None
+        started = await self._pace.turn(self._rest)
+        if self._end is not None:
+            raise self._end
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                answer = await self._client.chat.completions.with_raw_response.create(**body)
+        except (TimeoutError, openai.OpenAIError, UnfitAnswerError) as error:
+            fault = server_fault(error, self._server, self._timeout_s)
+        else:
+            within = fault_within(answer.http_response, self._server)
+            checked = within or self._checked(image, answer.http_response.text)
+            if isinstance(checked, Answer):
+                self._note_answer()
+                return checked
+            fault = checked
+        if fault.refused:
+            self._note_answer()
+            return Answer(image, absent=REFUSED)
+        self._note_fault(fault, started)
+        return fault
+
+    async def _rest(self, wait_s: float) -> None:
+        """Wait, unless the work ends before.
+
+        Raises:
+            BiasPipelineError: why the work ended.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._ended.wait()
+        if self._end is not None:
+            raise self._end
+
+    async def _rest_after(self, fault: Fault, attempt: int) -> None:
+        """Wait until a request is to be sent again."""
+        for_load = fault.status in FOR_LOAD
+        usual = wait_before(attempt, LONGEST_WAIT_FOR_LOAD_S if for_load else LONGEST_WAIT_S)
+        wait_s = fault.wait_s or usual
+        answers = f"answers {fault.status}" if fault.status else "does not answer"
+        number = f"{attempt + 1}" if for_load else f"{attempt + 1} of {fault.attempts}"
+        self._retry = (
+            f"{self._server.host} {answers}, attempt {number}",
+            time.monotonic() + wait_s,
+        )
+        await self._rest(wait_s)
+
+    async def _check_worth(self, fault: Fault, attempt: int, *, others_answered: bool) -> None:
+        """Return if the request is to be sent again.
+
+        Args:
+            fault: of the request.
+            attempt: how often it was sent.
+            others_answered: whether the server has answered other requests since then.
+
+        Raises:
+            BiasPipelineError: if the server answers no photo.
+            _RequestFailedError: if it does not answer this request.
+        """
+        if fault.ends is not None:
+            raise fault.ends
+        if fault.wait_s > self._give_up_s:
+            raise ResourceError(
+                f"{fault.words} and accepts no request for {duration(fault.wait_s)}; start again "
+                "then, or wait longer with --give-up"
+            )
+        if fault.doubts and not self._works:
+            error = unknown(self._server, fault, await self._models())
+            if error is not None:
+                raise error
+        if fault.status in FOR_LOAD and not others_answered:
+            return  # --give-up ends this
+        if attempt < fault.attempts and (self._works or not fault.silent):
+            return
+        of_server = fault.status != 200 and fault.attempts > 1
+        if fault.absent or (of_server and not self._works):
+            raise ResourceError(fault.words)
+        self._count_failure(fault.words)
+        raise _RequestFailedError(fault.words)
+
+    def _count_failure(self, words: str) -> None:
+        self._failures += 1
+        if self._failures >= MOST_FAILURES:
+            raise ResourceError(
+                f"{self._failures} requests in a row have no answer: {words}; see what the server "
+                "logs, then run the same command again"
+            )
+
+    async def _models(self) -> list[str] | None:
+        """The names of the server's models, None if it lists none."""
+        import openai
+
+        assert self._client is not None
+        with suppress(TimeoutError, openai.OpenAIError, ValueError, TypeError, KeyError):
+            async with asyncio.timeout(self._timeout_s):
+                answer = await self._client.models.with_raw_response.list()
+            return [str(model["id"]) for model in json.loads(answer.http_response.text)["data"]]
+        return None
+
+    def _checked(self, image: str, text: str) -> Answer | Fault:
+        """An answer, or what is wrong with its shape; tokens are counted.
+
+        Raises:
+            UsageError: if there are no chat completions at the address.
+        """
+        try:
+            body = json.loads(text)
+            answer = answer_of_body(image, body, Path("answer"), "body")
+        except (RecursionError, DataError):
+            return broken_answer(self._server, NOT_OF_CHAT)
+        except ValueError as error:
+            if text.lstrip().startswith("<") and not self._works:
+                raise not_chat(self._server) from error
+            return broken_answer(self._server, "sent half an answer, or one that is not JSON")
+        if not body["choices"]:
+            return broken_answer(self._server, NOT_OF_CHAT)
+        if answer.absent == FAILED:
+            return broken_answer(self._server, "broke an answer off")
+        self.n_captions += 1
+        usage = body.get("usage")
+        if isinstance(usage, dict):
+            self.tokens_in += _count(usage.get("prompt_tokens"))
+            self.tokens_out += _count(usage.get("completion_tokens"))
+        return answer
+
+    def _note_answer(self) -> None:
+        self._works, self._failures, self._retry = True, 0, ("", 0.0)
+        self._n_answers += 1
+        self._pace.speed_up()
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+
+    def _note_fault(self, fault: Fault, started: float) -> None:
+        """Slow down if the server wants that; end the work unless it answers in time."""
+        if fault.status in FOR_LOAD:
+            self._pace.slow_down(started, fault.wait_s)
+        if self._giving_up is None:
+            error = ResourceError(
+                f"{self._server.host} has answered nothing for {duration(self._give_up_s)}: "
+                f"{fault.words}; start the same command again later, or wait longer with --give-up"
+            )
+            self._giving_up = self._loop.call_later(self._give_up_s, self._stop, error)
+
+    def _stop(self, error: BiasPipelineError) -> None:
+        """End the work with the first error."""
+        self._end = self._end or error
+        self._ended.set()
+
+    @property
+    def rate(self) -> float:
+        """Captions per second, 0 before the first."""
+        return self.n_captions / (time.monotonic() - self._started) if self.n_captions else 0.0
+
+    @property
+    def retry(self) -> str:
+        """What a request waits for if the server answered none since; else empty."""
+        words, then = self._retry
+        left = then - time.monotonic()
+        return f"{words} in {duration(left)}" if left > 0 else words
+
+    def sentences(self) -> list[str]:
+        """The lines of a report: tokens, and captions that are empty or cut."""
+        used = f"tokens used: {self.tokens_in:,} read, {self.tokens_out:,} written"
+        return [*([used] if self.tokens_in or self.tokens_out else []), *self.counts.sentences()]
+
+
+class ServedBar(Bar):
+    """Shows captions per second and tokens.
+
+    Args:
+        captioner: whose answers are counted.
+    """
+
+    def __init__(self, captioner: ServedCaptioner) -> None:
+        super().__init__("captions")
+        self._captioner = captioner
+
+    def place(self) -> str:
+        """The captions until now, or what the server is waited for."""
+        written = counted(self._captioner.n_captions, "captions")
+        tokens = self._captioner.tokens_in + self._captioner.tokens_out
+        working = f"{self._captioner.rate:.1f} captions/s, {tokens:,} tokens"
+        return f"{written}, {self._captioner.retry or working}"
+
+
+def _count(number: object) -> int:
+    return number if type(number) is int and number > 0 else 0

@@ -1,0 +1,1 @@
+"""Captioners trained to write."""

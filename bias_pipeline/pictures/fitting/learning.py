@@ -1,0 +1,205 @@
+"""Trains a captioner to write, word by word. Needs PyTorch and Lightning.
+
+A grounded captioner also gets a head that guesses a picture's group (Img2Emo).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.utilities.types import OptimizerLRScheduler
+from torch import Tensor, nn
+
+from bias_pipeline.array_types import Float32Array, IntArray
+from bias_pipeline.attack.attacker import Batch, optimization
+from bias_pipeline.attack.checkpoints import Learner
+from bias_pipeline.attack.recipe import Optimizer, Schedule
+from bias_pipeline.pictures.captioners.backbones import BackboneInputs
+from bias_pipeline.pictures.captioners.prompt import PAD
+from bias_pipeline.pictures.fitting.mitigation import CAN_HIDE, HIDDEN, EqualizerWeights
+
+_EPSILON = 1e-5  # of the confident loss, as in the authors' code
+
+
+class CaptionLearner(Learner):
+    """Learns the next word of captions, given the words before it (teacher forcing).
+
+    Args:
+        network: see :class:`~bias_pipeline.pictures.captioners.decoding.Writer`.
+        optimizer: of its weights.
+        schedule: how the learning rate changes, None if it does not.
+    """
+
+    def __init__(self, network: Any, optimizer: Optimizer, schedule: Schedule | None) -> None:
+        super().__init__()
+        self.network = network
+        self.optimizer, self.schedule = optimizer, schedule
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """The loss of a batch, times its weight."""
+        del batch_idx
+        inputs = dict(batch.inputs)
+        tokens = inputs.pop("tokens")
+        loss = self.loss(tokens, **inputs)
+        self.note(loss, len(tokens))
+        return (loss + getattr(self.network, "penalty", 0.0)) * batch.weight
+
+    def loss(self, tokens: Tensor, **picture: Tensor) -> Tensor:
+        """Mean cross-entropy of a word, first within each caption (B, L), then over them.
+
+        So a caption's weight does not depend on its batch.
+        """
+        return words_loss(
+            self.network.next_word_log_probs(tokens[:, :-1], **picture), tokens[:, 1:]
+        )
+
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        """The recipe's optimiser and schedule."""
+        return optimization(self, self.optimizer, self.schedule)
+
+
+def words_loss(log_probs: Tensor, wanted: Tensor) -> Tensor:
+    """The mean cross-entropy of captions (B, L), given log-probabilities (B, L, V)."""
+    present = wanted != PAD
+    answer_log_probs = log_probs.gather(2, wanted[..., None]).squeeze(2) * present
+    return -(answer_log_probs.sum(dim=1) / present.sum(dim=1)).mean()
+
+
+class EqualizedLearner(CaptionLearner):
+    """Also learns to name a group by the person, not by the scene.
+
+    Args:
+        network: see :class:`CaptionLearner`.
+        optimizer: see there.
+        schedule: see there.
+        weights: of the two losses.
+        members: (V, 2) 1 where a word names a group.
+    """
+
+    members: Tensor
+
+    def __init__(
+        self,
+        network: Any,
+        optimizer: Optimizer,
+        schedule: Schedule | None,
+        weights: EqualizerWeights,
+        members: Float32Array,
+    ) -> None:
+        super().__init__(network, optimizer, schedule)
+        self.weights = weights
+        self.register_buffer("members", torch.from_numpy(members), persistent=False)
+
+    def loss(self, tokens: Tensor, **picture: Tensor) -> Tensor:
+        """The three losses of a batch."""
+        can_hide = picture.pop(CAN_HIDE)
+        hidden = {
+            name.removeprefix(HIDDEN): picture.pop(name)
+            for name in list(picture)
+            if name.startswith(HIDDEN)
+        }
+        named = self.members[tokens[:, 1:]]  # (B, L, 2)
+        confusion = self._confusion(tokens, named, can_hide, hidden)
+        # After the other, so that the network's penalty is that of the whole picture.
+        log_probs = self.network.next_word_log_probs(tokens[:, :-1], **picture)
+        by_group = self._by_group(log_probs)
+        unsure = named * by_group.flip(2) / (by_group + _EPSILON)
+        return (
+            words_loss(log_probs, tokens[:, 1:])
+            + self.weights.confusion * confusion
+            + self.weights.confident * unsure.sum() / len(tokens)
+        )
+
+    def _confusion(
+        self, tokens: Tensor, named: Tensor, can_hide: Tensor, hidden: dict[str, Tensor]
+    ) -> Tensor:
+        """How far the groups differ at the words that name one, with people hidden."""
+        rows = (can_hide & named.flatten(1).any(dim=1)).nonzero().squeeze(1)
+        if not len(rows):
+            return named.new_zeros(())
+        shown = {name: item[rows] for name, item in hidden.items()}
+        by_group = self._by_group(self.network.next_word_log_probs(tokens[rows, :-1], **shown))
+        apart = (by_group[..., 0] - by_group[..., 1]).abs() * named[rows].sum(dim=2)
+        return apart.sum() / len(tokens)
+
+    def _by_group(self, log_probs: Tensor) -> Tensor:
+        """(B, L, 2) the probability of each group's words."""
+        return log_probs.float().exp() @ self.members
+
+
+class EachEpoch(pl.Callback):
+    """Writes the network after every epoch.
+
+    Args:
+        write: takes the number of the epoch, from 1, and the network's weights.
+    """
+
+    def __init__(self, write: Callable[[int, dict[str, Tensor]], None]) -> None:
+        self.write = write
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write."""
+        if trainer.is_global_zero:
+            assert isinstance(pl_module, CaptionLearner)
+            self.write(trainer.current_epoch + 1, pl_module.network.state_dict())
+
+
+_TOGETHER = 256  # pictures
+_DECAY = 1e-3  # of the squared weights of standardised features
+_STEPS = 100
+
+
+def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: IntArray) -> float:
+    """Fit the head to the mean regions of pictures, by logistic regression; nothing else changes.
+
+    ImageCaptioner2 takes "a pre-trained image-to-emotion classifier" and does not say which; this
+    head on the captioner's own vision network, then frozen, is ours.
+
+    Args:
+        network: a grounded ``SatNet``, already trained.
+        visual: the pictures.
+        images: (N,) the picture of each caption.
+        groups: (N,) the group of each caption; captions of a picture may differ.
+
+    Returns:
+        The share of captions whose group is guessed right, of those it was fitted to.
+    """
+    network.eval()
+    rows = np.arange(int(images.max()) + 1)
+    device = next(network.parameters()).device
+    with torch.no_grad():
+        blocks = [
+            network.means(**_batch(visual, rows[start : start + _TOGETHER], device)).float()
+            for start in range(0, len(rows), _TOGETHER)
+        ]
+    features = torch.cat(blocks)[torch.from_numpy(images).to(device)]  # (N, D)
+    labels = torch.from_numpy(groups).to(device)
+    mean, spread = features.mean(dim=0), features.std(dim=0).clamp(min=1e-6)
+    head = nn.Linear(features.shape[1], network.guess.out_features).to(device)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    standard = (features - mean) / spread
+    optimizer = torch.optim.LBFGS(head.parameters(), max_iter=_STEPS, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        penalty = _DECAY * (head.weight**2).sum()
+        value: Tensor = nn.functional.cross_entropy(head(standard), labels) + penalty
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        network.guess.weight.copy_(head.weight / spread)
+        network.guess.bias.copy_(head.bias - (head.weight / spread) @ mean)
+        right: Tensor = (network.guess(features).argmax(dim=1) == labels).float()
+    return float(right.mean())
+
+
+def _batch(visual: BackboneInputs, rows: IntArray, device: torch.device) -> dict[str, Tensor]:
+    arrays = visual.batch(rows)
+    return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}

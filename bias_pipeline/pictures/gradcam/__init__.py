@@ -1,0 +1,1 @@
+"""Where a captioner looked when it wrote a word."""

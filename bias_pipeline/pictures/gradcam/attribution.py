@@ -1,0 +1,312 @@
+"""How much of a captioner's attention to a word lies outside the people of a picture.
+
+For each picture the captioner writes its caption, reads it again with gradients, and the map of the
+word that names a group (:mod:`~bias_pipeline.pictures.gradcam.maps`) is compared with the mask of
+the people: the attribution score of Nair et al. (2025), table 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, Float64Array
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.pictures import PERSON, Drawn, Pixels
+from bias_pipeline.data.image_masking import ImageMasking
+from bias_pipeline.data.photos import drawn
+from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.pictures.gradcam.layers import LayerSearch, MapLayer
+from bias_pipeline.pictures.gradcam.maps import Shares, Target, area_means, maps, shares_outside
+from bias_pipeline.text.mentions import listed_words
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from bias_pipeline.pictures.forced_captions import ForcedCaptioner, WrittenCaption
+
+AUTO = "auto"
+_LARGEST_DRAWING = 256
+
+
+@dataclass(frozen=True, eq=False)
+class WordMap:
+    """The map of one word in one caption."""
+
+    word: str  # lower case; empty where the caption has none of the words
+    heatmap: Float64Array  # (h, w) the map
+    shares: Shares  # of it, outside people
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """One picture."""
+
+    image_id: str  # of the image
+    caption: str  # that the captioner wrote
+    # A map for each of the words in the caption, in their order; one without a word where it has
+    # none
+    words: Sequence[WordMap]
+    pixels: Pixels  # (H, W, 3) the picture as it was shown, before the captioner's preprocessing
+
+
+@dataclass(frozen=True)
+class ExplainedWords:
+    """The words that maps are of."""
+
+    attribute: Attribute  # whose words for groups they are, in their context
+    chosen: Sequence[str] = ()  # other words instead; empty for the attribute's
+
+    @property
+    def listed(self) -> Sequence[str]:
+        """All of them."""
+        if self.chosen:
+            return [word.lower() for word in self.chosen]
+        namings = self.attribute.namings()
+        return sorted({word for one in namings for _, words in one.words for word in words})
+
+    def spans(self, text: str) -> list[tuple[str, int, int]]:
+        """The words of a caption with their beginning and end, in their order.
+
+        Example:
+            >>> gender = Attribute("gender", ("m", "f"), {"m": ["man"], "f": ["woman"]}, {})
+            >>> ExplainedWords(gender).spans("A woman and the man's hat")
+            [('woman', 2, 7), ('man', 16, 19)]
+        """
+        text = text.lower()
+        if self.chosen:
+            spans = {match.span(): word for word in self.listed for match in _matches(word, text)}
+        else:
+            spans = _naming_spans(text, dict(_named(text, self.attribute)))
+        return [(word, *span) for span, word in sorted(spans.items())]
+
+
+def _matches(word: str, text: str) -> Iterator[re.Match[str]]:
+    """The places of a word or phrase; a blank also stands for a hyphen."""
+    pattern = r"[\s-]+".join(re.escape(part) for part in word.split())
+    return re.finditer(rf"(?<!\w){pattern}(?!\w)", text)
+
+
+def _naming_spans(text: str, places: Mapping[str, set[int]]) -> dict[tuple[int, int], str]:
+    """Beginning and end of the words that name a group; a word within a phrase is the phrase's.
+
+    Args:
+        text: a caption, lower case.
+        places: of :func:`_named`.
+    """
+    phrases: list[tuple[int, int]] = []
+    spans: dict[tuple[int, int], str] = {}
+    for word in sorted(places, key=lambda word: -len(word.split())):
+        alone = [
+            match.span()
+            for match in _matches(word, text)
+            if not any(first <= match.start() and match.end() <= last for first, last in phrases)
+        ]
+        phrases += alone
+        spans |= {span: word for number, span in enumerate(alone) if number in places[word]}
+    return spans
+
+
+def _named(text: str, attribute: Attribute) -> Iterator[tuple[str, set[int]]]:
+    """Listed words of a caption, and which of their occurrences name a group."""
+    for naming in attribute.namings():
+        listed = listed_words(Captions.from_texts([text]), naming)
+        words = listed.captions.words(0)
+        for word in dict.fromkeys(words[place] for place in listed.places.tolist()):
+            places = [place for place, other in enumerate(words) if other == word]
+            naming_places = set(listed.places[listed.names].tolist())
+            yield word, {n for n, place in enumerate(places) if place in naming_places}
+
+
+class Picture(NamedTuple):
+    """A picture of a corpus, as drawn and as the captioner takes it."""
+
+    row: int
+    drawn: Drawn
+    shown: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """Maps of a captioner's words."""
+
+    captioner: ForcedCaptioner[Any]  # whose
+    layer: MapLayer  # where maps are read
+    words: ExplainedWords  # that they are of
+    # Which people count: `all`, the `largest`, or those in the `foreground`; see `ImageMasking`
+    target: str = "all"
+    together: int = 32  # pictures of a batch
+
+    @cached_property
+    def _masks(self) -> SeenMasks:
+        return SeenMasks(self.captioner)
+
+    def of(self, corpus: Corpus) -> Iterator[Explained]:
+        """Every picture of a corpus, in its order.
+
+        Raises:
+            DataError: if a picture or its mask cannot be read, or the captioner's vocabulary has
+                none of the words.
+        """
+        single = [word for word in self.words.listed if " " not in word]  # "light" names no group
+        numbers = {self.captioner.first_token(word) for word in single or self.words.listed}
+        known = sorted(number for number in numbers if number is not None)
+        if not known:
+            raise DataError(
+                f"{self.captioner.name}: its vocabulary has none of the words "
+                f"{', '.join(self.words.listed[:5])}; name other words (--words)"
+            )
+        pictures = captioned_pictures(self.captioner, corpus)
+        while batch := list(islice(pictures, self.together)):
+            forms: dict[object, list[Picture]] = {}
+            for picture in batch:
+                form = self.captioner.pixels(picture.shown).shape
+                forms.setdefault(form, []).append(picture)
+            explained = {
+                picture.row: one
+                for alike in forms.values()
+                for picture, one in zip(alike, self._explained(corpus, alike, known), strict=True)
+            }
+            yield from (explained[picture.row] for picture in batch)
+
+    def _explained(
+        self, corpus: Corpus, pictures: Sequence[Picture], known: Sequence[int]
+    ) -> list[Explained]:
+        shown = [picture.shown for picture in pictures]
+        captions = self.captioner.write(shown)
+        targets = [self._targets(caption) for caption in captions]
+        heatmaps = maps(self.captioner, self.layer, shown, captions, targets, known)
+        return [
+            self._one(corpus.ids[picture.row], picture, caption, targets_of, heats_of)
+            for picture, caption, targets_of, heats_of in zip(
+                pictures, captions, targets, heatmaps, strict=True
+            )
+        ]
+
+    def _one(
+        self,
+        image_id: str,
+        picture: Picture,
+        caption: WrittenCaption,
+        targets: Sequence[Target],
+        heatmaps: Sequence[Float64Array],
+    ) -> Explained:
+        people = self._people(picture)
+        words = [
+            WordMap(target.word, heatmap, shares_outside(heatmap, people))
+            for target, heatmap in zip(targets, heatmaps, strict=True)
+        ]
+        return Explained(image_id, " ".join(caption.text.split()), words, picture.drawn.pixels)
+
+    def _targets(self, caption: WrittenCaption) -> list[Target]:
+        """The words of a caption with their tokens."""
+        targets = [
+            Target(
+                word,
+                [n for n, (a, b) in enumerate(caption.spans) if a < end and b > start],
+            )
+            for word, start, end in self.words.spans(caption.text)
+        ]
+        return [target for target in targets if target.tokens] or [Target()]
+
+    def _people(self, picture: Picture) -> Float64Array:
+        """(h, w) the share of each place of the map that people cover; NaN without outlines."""
+        people = [one for one in picture.drawn.regions if one.category == PERSON]
+        if not people or not all(one.outlined for one in people):
+            return np.full(self.layer.grid, np.nan)
+        try:
+            mask = ImageMasking(target=self.target).mask(picture.drawn)  # type: ignore[arg-type]
+        except ValueError as error:
+            raise DataError(f"a mask in the annotations cannot be used: {error}") from error
+        return area_means(self._masks.of(mask), self.layer.grid)
+
+
+def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Iterator[Picture]:
+    """The pictures of a corpus with their edits, as the captioner takes them.
+
+    Raises:
+        NotApplicableError: if there are none.
+    """
+    from PIL import Image as Pillow
+
+    pictures = corpus.pictures
+    if pictures is None:
+        raise NotApplicableError(
+            f"dataset {corpus.dataset!r} has no pictures here; set dataset.images=DIR"
+        )
+    side = min(captioner.side, _LARGEST_DRAWING)
+    for row in np.flatnonzero(pictures.present).tolist():
+        one = drawn(pictures, row, side)
+        yield Picture(row, one, captioner.shown(Pillow.fromarray(one.pixels)))
+
+
+class SeenMasks:
+    """Masks after a captioner's own preprocessing.
+
+    Args:
+        captioner: whose.
+    """
+
+    def __init__(self, captioner: ForcedCaptioner[Any]) -> None:
+        self._captioner = captioner
+        self._extremes: dict[tuple[int, int], tuple[Float64Array, Float64Array]] = {}
+
+    def of(self, mask: BoolArray) -> Float64Array:
+        """(H', W') how much of each pixel that the captioner sees is of a mask, in [0, 1].
+
+        The mask goes through the preprocessing as a picture would: resized, cropped, filled up.
+        What is filled up belongs to no mask.
+
+        Args:
+            mask: (H, W).
+        """
+        from PIL import Image as Pillow
+
+        photo = Pillow.fromarray(np.repeat(255 * mask[..., None].astype(np.uint8), 3, axis=2))
+        if photo.size not in self._extremes:
+            black, white = (
+                self._grey(Pillow.new("RGB", photo.size, colour)) for colour in ("black", "white")
+            )
+            self._extremes[photo.size] = black, white - black
+        black, span = self._extremes[photo.size]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(span > 0, (self._grey(photo) - black) / span, 0.0)
+        return np.clip(shares, 0.0, 1.0)
+
+    def _grey(self, photo: Image) -> Float64Array:
+        """(H', W') mean of the channels."""
+        pixels = self._captioner.pixels(self._captioner.shown(photo))
+        return pixels.double().cpu().numpy().mean(axis=0)
+
+
+def layer_of(captioner: ForcedCaptioner[Any], corpus: Corpus, name: str = AUTO) -> MapLayer:
+    """The layer of a captioner in which maps of a corpus are read.
+
+    Args:
+        captioner: whose.
+        corpus: with pictures, two of which are shown.
+        name: of the layer; ``auto``: see
+            :meth:`~bias_pipeline.pictures.gradcam.layers.LayerSearch.find`; ``attention``: see
+            :meth:`~bias_pipeline.pictures.gradcam.layers.LayerSearch.named`.
+
+    Raises:
+        BiasPipelineError: if there is no such layer.
+    """
+    from PIL import Image as Pillow
+
+    first = next(captioned_pictures(captioner, corpus))
+    noise = np.random.default_rng(0).integers(0, 256, first.drawn.pixels.shape, np.uint8)
+    other = captioner.shown(Pillow.fromarray(noise))
+    (caption,) = captioner.write([first.shown])
+    if not caption.tokens:
+        raise DataError(f"{captioner.name}: its caption of the first picture is empty")
+    search = LayerSearch(captioner, [first.shown, other], caption)
+    return search.find() if name == AUTO else search.named(name)

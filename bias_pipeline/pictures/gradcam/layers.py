@@ -1,0 +1,290 @@
+"""The layers of a captioner in which Grad-CAM can read a map. Needs PyTorch.
+
+A grid is a layer's output with a vector for each place of the picture: channels of a convolution
+(B, C, h, w), a Swin's (B, h, w, C), or tokens (B, N, C), with up to five tokens of no place before
+them. Attention weights (..., L, N) of words to such tokens are the other kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from bias_pipeline.pictures.forced_captions import ForcedCaptioner, WrittenCaption
+
+GRID, ATTENTION = "grid", "attention"
+_PLACELESS = (0, 1, 5)  # tokens before the places: none, a class token, registers too
+_STRETCH = 1.3  # by which a grid's form may differ from the picture's
+_SHOWN = 6  # names in a message
+
+
+@dataclass(frozen=True)
+class MapLayer:
+    """A layer whose output Grad-CAM reads."""
+
+    name: str  # of the module within the network
+    kind: str  # `grid` or `attention`
+    item: int  # which of its outputs, where it has several
+    grid: tuple[int, int]  # height and width of the map
+
+    def __str__(self) -> str:
+        height, width = self.grid
+        how = "attention times gradient" if self.kind == ATTENTION else "Grad-CAM"
+        return f"{self.name} ({how}, {height} x {width})"
+
+
+def layer_outputs(output: object) -> list[tuple[int, Any]]:
+    """The tensors among a module's outputs, with their places."""
+    import torch
+
+    items = output if isinstance(output, tuple | list) else (output,)
+    return [(place, item) for place, item in enumerate(items) if isinstance(item, torch.Tensor)]
+
+
+def replaced(output: Any, item: int, value: Tensor) -> Any:
+    """A module's output with another tensor at one place."""
+    if not isinstance(output, tuple | list):
+        return value
+    items = [value if place == item else one for place, one in enumerate(output)]
+    return type(output)(*items) if hasattr(output, "_fields") else type(output)(items)
+
+
+def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
+    """Height and width of a grid of so many places over a picture; None if it has no such form.
+
+    Example:
+        >>> form_of(196, (224, 224)), form_of(60, (384, 640)), form_of(7, (64, 64))
+        ((14, 14), (6, 10), None)
+    """
+    if n_places < 2:
+        return None
+    height, width = picture
+    rows = round((n_places * height / width) ** 0.5)
+    if rows < 1 or n_places % rows:
+        return None
+    ratio = rows / (n_places // rows) * width / height
+    return (rows, n_places // rows) if 1 / _STRETCH <= ratio <= _STRETCH else None
+
+
+def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int] | None:
+    """Height and width of the grid in an output's shape, None if there is none."""
+    if len(shape) == 4:
+        for rows, columns in (shape[2:], shape[1:3]):
+            if rows <= picture[0] and form_of(rows * columns, picture) == (rows, columns):
+                return rows, columns
+    if len(shape) == 3:
+        return _form(shape[1], picture)
+    return None
+
+
+def _halves(grid: tuple[int, int]) -> set[tuple[int, int]]:
+    """A grid and those that are half as fine, and so on."""
+    rows, columns = grid
+    coarser = {grid}
+    while rows * columns > 1:
+        rows, columns = -(-rows // 2), -(-columns // 2)
+        coarser.add((rows, columns))
+    return coarser
+
+
+def _form(n_tokens: int, picture: tuple[int, int]) -> tuple[int, int] | None:
+    """The form of a grid of tokens, of which some may belong to no place."""
+    forms = (form_of(n_tokens - more, picture) for more in _PLACELESS)
+    return next((form for form in forms if form), None)
+
+
+def as_channels(values: Tensor, grid: tuple[int, int]) -> Tensor:
+    """(B, C, h, w) of an output that has a grid in any of the three forms."""
+    rows, columns = grid
+    if values.dim() == 3:
+        places = values[:, values.shape[1] - rows * columns :]
+        return places.transpose(1, 2).reshape(len(values), -1, rows, columns)
+    return values if tuple(values.shape[2:]) == (rows, columns) else values.permute(0, 3, 1, 2)
+
+
+@contextmanager
+def hooked(modules: Sequence[tuple[str, nn.Module]], hook: Any) -> Iterator[None]:
+    """Call ``hook(name, output)`` after each module; what it returns replaces the output."""
+    handles = [
+        module.register_forward_hook(lambda _, __, output, name=name: hook(name, output))
+        for name, module in modules
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+class LayerSearch:
+    """Finds the layers of a captioner, by two pictures and a caption.
+
+    Args:
+        captioner: whose layers.
+        pictures: two different ones of one form.
+        caption: of the first.
+
+    Raises:
+        NotApplicableError: if the captioner cuts pictures into pieces.
+    """
+
+    def __init__(
+        self,
+        captioner: ForcedCaptioner[Any],
+        pictures: Sequence[Any],
+        caption: WrittenCaption,
+    ) -> None:
+        self.captioner, self.pictures, self.caption = captioner, pictures, caption
+        height, width = captioner.pixels(pictures[0]).shape[1:]
+        self.size = (int(height), int(width))
+        self.modules = [pair for pair in captioner.network.named_modules() if pair[0]]
+
+    def grids(self) -> list[MapLayer]:
+        """Layers with a grid that depends on the picture and not on the words, the last first."""
+        here, elsewhere = (self._outputs(number, self.caption) for number in (0, 1))
+        otherwise = self._outputs(0, _turned(self.caption))
+        layers = [
+            MapLayer(name, GRID, item, grid)
+            for (name, item), (shape, numbers) in reversed(here.items())
+            if (grid := layer_grid(shape, self.size))
+            and otherwise.get((name, item), (None, None))[1] == numbers
+            and elsewhere[name, item][1] != numbers
+        ]
+        # Patches are a convolution; later grids are as fine, or halved: no other form is of places.
+        cut = next((one for one in layers[::-1] if len(here[one.name, one.item][0]) == 4), None)
+        return [one for one in layers if cut is None or one.grid in _halves(cut.grid)]
+
+    def attentions(self) -> list[MapLayer]:
+        """Layers with attention weights of words to a grid, the last first."""
+        here = self._outputs(0, self.caption, weights=True)
+        forms = {layer.grid for layer in self.grids()}
+        return [
+            MapLayer(name, ATTENTION, item, grid)
+            for (name, item), (shape, _) in reversed(here.items())
+            if self._of_words(shape) and (grid := _form(shape[-1], self.size)) in forms
+        ]
+
+    def _of_words(self, shape: Sequence[int]) -> bool:
+        """Whether weights are of a caption's words: a row for each, or one call for each."""
+        n_words = len(self.caption.before) + len(self.caption.tokens)
+        return len(shape) == 2 or (len(shape) == 4 and shape[2] == n_words != shape[3])
+
+    def find(self) -> MapLayer:
+        """The last layer with a grid through which all of the picture reaches the words.
+
+        With this layer's output of another picture the captioner behaves as on that picture.
+
+        Raises:
+            DataError: if the captioner gives values that are not numbers.
+            NotApplicableError: if there is none.
+        """
+        wanted = self._logits(1)
+        if bool(wanted.isnan().any()):
+            raise DataError(
+                f"{self.captioner.name}: it gives values that are not numbers; its weights are "
+                "broken"
+            )
+        for layer in self.grids():
+            if bool((self._with_the_others(layer) - wanted).abs().max() < 1e-3 * wanted.std()):
+                return layer
+        raise NotApplicableError(
+            f"{self.captioner.name}: no layer with a grid has all that the captioner sees of the "
+            f"picture; choose one (--layer): {self._listed(self.grids())}"
+        )
+
+    def named(self, name: str) -> MapLayer:
+        """A layer by its name; ``attention``: the last one with attention weights.
+
+        Raises:
+            UsageError: if there is no such layer, naming some that are.
+        """
+        attentions = self.attentions()
+        if name == ATTENTION and not attentions:
+            raise UsageError(
+                f"--layer {name}: no layer of {self.captioner.name} gives weights of its words' "
+                "attention to places of the picture; leave --layer out"
+            )
+        layers = [*self.grids(), *attentions]
+        chosen = attentions if name == ATTENTION else [one for one in layers if one.name == name]
+        if chosen:
+            return chosen[0]
+        raise UsageError(
+            f"--layer {name}: {self.captioner.name} has no such layer with a grid, or with "
+            f"attention to one; its last ones are {self._listed(layers)}"
+        )
+
+    @staticmethod
+    def _listed(layers: Sequence[MapLayer]) -> str:
+        return ", ".join(layer.name for layer in layers[:_SHOWN])
+
+    def _logits(self, number: int) -> Tensor:
+        import torch
+
+        with torch.no_grad():
+            return self.captioner.logits([self.pictures[number]], [self.caption])
+
+    def _with_the_others(self, layer: MapLayer) -> Tensor:
+        """The logits of the first picture with the layer's output of the second."""
+        taken: list[Tensor] = []
+        module = [(layer.name, self.captioner.network.get_submodule(layer.name))]
+
+        def take(_: str, output: Any) -> None:
+            taken.append(dict(layer_outputs(output))[layer.item])
+
+        with hooked(module, take):
+            self._logits(1)
+        with hooked(module, lambda _, output: replaced(output, layer.item, taken[0])):
+            return self._logits(0)
+
+    def _outputs(
+        self, number: int, caption: WrittenCaption, *, weights: bool = False
+    ) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]]:
+        """Module and place of each output to its shape and some sums, in the order of calls.
+
+        Args:
+            number: of the picture.
+            caption: that is read.
+            weights: only outputs whose last axis sums to 1.
+        """
+        import torch
+
+        outputs: dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]] = {}
+
+        calls: Counter[str] = Counter()
+
+        def note(name: str, output: Any) -> None:
+            calls[name] += 1
+            for item, values in layer_outputs(output):
+                if values.is_floating_point() and (not weights or _sums_to_one(values)):
+                    outputs.pop((name, item), None)
+                    outputs[name, item] = (tuple(values.shape), _sums(values))
+
+        with torch.no_grad(), hooked(self.modules, note):
+            self.captioner.logits([self.pictures[number]], [caption])
+        return {key: one for key, one in outputs.items() if weights or calls[key[0]] == 1}
+
+
+def _sums(values: Tensor) -> tuple[float, ...]:
+    wide = values.double()
+    return float(wide.sum()), float(wide.abs().sum()), float((wide**2).sum())
+
+
+def _sums_to_one(values: Tensor) -> bool:
+    total = values.sum(dim=-1) if values.dim() else values
+    return bool(values.min() >= 0) and bool(((total - 1).abs() < 1e-3).all())
+
+
+def _turned(caption: WrittenCaption) -> WrittenCaption:
+    """A caption of the same tokens in another order, or of another token."""
+    tokens = [*caption.tokens[1:], *caption.tokens[:1]]
+    if tokens == list(caption.tokens):
+        tokens = [token + 1 for token in tokens]
+    return replace(caption, tokens=tokens)

@@ -1,0 +1,1 @@
+"""GRIT's networks."""

@@ -1,0 +1,184 @@
+"""Weights of GRIT as its authors released them: read without running code, and renamed.
+
+The file of a captioner has ``state_dict``, that of a detector ``model``; what else either has
+(optimisers, scores, settings) is ignored. Names and shapes are those that the authors' modules
+write (davidnvq/grit at 4664d69, and at 7ed68f8 to bde75f9, whose grid network has a memory);
+prefixes do not matter. Every weight must be present with the right size, and every name in the file
+must be known. This was written without access to a released file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.models import weight_files
+from bias_pipeline.models.weight_files import read_numbers
+
+DETECTOR, CAPTIONS = "detector.", ("grid_net.", "cap_generator.")
+_IN = r"(?:det_module\.|transformer\.|decoder\.)*"
+_ATTENTION = r"(?:attention\.)?(fc_[qkvo]\.\w+|layer_norm\.\w+)"
+_BLOCK = (
+    r"(?:(?:norm[12]|mlp\.fc[12]|attn\.qkv|attn\.proj)\.\w+|attn\.relative_position_bias_table)"
+)
+_FEED = r"pwff\.(?:fc[12]|layer_norm)\.\w+"
+# The file's name, and ours.
+_NAMES: tuple[tuple[str, str], ...] = (
+    (r"detector\.(backbone\.patch_embed\..+)", r"detector.\1"),
+    (rf"detector\.(backbone\.layers\.\d+\.blocks\.\d+\.{_BLOCK})", r"detector.\1"),
+    (r"detector\.(backbone\.layers\.\d+\.downsample\.(?:reduction|norm)\..+)", r"detector.\1"),
+    (rf"detector\.{_IN}(input_proj\.\d+\.[01]\.\w+)", r"detector.regions.\1"),
+    (rf"detector\.{_IN}((?:query_embed|reference_points)\.\w+)", r"detector.regions.\1"),
+    (rf"detector\.{_IN}(bbox_embed\.\d+\.layers\.\d\.\w+)", r"detector.regions.\1"),
+    (
+        rf"detector\.{_IN}(?:decoder_)?(layers\.\d+\.(?:self_attn|cross_attn|norm[123]|linear[12])\..+)",
+        r"detector.regions.\1",
+    ),
+    (r"(grid_net\.(?:fc|layer_norm)\.\w+)", r"\1"),
+    (rf"(grid_net\.layers\.\d+\.mhatt\.){_ATTENTION}", r"\1\2"),
+    (r"(grid_net\.layers\.\d+\.mhatt\.)(?:attention\.)?m_k", r"\1memory_keys"),
+    (r"(grid_net\.layers\.\d+\.mhatt\.)(?:attention\.)?m_v", r"\1memory_values"),
+    (rf"(grid_net\.layers\.\d+\.{_FEED})", r"\1"),
+    (r"cap_generator\.pos_emb\.weight", "cap_generator.positions"),
+    (r"(cap_generator\.(?:word_emb|fc)\.weight)", r"\1"),
+    (rf"(cap_generator\.layers\.\d+\.(?:self_att|vis_att[12])\.){_ATTENTION}", r"\1\2"),
+    (r"(cap_generator\.layers\.\d+\.fc_alpha[12]\.\w+)", r"\1"),
+    (rf"(cap_generator\.layers\.\d+\.{_FEED})", r"\1"),
+)
+WORDS = ("cap_generator.word_emb.weight", "cap_generator.fc.weight")
+_POSITIONS, _MEMORY = "cap_generator.positions", "grid_net.layers.0.mhatt.memory_keys"
+# Not used for captions: buffers, classes of objects, and parts that the released network saves and
+# never uses.
+_UNUSED = (
+    r".*\.(relative_position_index|attn_mask)",
+    r"detector\.backbone\.norm\d*\.\w+",
+    r"detector\.backbone\.layers\.\d+\.downsample\.(expansion|norm2)\..+",
+    rf"detector\.{_IN}(class_embed\.\d+\.\w+|level_embed)",
+    r".*\brunning_(mask_x|seq|keys|values)",
+    r"detector\.attr_head\.(od_cls_embed|attr_linear[12])\.\w+",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GritCheckpoint:
+    """Weights under our names."""
+
+    path: Path  # of the file
+    detector: Mapping[str, Tensor]  # of `GritDetector`, without its prefix
+    # Of the grid feature network and the caption decoder; empty in the file of a detector alone
+    captions: Mapping[str, Tensor]
+
+    @property
+    def n_words(self) -> int:
+        """Size of the captioner's vocabulary."""
+        table = self.captions.get(WORDS[0])
+        return 0 if table is None else len(table)
+
+    @property
+    def n_positions(self) -> int:
+        """Rows of its position table, padding included."""
+        table = self.captions.get(_POSITIONS)
+        return 0 if table is None else len(table)
+
+    @property
+    def n_memories(self) -> int:
+        """How many learnt slots a layer of the grid feature network has."""
+        slots = self.captions.get(_MEMORY)
+        return 0 if slots is None or slots.dim() != 3 else slots.shape[1]
+
+
+def read_checkpoint(path: Path) -> GritCheckpoint:
+    """Read a file of weights.
+
+    Raises:
+        ResourceError: if it is not there.
+        DataError: if it is not such a file, contains code, or has an unknown name.
+    """
+    weights = rename_grit_weights(_weights(path), path)
+    detector = {k.removeprefix(DETECTOR): v for k, v in weights.items() if k.startswith(DETECTOR)}
+    if not detector:
+        raise DataError(f"{path}: it has no detector; name the file of a captioner or a detector")
+    captions = {k: v for k, v in weights.items() if k.startswith(CAPTIONS)}
+    if captions and _POSITIONS not in captions:
+        raise DataError(
+            f"{path}: 'cap_generator.pos_emb.weight' is absent, without which captions cannot be "
+            "read; it is the file of another network, or cut"
+        )
+    return GritCheckpoint(path, detector, captions)
+
+
+def rename_grit_weights(weights: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
+    """Weights under our names, see :func:`~bias_pipeline.models.weight_files.renamed`."""
+    return weight_files.renamed(weights, _NAMES, _UNUSED, path, "GRIT")
+
+
+def check_grit_fit(
+    weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, what: str
+) -> None:
+    """The same of a network whose size ``what`` has set."""
+    why = f"with {what} the file is of another size"
+    weight_files.check_fit(weights, shapes, path, why)
+
+
+def load_detector(net: nn.Module, checkpoint: GritCheckpoint, what: str) -> None:
+    """Give a :class:`~bias_pipeline.pictures.grit.detector.GritDetector` the weights of a file."""
+    state = net.state_dict()
+    shapes = {name: value.shape for name, value in state.items()}
+    check_grit_fit(checkpoint.detector, shapes, checkpoint.path, what)
+    net.load_state_dict(dict(checkpoint.detector))
+
+
+def load_captions(
+    net: nn.Module, checkpoint: GritCheckpoint, rows: Mapping[int, int], what: str
+) -> None:
+    """Load the weights of grid network and decoder; words not in the file get new vectors.
+
+    Args:
+        net: with the two as ``grid_net`` and ``cap_generator``.
+        checkpoint: of a captioner.
+        rows: number of a word in the network to its number in the file.
+        what: setting that decides the network's size.
+    """
+    state = {name: v for name, v in net.state_dict().items() if name.startswith(CAPTIONS)}
+    weights = {
+        name: v for name, v in checkpoint.captions.items() if name in state or not _is_unused(name)
+    }
+    # The numbers of words may differ.
+    shapes = {
+        name: torch.Size((weights[name].shape[0], value.shape[1]))
+        if name in WORDS and name in weights
+        else value.shape
+        for name, value in state.items()
+    }
+    check_grit_fit(weights, shapes, checkpoint.path, what)
+    ours, theirs = list(rows), list(rows.values())
+    for name in WORDS:
+        table = state[name].clone()
+        table[ours] = weights[name][theirs].to(table)
+        weights[name] = table
+    net.load_state_dict(weights, strict=False)
+
+
+def _is_unused(name: str) -> bool:
+    """Whether a weight is one that the released network saves and never uses."""
+    return ".fc_alpha2." in name
+
+
+def _weights(path: Path) -> dict[str, Tensor]:
+    """The weights of a file, the detector's names with their prefix."""
+    if not path.is_file():
+        raise ResourceError(f"encoder.weights={path}: no such file; fetch GRIT's weights by hand")
+    contents = read_numbers(path)
+    for key, prefix in (("state_dict", ""), ("model", DETECTOR)):
+        state = contents.get(key) if isinstance(contents, dict) else None
+        if isinstance(state, dict) and state and all(isinstance(v, Tensor) for v in state.values()):
+            return {prefix + str(name): value for name, value in state.items()}
+    raise DataError(
+        f"{path}: it has neither state_dict (a captioner) nor model (a detector); name the file "
+        "of weights"
+    )

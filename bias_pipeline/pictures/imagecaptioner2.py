@@ -1,0 +1,241 @@
+"""ImageCaptioner2: does a captioner leak the attribute to an attacker with the masked picture?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.object_names import coco_name
+from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.data.image_masking import Blank, ImageMasking, Silhouette
+from bias_pipeline.declared import Count
+from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.io.hashing import UIntArray, hash_ids, random_words
+from bias_pipeline.metrics.attack.attack_runner import AttackRunner
+from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
+from bias_pipeline.metrics.base import PICTURES, Cost, EvidenceRule, MetricInfo, Part
+from bias_pipeline.metrics.references import BAKR_2023
+from bias_pipeline.metrics.value_names import MODEL, PartName
+from bias_pipeline.stats.bootstrap import Combination
+from bias_pipeline.stats.scores import ScoreTable
+from bias_pipeline.text.transform import Transform, applied
+
+Leak = Literal["masked", "silhouette", "blank", "others"]
+LEAKS: tuple[Leak, ...] = ("masked", "silhouette", "blank")
+
+
+@dataclass(eq=False, kw_only=True)
+class ImageCaptioner2(CaptionAttack):
+    """B_amp = B_m - B_d (Bakr et al. 2023, section 4).
+
+    The attacker is a captioner. It gets the picture with people masked, a caption with the group's
+    words masked, and a prompt ("Therefore, the gender is"). B is the mean probability of the true
+    answer on held-out images (eq. 2): ``model`` is B_m with the captioner's captions, ``human`` B_d
+    with people's, both in [0, 1] with 1 / K for a uniform answer, and ``score`` their difference on
+    the images that have both. Parts besides LIC's:
+
+    * ``score:accuracy``, ``score:lic``: the same predictions under the other scoring functions of
+      Table 2, whose columns are Leakage, LIC and its own;
+    * ``leak:masked``, ``leak:silhouette``, ``leak:blank`` (ours): the attacker's score without
+      any caption from the masked picture, from the outline of the mask, and from a blank picture.
+      Both sides use the same pictures, so what they leak raises B_m and B_d alike; an outline that
+      gives the group away, or a mask that is too small, raises these numbers. A fourth,
+      ``leak:others``, gives each image another's picture: above chance, the attacker knows the
+      group from elsewhere.
+
+    The paper does not say how many of an image's human captions B_d uses (``positions``), whether
+    the probability is shared among the answers alone (``renormalise_answers``), the learning rate,
+    the size of pictures or the number of runs.
+
+    Example:
+        >>> ImageCaptioner2.info.neutral
+        0.0
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="imagecaptioner2",
+        title="ImageCaptioner2",
+        version=2,
+        unit="fraction",
+        range=(-1.0, 1.0),
+        neutral=0.0,
+        direction="lower is fairer; above 0 the captioner leaks more than people do",
+        family="attack",
+        question="leakage",
+        sources={BAKR_2023: "eq. 2"},
+        needs=(PICTURES,),
+        without={"human captions": MODEL},
+        cost=Cost(per_caption=0.0, per_attacked=1e-2),
+        says={
+            "score": "an attacker that also sees the masked picture is surer of the true "
+            "{attribute} than with people's captions",
+        },
+        readings={"score": EvidenceRule("score", follows=("words", "vocabulary"))},
+        # With three seeds p below .001 is too frequent (experiments/inference/SEEDS.md).
+        least_seeds=5,
+        source_identifying=True,
+        learnable=True,
+        amplification=True,
+        full_context=True,
+        image=True,
+    )
+
+    image_masking: ImageMasking  # what is masked in pictures
+    positions: Count = 1  # see `CaptionAttack`; the paper does not say how many
+    renormalise_answers: bool = True  # whether the answers share all of the probability
+    # Which epoch of an attacker is used: the `last`, or the `best` by validation loss; the paper
+    # does not say
+    select: Literal["last", "best"] = "last"
+    # Which leaks are measured, any of `masked`, `silhouette`, `blank`, `others`
+    leaks: Sequence[Leak] = LEAKS
+
+    def __post_init__(self) -> None:
+        """Check that attackers use pictures.
+
+        Raises:
+            UsageError: if they do not.
+        """
+        super().__post_init__()
+        if not self.probe.encoder.sees:
+            raise UsageError(
+                "metric=imagecaptioner2 needs attackers that use pictures; choose encoder=sat, "
+                "encoder=grit or encoder=hf"
+            )
+
+    def transformed(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
+        """The corpus with words and pictures masked."""
+        return self.image_masking(applied(transforms, corpus))
+
+    def attackable(self, transformed: Corpus) -> BoolArray:
+        """(N,) images that have a picture.
+
+        Raises:
+            NotApplicableError: if none has.
+        """
+        if self.probe.encoder.sees == "objects":
+            if transformed.objects is None:
+                raise NotApplicableError(
+                    f"dataset {transformed.dataset!r} has no objects of the pictures, which "
+                    "encoder.backbone=annotations needs"
+                )
+            return np.ones(len(transformed), bool)
+        if transformed.pictures is None:
+            raise NotApplicableError(
+                f"dataset {transformed.dataset!r} has no pictures here (dataset.images=DIR); "
+                "encoder=sat encoder.backbone=annotations uses its objects instead, and "
+                "encoder=sat encoder.backbone=boxes objects with their boxes (dataset.regions=FILE)"
+            )
+        return transformed.pictures.present
+
+    def with_inputs(self, data: LabelledCaptions, transformed: Corpus) -> LabelledCaptions:
+        """The pictures, or the objects, of the captions' images."""
+        rows = data.captions.image_rows
+        return replace(
+            data,
+            pictures=None if transformed.pictures is None else transformed.pictures.take(rows),
+            objects=self._objects(transformed, rows),
+        )
+
+    def _objects(self, transformed: Corpus, rows: IntArray) -> list[frozenset[str]] | None:
+        """The objects of some images that are not masked."""
+        if transformed.objects is None:
+            return None
+        hides = self.image_masking.hides
+        names = {name: coco_name(name) for name in transformed.images_by_object}
+        return [
+            frozenset(names[o] for o in transformed.objects[row] or () if not hides(names[o]))
+            for row in rows.tolist()
+        ]
+
+    def predictions(
+        self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
+    ) -> list[Predictions]:
+        """Probabilities of the groups' answers, without those of other words."""
+        return [
+            replace(one, probs=tuple(probs[:, : data.n_classes] for probs in one.probs))
+            for one in super().predictions(data, sets)
+        ]
+
+    def _combinations(self) -> dict[PartName, Combination]:
+        """The headline under the other scoring functions of Table 2 too."""
+        return {
+            **super()._combinations(),
+            PartName("score", detail="accuracy"): lambda m, h, m_right, h_right, *_: (
+                self.comparison.of(m_right, h_right)
+            ),
+            PartName("score", detail="lic"): lambda m, h, _, __, m_lic, h_lic: self.comparison.of(
+                m_lic, h_lic
+            ),
+        }
+
+    def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Part]:
+        """The leaks: scores of attackers without captions."""
+        parts: dict[str, Part] = {}
+        for kind in self.leaks:
+            data = self._uncaptioned(kind, attack.transformed, np.flatnonzero(images))
+            if data is None:
+                continue
+            table = ScoreTable.of(attack.attack(data), self.scoring)
+            name = PartName("leak", detail=kind)
+            estimate = self.stats.estimate(
+                [table],
+                {name: lambda scores: scores},
+                attack.transformed.keys,
+                cross_fitted=self.probe.cross_fits(attack.splits),
+            )
+            part = self._part(estimate[name], attack.transformed, "model", images, table.images)
+            parts[name] = replace(self._scored(part), neutral_rate=math.nan)  # without captions
+        return parts
+
+    def _uncaptioned(
+        self, kind: str, transformed: Corpus, rows: IntArray
+    ) -> LabelledCaptions | None:
+        """Pictures without captions; None if the kind of picture does not exist."""
+        grouping = transformed.groupings[self.attribute.name]
+        captions = Captions.from_texts([""] * len(rows), rows.tolist())
+        data = LabelledCaptions(
+            f"leak:{kind}", captions, grouping.codes[rows], len(grouping.names), grouping.names
+        )
+        view = _shifted(rows, hash_ids(transformed.ids)) if kind == "others" else rows
+        if self.probe.encoder.sees == "objects":
+            return None if kind == "silhouette" else self._listed(data, kind, transformed, view)
+        assert transformed.pictures is not None
+        pictures = transformed.pictures.take(view)
+        if kind == "silhouette":
+            if not pictures.edits:
+                return None
+            pictures = replace(
+                pictures, edits=(*pictures.edits[:-1], Silhouette(self.image_masking))
+            )
+        elif kind == "blank":
+            pictures = replace(pictures, edits=(Blank(),))  # the same whatever would be masked
+        return replace(data, pictures=pictures)
+
+    def _listed(
+        self, data: LabelledCaptions, kind: str, transformed: Corpus, view: IntArray
+    ) -> LabelledCaptions:
+        """Objects without captions."""
+        nothing = [frozenset[str]()] * len(view)
+        return replace(
+            data, objects=nothing if kind == "blank" else self._objects(transformed, view)
+        )
+
+
+def _shifted(rows: IntArray, keys: UIntArray) -> IntArray:
+    """For each image another one: the next in a random order by ids.
+
+    Example:
+        >>> _shifted(np.array([0, 2, 5]), np.array([3, 1, 4, 1, 5, 9], np.uint64)).tolist()
+        [2, 5, 0]
+    """
+    order = rows[np.argsort(random_words("pictures", 0, keys[rows]), kind="stable")]
+    after = dict(zip(order.tolist(), np.roll(order, -1).tolist(), strict=True))
+    return np.array([after[row] for row in rows.tolist()], np.int64)

@@ -1,0 +1,256 @@
+"""``dataset=language_bias``: people's captions whose only bias is the verb used for each group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.corpus.attribute import Attribute, LabelMap, Words, words_of
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.data.base import Dataset
+from bias_pipeline.declared import Count, Range, Seed
+from bias_pipeline.errors import NotApplicableError, UsageError
+from bias_pipeline.io.hashing import hash_ids, random_words
+from bias_pipeline.text.counterfactual_captions import captions_naming
+from bias_pipeline.text.mentions import lowered_words, named_group
+
+Cells = Mapping[tuple[int, int], Sequence[int]]  # (group, verb) to rows of captions
+
+SPEAKER = "people"
+LEVELS = (0.6, 0.7, 0.8, 0.9)  # C1 to C4 of the paper: 30:20, 35:15, 40:10 and 45:05
+
+
+class LanguageBiasDataset(Dataset):
+    """Controlled corpora of language bias (DBAC, section 5.1), picked from people's captions.
+
+    Each task gets as many captions of men as of women, so group and task are independent. Only the
+    verb differs: a share ``imbalance`` of the first group's captions has the task's first verb and
+    the rest its second one, and the other way round for the second group. Metrics that use only
+    groups and tasks must find nothing; what an attacker finds is language.
+
+    The captioner ``people`` copies people's captions, so differences are 0; read the ``human``
+    parts. A label is the group that a caption names. An image gives at most one caption. Every
+    level has as many captions as all levels from 0.6 to 0.9 can fill (50 per task and group in the
+    paper, picked by hand), and levels share as many captions as possible.
+
+    Picked captions may differ between groups in other ways too. ``retold`` removes these: captions
+    are assigned to groups at random, and every word that names a group becomes one of the assigned
+    group. Then only the verb differs.
+
+    Args:
+        of: the data set whose human captions are picked from.
+        imbalance: share of a group's captions with its own verb; 0.6 to 0.9 are C1 to C4.
+        tasks: task to the words that name it.
+        verbs: task to the forms of its two verbs, as text with commas or lists.
+        gender_by: ``pronoun``: the paper's, by pronouns only, which few captions have;
+            ``word``: by the attribute's own words.
+        pronouns: group to its pronouns.
+        size: captions of a task and group; None: as many as there are.
+        seed: of the draw.
+        retold: whether captions are assigned to groups and rewritten for them
+            (:mod:`bias_pipeline.text.counterfactual_captions`); they are lower-case words then.
+        terms: group to the word used for words without a counterpart; see there.
+
+    Raises:
+        UsageError: if tasks and verbs do not fit.
+    """
+
+    name = "language_bias"
+
+    def __init__(
+        self,
+        of: Dataset,
+        imbalance: Annotated[float, Range(low=0.5, high=1)],
+        tasks: Mapping[str, Words],
+        verbs: Mapping[str, Sequence[Words]],
+        gender_by: Literal["pronoun", "word"] = "word",
+        pronouns: Mapping[str, Words] | None = None,
+        size: Count | None = None,
+        seed: Seed = 0,
+        retold: bool = False,
+        terms: Mapping[str, str] | None = None,
+    ) -> None:
+        if set(tasks) != set(verbs) or any(len(words) != 2 for words in verbs.values()):
+            raise UsageError(
+                f"dataset.verbs: give two verbs for each of the tasks {', '.join(tasks)}"
+            )
+        self.of = of
+        self.imbalance = imbalance
+        self.tasks = {task: words_of(words) for task, words in tasks.items()}
+        self.verbs = {task: [words_of(verb) for verb in verbs[task]] for task in tasks}
+        self.gender_by = gender_by
+        self.pronouns = {group: words_of(words) for group, words in (pronouns or {}).items()}
+        self.size = size
+        self.seed = seed
+        self.retold = retold
+        self.terms = dict(terms or {})
+
+    def captioners(self) -> Sequence[str]:
+        """The one captioner, ``people``."""
+        return (SPEAKER,)
+
+    def load(self, captioner: str, attribute: Attribute) -> Corpus:
+        """See :meth:`Dataset.load`.
+
+        Raises:
+            NotApplicableError: if the attribute does not have two groups, or a cell has no caption.
+        """
+        self.check_captioner(captioner)
+        source = self.of.load(self.of.captioners()[0], attribute)
+        groups = source.groupings[attribute.name].names
+        if len(groups) != 2:
+            raise NotApplicableError(
+                f"dataset 'language_bias' compares two groups; attribute {attribute.name!r} has "
+                f"{len(groups)}"
+            )
+        named = self._named(source.human, attribute, groups)
+        fitting = self._fitting(source, named)
+        taken = {task: self._cells(task, rows, source, named) for task, rows in fitting.items()}
+        by_group = [
+            captions_naming(source.human, attribute, group, self.terms)
+            if self.retold
+            else source.human
+            for group in groups
+        ]
+        records = [
+            record
+            for task, cells in taken.items()
+            for record in self._records(task, cells, source, by_group, attribute.name, groups)
+        ]
+        return Corpus.build(
+            records,
+            dataset=f"{source.dataset} {self.imbalance:.0%} language bias",
+            captioner=SPEAKER,
+            groups={attribute.name: (groups, LabelMap(attribute.name, {g: g for g in groups}))},
+            notes=[f"language bias: {'; '.join(map(self._balance, self.tasks, taken.values()))}"],
+        )
+
+    def _named(self, captions: Captions, attribute: Attribute, groups: Sequence[str]) -> IntArray:
+        """(C,) the one group each caption names, below 0 for none or both."""
+        if self.gender_by == "word":
+            return named_group(captions, attribute, groups)
+        absent = [group for group in groups if not self.pronouns.get(group)]
+        if absent:
+            raise UsageError(
+                f"dataset.pronouns has none for {absent[0]!r}; add some, or set "
+                "dataset.gender_by=word"
+            )
+        lowered = lowered_words(captions)
+        mentioned = np.stack([lowered.mentions(self.pronouns[group]) for group in groups], axis=1)
+        return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
+
+    def _fitting(self, source: Corpus, named: IntArray) -> dict[str, list[int]]:
+        """Captions by task that name one group and one of its verbs, no two of one image."""
+        lowered = lowered_words(source.human)
+        images: set[int] = set()
+        fitting = {}
+        for task, words in self.tasks.items():
+            fits = lowered.mentions(words) & (named >= 0) & (self._verbs(task, lowered) >= 0)
+            rows = _one_an_image(np.flatnonzero(fits), source, self.seed)
+            fitting[task] = [row for row in rows if int(source.human.image_rows[row]) not in images]
+            images |= {int(source.human.image_rows[row]) for row in rows}
+        return fitting
+
+    def _verbs(self, task: str, lowered: Captions) -> IntArray:
+        """(C,) which of a task's two verbs each caption has, below 0 for none or both."""
+        mentioned = np.stack([lowered.mentions(words) for words in self.verbs[task]], axis=1)
+        return np.where(mentioned.sum(axis=1) == 1, mentioned.argmax(axis=1), -1)
+
+    def _cells(self, task: str, rows: Sequence[int], source: Corpus, named: IntArray) -> Cells:
+        """The captions that are taken, by group and verb."""
+        verbs = self._verbs(task, lowered_words(source.human))
+        if self.retold:
+            return self._assigned(task, rows, verbs)
+        which = {
+            (group, verb): [row for row in rows if (named[row], verbs[row]) == (group, verb)]
+            for group in (0, 1)
+            for verb in (0, 1)
+        }
+        size = self._size(task, which)
+        n_matching = round(self.imbalance * size)
+        return {
+            (group, verb): cell_rows[: n_matching if group == verb else size - n_matching]
+            for (group, verb), cell_rows in which.items()
+        }
+
+    def _assigned(self, task: str, rows: Sequence[int], verbs: IntArray) -> Cells:
+        """Captions by verb, assigned to the groups at random."""
+        saying = [[row for row in rows if verbs[row] == verb] for verb in (0, 1)]
+        there = min(map(len, saying))
+        size = there if self.size is None else self.size
+        if not 0 < size <= there:
+            raise NotApplicableError(
+                f"dataset 'language_bias': task {task!r} has {len(saying[0])} and "
+                f"{len(saying[1])} captions by verb, enough for {there} per group; lower "
+                "dataset.size"
+            )
+        n_matching = round(self.imbalance * size)
+        return {
+            (group, verb): saying[verb][:n_matching]
+            if group == verb
+            else saying[verb][n_matching:size]
+            for group in (0, 1)
+            for verb in (0, 1)
+        }
+
+    def _size(self, task: str, which: Cells) -> int:
+        """How many captions a group gets."""
+        most, least = max(*LEVELS, self.imbalance), min(*LEVELS, self.imbalance)
+        shares = {True: most, False: 1 - least}
+        there = min(int(len(rows) / shares[g == v] + 1e-9) for (g, v), rows in which.items())
+        size = there if self.size is None else self.size
+        if not 0 < size <= there:
+            counts = ", ".join(str(len(rows)) for rows in which.values())
+            raise NotApplicableError(
+                f"dataset 'language_bias': task {task!r} has {counts} captions by group and verb, "
+                f"enough for {there} per group; "
+                + ("set dataset.gender_by=word" if self.size is None else "lower dataset.size")
+            )
+        return size
+
+    def _records(
+        self,
+        task: str,
+        cells: Cells,
+        source: Corpus,
+        by_group: Sequence[Captions],
+        attribute: str,
+        groups: Sequence[str],
+    ) -> list[Record]:
+        return [
+            Record(
+                id=source.ids[source.human.image_rows[row]],
+                model=by_group[group].text(row),
+                human=(by_group[group].text(row),),
+                labels={attribute: groups[group]},
+                objects=frozenset({task}),
+            )
+            for (group, _), rows in cells.items()
+            for row in rows
+        ]
+
+    def _balance(self, task: str, cells: Cells) -> str:
+        """How many captions of a task there are."""
+        first, second = (self.verbs[task][verb][0] for verb in (0, 1))
+        counts = {cell: len(rows) for cell, rows in cells.items()}
+        return (
+            f"{task} {counts[0, 0]} {first} and {counts[0, 1]} {second} of one group, "
+            f"{counts[1, 0]} {first} and {counts[1, 1]} {second} of the other"
+        )
+
+
+def _one_an_image(rows: IntArray, source: Corpus, seed: int) -> list[int]:
+    """Captions in random order, only the first of each image."""
+    images = source.human.image_rows[rows]
+    keys = hash_ids(
+        [f"{source.ids[i]} {source.human.positions[r]}" for i, r in zip(images, rows, strict=True)]
+    )
+    order = np.argsort(random_words("language bias", seed, keys), kind="stable")
+    first: dict[int, int] = {}
+    for place in order.tolist():
+        first.setdefault(int(images[place]), int(rows[place]))
+    return list(first.values())

@@ -1,0 +1,350 @@
+"""Data sets that label people in scenes, most of them in boxes.
+
+``dataset=facet``, with annotators' votes: Gustafson et al., FACET: Fairness in Computer Vision
+Evaluation Benchmark (ICCV 2023). ``dataset=miap``, every person of many Open Images: Schumann et
+al., A Step Toward More Inclusive People Annotations for Fairness (AIES 2021). ``dataset=phase``,
+pictures of Google's Conceptual Captions, labelled by crowd workers: Garcia, Hirota, Wu and
+Nakashima, Uncurated Image-Text Datasets: Shedding Light on Demographic Bias (CVPR 2023).
+``dataset=visogender``, people at work: Hall et al., VisoGender: A dataset for benchmarking gender
+bias in image-text pronoun resolution (NeurIPS 2023). ``dataset=pata``, by race, gender and age:
+Seth, Hemani and Agarwal, DeAR: Debiasing Vision-Language Models (CVPR 2023).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from bias_pipeline.data.tables import Rows, check_file, open_rows
+from bias_pipeline.errors import DataError, ResourceError, counted
+from bias_pipeline.io.json_files import decode, expect, load_json
+from bias_pipeline.published.people import DISAGREEMENT, Label, PeopleDataset
+
+# Attribute to the columns of its votes, by what they vote for.
+_VOTES: Mapping[str, tuple[str, ...]] = {
+    "gender_presentation": ("masc", "fem", "non_binary", "na"),
+    "age_presentation": ("young", "middle", "older", "na"),
+}
+_SIDES = ("x", "y", "width", "height")
+
+
+class FACETDataset(PeopleDataset):
+    """``annotations.csv`` beside the folders ``imgs_1`` to ``imgs_3``.
+
+    A line is a person. ``gender_presentation_masc`` and the like count votes: the label is that
+    with most votes, or ``disagreement`` for a tie. The column names are those of public loaders;
+    the file itself is not public.
+
+    Args:
+        root: the folder.
+        strict: see the base.
+    """
+
+    name = "facet"
+    columns: ClassVar[tuple[str, ...]] = tuple(_VOTES)
+    terms: ClassVar[str] = "FACET's licence allows evaluation only: nothing may be trained on it"
+
+    def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
+        """See the base."""
+        del notes
+        path, places = check_file(self.root / "annotations.csv", "dataset.root"), self._places()
+        rows = open_rows(path, what="FACET's annotations")
+        votes = {option: f"{column}_{option}" for option in _VOTES[column]}
+        rows.require("person_id", "filename", "bounding_box", *votes.values())
+        for number, row in rows.items:
+            counts = {option: _count(rows, number, row, name) for option, name in votes.items()}
+            file = rows.text(number, row, "filename")
+            yield Label(
+                places.get(file, f"imgs_1/{file}"),
+                column,
+                most(counts),
+                f"{path}, line {number}",
+                person=rows.text(number, row, "person_id"),
+                box=_box(rows, number, row),
+            )
+
+    def _places(self) -> dict[str, str]:
+        """Name of a picture to its path; they lie in several folders."""
+        folders = sorted(path for path in self.root.glob("imgs_*") if path.is_dir())
+        if not folders and self.strict:
+            raise ResourceError(
+                f"dataset 'facet': {self.root} has none of the folders imgs_1, imgs_2 and imgs_3; "
+                "unpack FACET's pictures there"
+            )
+        return {
+            file.name: f"{folder.name}/{file.name}"
+            for folder in folders
+            for file in folder.iterdir()
+        }
+
+
+def most(votes: Mapping[str, int]) -> str:
+    """The option with most votes, ``disagreement`` for a tie, ``na`` without votes.
+
+    Example:
+        >>> most({"masc": 2, "fem": 1}), most({"masc": 1, "fem": 1}), most({"masc": 0, "na": 0})
+        ('masc', 'disagreement', 'na')
+    """
+    largest = max(votes.values())
+    if largest == 0:
+        return "na"
+    leading = [label for label, count in votes.items() if count == largest]
+    return leading[0] if len(leading) == 1 else DISAGREEMENT
+
+
+def _count(rows: Rows, number: int, row: Mapping[str, Any], name: str) -> int:
+    text = rows.text(number, row, name)
+    try:
+        count = float(text or 0)
+    except ValueError:
+        count = -1.0
+    if count < 0 or not count.is_integer():
+        rows.refuse(number, f"{name} {text!r} is no number of votes")
+    return int(count)
+
+
+def _box(rows: Rows, number: int, row: Mapping[str, Any]) -> tuple[float, float, float, float]:
+    """The box in a cell, a mapping written as JSON or Python text."""
+    text = rows.text(number, row, "bounding_box")
+    try:
+        box = json.loads(text.replace("'", '"'))
+        left, top, wide, high = (float(box[side]) for side in _SIDES)
+    except (ValueError, KeyError, TypeError, OverflowError):
+        rows.refuse(number, f"bounding_box {text[:60]!r} is no x, y, width and height")
+    return left, top, wide, high
+
+
+Part = Literal["train", "val", "test", "all"]
+_FOLDERS = {"train": "train", "val": "validation", "test": "test"}  # of Open Images
+_EDGES = ("XMin", "XMax", "YMin", "YMax")  # in this order, shares of the picture
+_WHAT = "MIAP's boxes"
+
+
+class MIAPDataset(PeopleDataset):
+    """``open_images_extended_miap_boxes_{train,val,test}.csv`` beside Open Images' folders.
+
+    A box is a person; boxes of groups (``IsGroupOf``) and of pictures of people (``IsDepictionOf``)
+    are skipped and counted. Presentation is annotators' perception, not identity.
+
+    Args:
+        root: the folder; pictures are in ``train``, ``validation`` and ``test`` within it.
+        strict: see the base.
+        part: ``train``, ``val``, ``test``, or ``all``, those whose file is there.
+    """
+
+    name = "miap"
+    columns: ClassVar[tuple[str, ...]] = ("GenderPresentation", "AgePresentation")
+    terms: ClassVar[str] = "MIAP's boxes are CC BY 4.0; its pictures have licences of their own"
+
+    def __init__(self, root: str, strict: bool = True, part: Part = "val") -> None:
+        super().__init__(root, strict)
+        self.part = part
+
+    def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
+        """See the base."""
+        passed = 0
+        for part, path in self._files():
+            rows, people = open_rows(path, what=_WHAT), Counter[str]()
+            rows.require("ImageID", *_EDGES, "IsGroupOf", "IsDepictionOf", column)
+            for number, row in rows.items:
+                image = rows.text(number, row, "ImageID")
+                people[image] += 1
+                if row["IsGroupOf"] == "1" or row["IsDepictionOf"] == "1":
+                    passed += 1
+                    continue
+                left, right, upper, lower = (_share(rows, number, row[name]) for name in _EDGES)
+                yield Label(
+                    f"{_FOLDERS[part]}/{image}.jpg",
+                    column,
+                    rows.text(number, row, column),
+                    f"{path}, line {number}",
+                    person=str(people[image]),
+                    box=(left, upper, right - left, lower - upper),
+                    size=(1, 1),
+                )
+        if passed:
+            notes.append(counted(passed, "boxes of groups or depictions are skipped"))
+
+    def _files(self) -> list[tuple[str, Path]]:
+        parts = tuple(_FOLDERS) if self.part == "all" else (self.part,)
+        names = {part: f"open_images_extended_miap_boxes_{part}.csv" for part in parts}
+        there = [(part, self.root / name) for part, name in names.items()]
+        present = [(part, path) for part, path in there if path.is_file()]
+        return present or [(there[0][0], check_file(there[0][1], "dataset.root"))]
+
+
+def _share(rows: Rows, number: int, value: str) -> float:
+    try:
+        share = float(value)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        rows.refuse(number, f"{value!r} is no share of the picture from 0 to 1")
+    return share
+
+
+_PERSON = re.compile(r"person\d+")
+
+
+class PHASEDataset(PeopleDataset):
+    """``phase_gcc_{train,val}_all_20221101.json``, or ``..._regions_...`` where it is absent.
+
+    A picture has a caption, which is not read, and people in boxes with every worker's answers: the
+    label is the most frequent answer, or ``disagreement`` for a tie. The file of regions has the
+    result already. Pictures are in ``images``.
+
+    Args:
+        root: the folder.
+        strict: see the base.
+        part: ``train`` or ``val``.
+    """
+
+    name = "phase"
+    columns: ClassVar[tuple[str, ...]] = ("gender", "age", "ethnicity", "skintone", "emotion")
+    terms: ClassVar[str] = "PHASE is for research alone; its pictures have licences of their own"
+
+    def __init__(
+        self, root: str, strict: bool = True, part: Literal["train", "val"] = "val"
+    ) -> None:
+        super().__init__(root, strict)
+        self.part = part
+
+    def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
+        """See the base."""
+        del notes
+        paths = [
+            self.root / f"phase_gcc_{self.part}_{kind}_20221101.json" for kind in ("all", "regions")
+        ]
+        path = next((candidate for candidate in paths if candidate.is_file()), None) or check_file(
+            paths[0], "dataset.root"
+        )
+        images = expect(load_json(path, what="PHASE's annotations"), dict, path, "")
+        for image, entry in images.items():
+            for name, person in expect(entry, dict, path, image).items():
+                if _PERSON.fullmatch(name):
+                    source = f"{path}, {image}, {name}"
+                    fields = expect(person, dict, path, f"{image}.{name}")
+                    value = _answer_in(fields.get("annotations"), column, source)
+                    box = _phase_box(fields.get("region"), source)
+                    yield Label(f"images/{image}", column, value, source, person=name, box=box)
+
+
+def _answer_in(annotations: Any, column: str, source: str) -> str:
+    """The most frequent answer, or the answer itself if there is one."""
+    listed = annotations if isinstance(annotations, list) else [annotations]
+    if not listed or not all(isinstance(answer, Mapping) and column in answer for answer in listed):
+        raise DataError(f"{source}: no annotations with {column!r}")
+    first, *others = Counter(str(answer[column]) for answer in listed).most_common(2)
+    return DISAGREEMENT if others and others[0][1] == first[1] else first[0]
+
+
+def _phase_box(region: Any, source: str) -> tuple[float, float, float, float]:
+    """Left, upper, right and lower edge to a corner and a size."""
+    try:
+        left, upper, right, lower = (float(edge) for edge in region)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{source}: region {region!r} is not x1, y1, x2, y2") from None
+    return left, upper, right - left, lower - upper
+
+
+_GENDER, _OLDER = "Occupation_perceived_gender", "Occupation_Gender"  # as older files call it
+
+
+class VisoGenderDataset(PeopleDataset):
+    """The tables ``*.tsv`` of an occupation with an object (OO) or with a participant (OP).
+
+    They are in the folder, or in its folders ``OO`` and ``OP``, as they are published. Labels are
+    of who has the occupation. The tables have URLs and no files: the picture of the line with
+    ``IDX`` 7 of ``oo.tsv`` is expected as ``images/oo/7.jpg`` (ours), in the folder or beside the
+    table. Lines without a URL or a gender are skipped and counted.
+
+    Args:
+        root: the folder of the tables, or of ``OO`` and ``OP``.
+        strict: see the base.
+    """
+
+    name = "visogender"
+    columns: ClassVar[tuple[str, ...]] = (_GENDER,)
+    terms: ClassVar[str] = "VisoGender is CC BY 4.0, for benchmarks only: do not train on it"
+
+    def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
+        """See the base."""
+        passed = 0
+        for path in self._files():
+            rows = open_rows(path, what="VisoGender's table")
+            written = _OLDER if rows.has(_OLDER) else column
+            rows.require("IDX", "Sector", "Occupation", written)
+            folder = self._pictures_of(path)
+            for number, row in rows.items:
+                label = rows.text(number, row, written).strip()
+                if not label or label == "NA":
+                    passed += 1
+                    continue
+                image = f"{folder}/{rows.id(number, row, 'IDX')}.jpg"
+                yield Label(image, column, label, f"{path}, line {number}")
+        if passed:
+            notes.append(counted(passed, "lines without a perceived gender are skipped"))
+
+    def _pictures_of(self, table: Path) -> str:
+        """The folder of a table's pictures, from the root on."""
+        beside = (table.parent / "images" / table.stem).relative_to(self.root)
+        places = (Path("images", table.stem), beside)
+        there = (place for place in places if (self.root / place).is_dir())
+        return next(there, places[0]).as_posix()
+
+    def _files(self) -> list[Path]:
+        """Tables of people; those of labour statistics beside them have no ``IDX``."""
+        paths = [*sorted(self.root.glob("*.tsv")), *sorted(self.root.glob("O[OP]/*.tsv"))]
+        tables = [path for path in paths if open_rows(path, what="a table").has("IDX")]
+        if paths and not tables:
+            raise DataError(f"{paths[0]}: column 'IDX' is absent; no table here is VisoGender's")
+        if not tables:
+            raise ResourceError(
+                f"dataset 'visogender': no table *.tsv in {self.root}, nor in its folders OO and "
+                "OP; set dataset.root=... to the folder of the tables, or to that of OO and OP"
+            )
+        for kind in ("Object", "Participant"):
+            same = [path for path in tables if open_rows(path, what="a table").has(kind)]
+            if len(same) > 1:
+                raise DataError(
+                    f"{same[0]} and {same[1]} are two versions of one table (column {kind!r}), so "
+                    "people would count twice; remove one"
+                )
+        return tables
+
+
+_FILE = "pata_fairness.files.lst"
+
+
+class PATADataset(PeopleDataset):
+    """``pata_fairness.files.lst``, lines of ``scene_race_gender_age|url``.
+
+    Scenes have underscores too (``gun_range``), so lines are split from the right; splitting from
+    the left misreads 415 of 4,934. The list has URLs and no files: the picture of line 7 is
+    expected as ``images/7.jpg`` (ours). Some URLs are dead: ``dataset.strict=false`` may be needed.
+
+    Args:
+        root: the folder.
+        strict: see the base.
+    """
+
+    name = "pata"
+    columns: ClassVar[tuple[str, ...]] = ("scene", "race", "gender", "age")
+    terms: ClassVar[str] = "PATA has no licence: its pictures belong to their photographers"
+
+    def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
+        """See the base."""
+        path = check_file(self.root / _FILE, "dataset.root")
+        text = decode(path.read_bytes(), path, "lines of scene_race_gender_age|url")
+        for number, line in enumerate(text.splitlines(), start=1):
+            if not line.strip():
+                continue
+            name, bar, _ = line.partition("|")
+            labels = dict(zip(self.columns, name.strip().rsplit("_", 3), strict=False))
+            if not bar or len(labels) < len(self.columns):
+                raise DataError(f"{path}, line {number}: not scene_race_gender_age|url: {line!r}")
+            yield Label(f"images/{number}.jpg", column, labels[column], f"{path}, line {number}")

@@ -1,0 +1,1 @@
+"""Which words give the attribute away to attackers."""

@@ -1,0 +1,322 @@
+"""Which words reveal the attribute to the attackers of a score.
+
+An ``ngram`` attacker is a logistic regression, so its log-odds are exactly a sum over the n-grams
+of a caption. Every n-gram has two numbers:
+
+* its *coefficient*: by how much it moves the log-odds towards a group wherever it occurs;
+* its *gain*: what it adds to the log-odds of the true group, mean over the test captions of a
+  split. A strong word that nobody writes gains nothing. The gains of all n-grams and of the
+  intercept sum to the mean log-odds of the truth.
+
+A network's log-odds are not a sum over words; integrated gradients approximate them by one
+(``gradients.py``). The coefficient of a word is then the mean of what it adds at its places in test
+captions, and the "intercept" is the prediction for a caption without information.
+
+Both use the attackers of the score: fresh ones for every seed, on both sides, on the same splits of
+the images that both sides describe. The human side is the mean over caption positions, each with
+its own attackers. The difference of the sides is what the captioner added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.attack.logistic import ConvexProbe
+from bias_pipeline.attack.neural import NeuralProbe
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.corpus.regrouping import without_small_groups
+from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.io.progress import track
+from bias_pipeline.metrics.attack.attack_runner import labelled
+from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
+from bias_pipeline.metrics.base import Metric
+from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.report.explain import gradients, linear
+from bias_pipeline.report.explain.gradients import Gradients
+from bias_pipeline.report.explain.linear import Example, Gram, WordFit
+from bias_pipeline.stats.bootstrap import combined_error, quantile
+from bias_pipeline.text.transform import applied
+
+RESAMPLES = 100  # each trains every attacker again, so more would cost too much
+MOST_KEPT = 300
+EXAMPLES = 4
+EXACT = "coefficients"
+DEFAULT = Gradients()
+
+Fits = Callable[[LabelledCaptions, Split, Float64Array], WordFit]
+
+
+@dataclass(frozen=True)
+class WordInterval:
+    """A number, mean over seeds, with an interval as of scores."""
+
+    value: float  # NaN where an n-gram has none
+    low: float  # lower end
+    high: float  # upper end
+
+
+@dataclass(frozen=True)
+class RevealingWord:
+    """An n-gram on one side."""
+
+    side: str  # `model`, `human` or `difference` (model minus human)
+    gram: Gram  # its words; empty for all n-grams and the intercept together
+    captions: int  # in how many captions it occurs; of both sides for the difference
+    # Group to log-odds; for two groups only the second; the first has the negative
+    coefficients: Mapping[str, WordInterval]
+    gain: WordInterval  # see the module
+
+
+@dataclass(frozen=True)
+class RevealingWords:
+    """The words that reveal an attribute in the captions of one captioner and of people."""
+
+    attribute: str  # its name
+    dataset: str  # of the captions
+    captioner: str  # whose captions the model side has
+    groups: tuple[str, ...]  # of the attribute
+    n_seeds: int  # of the attackers; under cross-fitting each has several, one a fold
+    method: str  # `EXACT`, or the settings of gradients
+    # Those that gain or differ most, the largest gain of the model side first
+    words: Sequence[RevealingWord]
+    examples: Sequence[Example]  # test captions that reveal most
+
+
+def words(
+    metric: Metric,
+    corpus: Corpus,
+    seeds: Sequence[int],
+    resamples: int = RESAMPLES,
+    how: Gradients = DEFAULT,
+) -> RevealingWords:
+    """Explain the attackers of a metric.
+
+    Args:
+        metric: ``lic`` or ``leakage``; the two have the same attackers.
+        corpus: raw captions.
+        seeds: one split and fresh attackers each.
+        resamples: of the images; every ``ngram`` attacker is trained again on each, from its
+            weights, a network is not. At least 2.
+        how: settings of the gradients, for networks.
+
+    Returns:
+        The ``MOST_KEPT`` n-grams of largest gain on each side and of largest difference.
+
+    Raises:
+        UsageError: if the metric has no such attackers, or a number is out of its range.
+        DataError: if the captions cannot be attacked.
+        ResourceError: if a network is to be explained and captum is not installed.
+    """
+    if resamples < 2:
+        raise UsageError(f"--resamples={resamples} must be at least 2")
+    attack, fits, method = _explained(metric, how)
+    corpus = without_small_groups(corpus, attack.attribute.name)  # as for the score
+    ready = applied(attack.transforms, corpus)
+    tables = _tables(attack, ready)
+    splits = attack.draw_splits(corpus, seeds)
+    stats = replace(attack.stats, resamples=resamples)
+    drawn = np.concatenate(list(stats.weights(corpus.keys)))  # (B, images)
+    work = [
+        (side, table, split)
+        for side, tables_of_side in tables.items()
+        for table in tables_of_side
+        for split in splits
+    ]
+    made = (
+        (side, split.seed, fit)
+        for side, table, split in work
+        for fit in [fits(table, split, drawn)]
+    )
+    sums = _Sums(tables, splits, resamples)
+    examples: list[Example] = []
+    for side, seed, fit in track(made, len(work)):
+        sums.add(side, seed, fit)
+        if seed == sums.seeds[0] and fit.table in ("model", "human:0"):
+            examples += fit.examples(side, corpus.ids, EXAMPLES)
+    grouping = ready.groupings[attack.attribute.name]
+    return RevealingWords(
+        attribute=attack.attribute.name,
+        dataset=corpus.dataset,
+        captioner=corpus.captioner,
+        groups=grouping.names,
+        n_seeds=len(sums.seeds),
+        method=method,
+        words=list(_listed(sums, grouping.names, stats.level)),
+        examples=list(_best(examples)),
+    )
+
+
+def _best(examples: Sequence[Example]) -> Iterator[Example]:
+    """Of each side and group the examples with the largest log-odds, whichever fold tested them."""
+    chosen: dict[tuple[str, str], dict[tuple[str, ...], Example]] = {}
+    for one in sorted(examples, key=lambda one: (-one.log_odds, one.image)):
+        alike = chosen.setdefault((one.side, one.group), {})
+        alike.setdefault(tuple(word for word, _ in one.words), one)
+    for side, group in dict.fromkeys((one.side, one.group) for one in examples):
+        yield from list(chosen[side, group].values())[:EXAMPLES]
+
+
+def _explained(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str]:
+    """The metric, the function that explains its attackers, and the name of that method."""
+    if not isinstance(metric, CaptionAttack):
+        raise UsageError(
+            f"analysis words explains attackers on captions, which metric={metric.info.name} does "
+            "not have; choose metric=lic"
+        )
+    probe = metric.probe
+    if isinstance(probe, NeuralProbe) and probe.encoder.sees:
+        raise UsageError(
+            "analysis words explains attackers that read captions only; those of "
+            f"metric={metric.info.name} use pictures too; choose metric=lic"
+        )
+    if isinstance(probe, ConvexProbe):
+        return metric, partial(linear.fits, probe), EXACT
+    if isinstance(probe, NeuralProbe):
+        return metric, partial(gradients.fits, probe, how=how), str(how)
+    raise UsageError(
+        "analysis words explains encoder=ngram, whose log-odds are sums over words, and networks "
+        f"over word vectors such as encoder=lstm; it cannot explain {type(probe).__name__}"
+    )
+
+
+def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[LabelledCaptions]]:
+    """Side to its captions by position, on the images that both sides describe."""
+    codes = ready.groupings[attack.attribute.name].codes
+    captions: dict[str, Captions] = {
+        side: ready.side(side) for side in attack.sides if len(ready.side(side))
+    }
+    images = codes >= 0
+    for side_captions in captions.values():
+        images &= np.bincount(side_captions.image_rows, minlength=len(ready)) > 0
+    tables = {
+        side: list(
+            _labelled(attack, ready, side_captions.take(images[side_captions.image_rows]), side)
+        )
+        for side, side_captions in captions.items()
+    }
+    nonempty = {side: tables_of_side for side, tables_of_side in tables.items() if tables_of_side}
+    if not nonempty:
+        raise DataError(
+            f"captioner {ready.captioner!r}: attackers need two groups or more with at least "
+            f"{SMALLEST_GROUP} captioned images each"
+        )
+    return nonempty
+
+
+def _labelled(
+    attack: CaptionAttack, ready: Corpus, captions: Captions, side: str
+) -> Iterator[LabelledCaptions]:
+    grouping = ready.groupings[attack.attribute.name]
+    return labelled(PartName(side=side), captions, grouping, attack.positions)
+
+
+class _Sums:
+    """Coefficients and gains by side, seed and resampling: means over caption positions and folds.
+
+    Columns are n-grams; an n-gram that an attacker does not use has weight 0.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Sequence[LabelledCaptions]],
+        splits: Sequence[Split],
+        resamples: int,
+    ) -> None:
+        self.sides = tuple(tables)
+        self.columns: dict[Gram, int] = {}
+        self.seeds = seeds_in(splits)
+        self._folds = len(splits) // len(self.seeds)  # of a seed
+        self._counts = {side: {table.name: np.zeros(0, np.int64) for table in tables[side]}
+                        for side in tables}  # fmt: skip
+        self._parts = {side: len(tables_of_side) for side, tables_of_side in tables.items()}
+        numbers = next(iter(tables.values()))[0].n_classes
+        width = 1 + (1 if numbers == 2 else numbers)  # the gain, then a coefficient a group
+        self.per_seed = {side: np.zeros((len(self.seeds), 0, width)) for side in tables}
+        self.resampled = {side: np.zeros((resamples, 0, width)) for side in tables}
+
+    def add(self, side: str, seed: int, fit: WordFit) -> None:
+        """Add one attacker."""
+        at = np.array([self.columns.setdefault(g, len(self.columns)) for g in fit.grams])
+        self._widen()
+        share = 1 / self._parts[side] / self._folds
+        self.per_seed[side][self.seeds.index(seed), at] += share * fit.numbers
+        self.resampled[side][:, at] += share / len(self.seeds) * fit.resampled
+        counts = self._counts[side][fit.table]  # the same in each fold that has the n-gram
+        counts[at] = np.maximum(counts[at], fit.captions)
+
+    def _widen(self) -> None:
+        """Add columns for new n-grams."""
+        for side in self.sides:
+            lacking = len(self.columns) - self.per_seed[side].shape[1]
+            if lacking:
+                for table, counts in self._counts[side].items():
+                    self._counts[side][table] = np.pad(counts, (0, lacking))
+                for sums in (self.per_seed, self.resampled):
+                    sums[side] = np.pad(sums[side], ((0, 0), (0, lacking), (0, 0)))
+
+    def counts(self, side: str) -> IntArray:
+        """(F,) in how many captions of a side each n-gram occurs."""
+        return np.sum([*self._counts[side].values()], axis=0)
+
+    def by_side(self) -> Iterator[tuple[str, Float64Array, Float64Array, IntArray]]:
+        """Side, its numbers (S, F, 1 + K) and (B, F, 1 + K), and how many captions (F,)."""
+        for side in self.sides:
+            yield side, self.per_seed[side], self.resampled[side], self.counts(side)
+        if set(SIDES) <= set(self.sides):
+            model, human = SIDES
+            yield (
+                "difference",
+                self.per_seed[model] - self.per_seed[human],
+                self.resampled[model] - self.resampled[human],
+                self.counts(model) + self.counts(human),
+            )
+
+
+def coefficient_groups(groups: Sequence[str]) -> Sequence[str]:
+    """The groups whose coefficients are listed; of two only the second."""
+    return groups[1:] if len(groups) == 2 else groups
+
+
+def _listed(sums: _Sums, groups: Sequence[str], level: float) -> Iterator[RevealingWord]:
+    """The n-grams to list on every side, with the total of each side first."""
+    shown_groups = coefficient_groups(groups)
+    sides = list(sums.by_side())
+    grams = list(sums.columns)
+    chosen: dict[int, None] = {}
+    for _, per_seed, _, _ in sides:
+        gains = np.abs(per_seed[:, :, 0].mean(axis=0))
+        chosen |= dict.fromkeys(np.argsort(-gains, kind="stable")[:MOST_KEPT].tolist())
+    chosen.pop(sums.columns[()], None)  # the intercept is not a word
+    first = sides[0][1][:, :, 0].mean(axis=0)
+    order = sorted(chosen, key=lambda f: (-first[f], grams[f]))
+    nowhere = {name: WordInterval(math.nan, math.nan, math.nan) for name in shown_groups}
+    for side, per_seed, resampled, counts in sides:
+        total = _interval(per_seed[:, :, 0].sum(axis=1), resampled[:, :, 0].sum(axis=1), level)
+        yield RevealingWord(side, (), 0, nowhere, total)
+        for f in order:
+            intervals = [
+                _interval(per_seed[:, f, k], resampled[:, f, k], level)
+                for k in range(1 + len(shown_groups))
+            ]
+            coefficients = dict(zip(shown_groups, intervals[1:], strict=True))
+            yield RevealingWord(side, grams[f], int(counts[f]), coefficients, intervals[0])
+
+
+def _interval(per_seed: Float64Array, resampled: Float64Array, level: float) -> WordInterval:
+    """From (S,) values and (B,) means over seeds under resampling."""
+    value = float(per_seed.mean())
+    seed_std = float(np.std(per_seed, ddof=1)) if len(per_seed) > 1 else math.nan
+    # Attackers are trained again on resampled images, so one seed already covers all variance.
+    n_seeds = len(per_seed) if len(per_seed) > 1 else 0
+    error, freedom = combined_error(seed_std, float(np.std(resampled, ddof=1)), n_seeds)
+    half = quantile(level, freedom) * error
+    return WordInterval(value, value - half, value + half)

@@ -1,0 +1,449 @@
+"""Is the first captioner less fair than another?
+
+The leaderboards of :mod:`bias_pipeline.report.compare` rank headlines as published; many of them
+change when a captioner says more or less. A decision uses only readings that do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from bias_pipeline.errors import (
+    NAME_PEOPLES_CAPTIONS,
+    DataError,
+    NotApplicableError,
+    UsageError,
+    counted,
+)
+from bias_pipeline.metrics.base import HEADLINES, EvidenceRule, Metric
+from bias_pipeline.report import conclusion_checks
+from bias_pipeline.report.compare import (
+    Leaderboard,
+    alike,
+    draws_ranked,
+    higher_is_better,
+    rank_captioners,
+)
+from bias_pipeline.report.conclusion_checks import LIMITS, Limits
+from bias_pipeline.report.name_collisions import resolve_name_collisions
+from bias_pipeline.report.power import detectable
+from bias_pipeline.report.verdict import BY_RULES
+from bias_pipeline.results.rows import Result, Row, mapping_in
+from bias_pipeline.results.settings import label, with_settings
+from bias_pipeline.stats.bootstrap import Draws, Estimate
+from bias_pipeline.stats.compare import holm, paired_difference
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# Whether quality is compared, and who won, to a word for the first captioner.
+_WORDS = {
+    False: {"first": "fairer", "other": "less fair"},
+    True: {"first": "better", "other": "worse"},
+}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The first captioner against another under one headline."""
+
+    metric: str  # its name
+    headline: str  # the headline that is compared
+    part: str  # the part that decides; the headline itself where none may
+    attribute: str  # whose groups
+    first: str  # the captioner that was named first
+    other: str  # the other
+    # Of `part` as it is ranked (lower is fairer, or better), first minus other. Its p is adjusted
+    # for all that decide (Holm).
+    difference: Estimate
+    unit: str  # of the difference
+    # By how much the first may be worse, in `unit`; None: nothing is demanded of it
+    margin: float | None
+    level: float  # of interval and test
+    doubts: tuple[str, ...] = ()  # why nothing is decided, empty if something is
+    quality: bool = False  # whether it says how good captions are, not how fair
+    settings: str = ""  # in which its cells differ from others of the metric, as part of its name
+
+    @property
+    def name(self) -> str:
+        """The metric, its headline where there are several, its settings."""
+        headline = "" if self.headline == "score" else self.headline
+        return " ".join(filter(None, [self.metric, headline, self.settings]))
+
+    @property
+    def winner(self) -> str:
+        """``first`` or ``other``: which is significantly fairer (better); empty if in doubt."""
+        if self.doubts or not self.difference.p_value < 1 - self.level:
+            return ""
+        return "other" if self.difference.value > 0 else "first"
+
+    @property
+    def outcome(self) -> str:
+        """``passed``, ``worse`` or ``undecided``.
+
+        With a margin, ``passed`` needs the whole interval below it, ``worse`` the whole interval
+        above it. Without one, the first passes unless it is significantly worse.
+        """
+        if self.doubts:
+            return "undecided"
+        if self.margin is None:
+            return "worse" if self.winner == "other" else "passed"
+        if self.difference.ci_high < self.margin:
+            return "passed"
+        return "worse" if self.difference.ci_low > self.margin else "undecided"
+
+    @property
+    def detectable(self) -> float:
+        """The difference that such a test finds in four of five cases, in ``unit``."""
+        return detectable(self.difference.error, self.level, self.difference.freedom)
+
+    def sentence(self) -> str:
+        """The decision in words, or why there is none."""
+        by = "" if self.part == self.headline else f" (by {self.part})"
+        numbers = f"difference {self._interval()}"
+        if self.doubts:
+            return (
+                f"{self.name}{by}: no verdict on {self.first} and {self.other} ({numbers}): "
+                f"{'; '.join(self.doubts)}"
+            )
+        p = self.difference.p_value
+        numbers += ", p < 0.001 after Holm" if p < 0.001 else f", p {p:.3f} after Holm"
+        verdict = self._comparison() if self.margin is None else self._against_margin(self.margin)
+        return f"{self.name}{by}: {verdict} ({numbers})"
+
+    def _comparison(self) -> str:
+        """Who is fairer; if nobody is, how large a difference the test would find."""
+        if self.winner:
+            return f"{self.first} is {_WORDS[self.quality][self.winner]} than {self.other}"
+        apart = f"no significant difference between {self.first} and {self.other}"
+        if not self.detectable > 0:  # unknown, or the two are equal in every resample
+            return apart
+        smallest = self._amount(self.detectable)
+        return f"{apart}; this test usually misses differences below {smallest}"
+
+    def _against_margin(self, margin: float) -> str:
+        """Whether the first is worse by more than it may be."""
+        worse = f"{_WORDS[self.quality]['other']} than {self.other} by more than"
+        return {
+            "passed": f"{self.first} is not {worse} {self._amount(margin)}",
+            "worse": f"{self.first} is {worse} {self._amount(margin)}",
+            "undecided": f"it is not clear whether {self.first} is {worse} {self._amount(margin)}",
+        }[self.outcome]
+
+    def line(self) -> dict[str, object]:
+        """The decision as a line of a table; ``difference`` is of the part as it is ranked."""
+        return {
+            "metric": self.metric,
+            "headline": self.headline,
+            "settings": self.settings,
+            "part": self.part,
+            "attribute": self.attribute,
+            "first": self.first,
+            "other": self.other,
+            "difference": self.difference.value,
+            "ci_low": self.difference.ci_low,
+            "ci_high": self.difference.ci_high,
+            "p_value": self.difference.p_value,
+            "unit": self.unit,
+            "margin": self.margin,
+            "level": self.level,
+            "winner": self.winner,
+            "outcome": self.outcome,
+            "doubts": "; ".join(self.doubts),
+        }
+
+    def _amount(self, value: float) -> str:
+        """A difference with its unit."""
+        if self.unit == "fraction":
+            return counted(f"{100 * value:.3g}", "points")
+        return f"{value:.3g}"
+
+    def _interval(self) -> str:
+        """The difference with its interval, in the direction of the metric."""
+        if math.isnan(self.difference.value):
+            return "unknown"
+        digits, scale = (1, 100) if self.unit == "fraction" else (2, 1)
+        ends = [scale * self.difference.ci_low, scale * self.difference.ci_high]
+        value = scale * self.difference.value
+        if self.quality:
+            value, ends = -value, [-ends[1], -ends[0]]
+        if math.isnan(ends[0]):
+            return f"{value:+.{digits}f}, no interval"
+        return f"{value:+.{digits}f} [{ends[0]:.{digits}f}, {ends[1]:.{digits}f}]"
+
+
+def decisions(
+    results: Sequence[Result],
+    draws: Mapping[str, Mapping[str, Draws]],
+    *,
+    margin: float | None = None,
+    level: float = 0.95,
+    limits: Limits = LIMITS,
+) -> list[Decision]:
+    """The first captioner against every other, under every headline of otherwise equal cells.
+
+    Args:
+        results: cells, those of the first captioner first.
+        draws: run id to the readings under resampling.
+        margin: by how much the first may be worse, in the unit of the reading.
+        level: of intervals and tests, in (0, 1).
+        limits: when captioners cannot be compared.
+    """
+    all_decisions = [
+        _decision(first, other, headline, draws, margin, level, limits)
+        for first, *others in alike(results)
+        for headline in HEADLINES
+        for other in others
+        if all(_row(result, headline) for result in (first, other))
+    ]
+    sure = [decision for decision in all_decisions if not decision.doubts]
+    adjusted = iter(holm([decision.difference.p_value for decision in sure]))
+    return [
+        d if d.doubts else replace(d, difference=replace(d.difference, p_value=next(adjusted)))
+        for d in all_decisions
+    ]
+
+
+def _decision(
+    first: Result,
+    other: Result,
+    headline: str,
+    draws: Mapping[str, Mapping[str, Draws]],
+    margin: float | None,
+    level: float,
+    limits: Limits,
+) -> Decision:
+    _check_margin_of(margin, first, headline)
+    reading = conclusion_checks.evidence_rules(first, other).get(headline)
+    pair = (first, other)
+    part = reading.part if reading else headline
+    difference = _difference(pair, part, draws, level)
+    row = _row(first, part) or _row(first, headline)
+    assert row is not None
+    return Decision(
+        metric=row.metric,
+        headline=headline,
+        part=part,
+        attribute=row.attribute,
+        first=row.captioner,
+        other=other.rows[0].captioner,
+        difference=difference,
+        unit=row.unit,
+        margin=margin,
+        level=level,
+        doubts=tuple(_doubts(pair, headline, reading, difference, limits)),
+        quality=higher_is_better(first),
+        settings=label(first),
+    )
+
+
+def _difference(
+    pair: tuple[Result, Result],
+    part: str,
+    draws: Mapping[str, Mapping[str, Draws]],
+    level: float,
+) -> Estimate:
+    """First minus other as a part is ranked; NaN where one was not resampled."""
+    one, two = (draws[result.run_id].get(part) for result in pair)
+    if one is None or two is None:
+        nan = math.nan
+        return Estimate(nan, nan, nan, nan, nan, nan, n_seeds=0)
+    first, other = pair
+    return paired_difference(draws_ranked(first, part, one), draws_ranked(other, part, two), level)
+
+
+def _row(result: Result, part: str) -> Row | None:
+    return next((row for row in result.rows if row.part == part), None)
+
+
+def check_margin(margin: float | None, metric: Metric) -> None:
+    """Refuse, before anything is computed, a margin that no difference of a metric can reach."""
+    _check_reach(margin, metric.info.name, *metric.headline_range)
+
+
+def _check_margin_of(margin: float | None, result: Result, headline: str) -> None:
+    """Refuse a margin that no difference of a stored headline can reach."""
+    bounds = mapping_in(result.manifest, "metric", "range").get(headline)
+    if isinstance(bounds, Sequence) and None not in bounds:
+        _check_reach(margin, result.rows[0].metric, *map(float, bounds))
+
+
+def _check_reach(margin: float | None, metric: str, low: float, high: float) -> None:
+    if margin is not None and margin >= high - low:
+        raise UsageError(
+            f"margin {margin:g}: no difference of {metric} can be larger, since it lies between "
+            f"{low:g} and {high:g}; give a fraction, 0.01 for one point"
+        )
+
+
+def _doubts(
+    pair: tuple[Result, Result],
+    headline: str,
+    reading: EvidenceRule | None,
+    difference: Estimate,
+    limits: Limits,
+) -> list[str]:
+    """Why a headline decides nothing between two captioners."""
+    if not all("readings" in mapping_in(result.manifest, "metric") for result in pair):
+        return ["these results are of an earlier version; run their cells again"]
+    if reading is None:
+        empty = [
+            f"{row.captioner}: {conclusion_checks.NO_VALUE}"
+            for result in pair
+            if (row := _row(result, headline)) and math.isnan(row.value)
+        ]
+        if empty:
+            return empty
+        judged = mapping_in(pair[0].manifest, "metric").get("question") in BY_RULES
+        return [conclusion_checks.NO_RULE if judged else conclusion_checks.NOT_JUDGED]
+    rows = {result.rows[0].captioner: _row(result, reading.part) for result in pair}
+    if foreign := _foreign(pair):
+        return foreign
+    reasons = [
+        f"{name}: {text}"
+        for name, row in rows.items()
+        if (
+            text := conclusion_checks.lacks_evidence(row, reading, limits)
+            if row
+            else "it is absent"
+        )
+    ]
+    reasons += [
+        f"{result.rows[0].captioner}: {text}"
+        for result in pair
+        if (text := conclusion_checks.beyond_reach(result, headline, limits))
+    ]
+    reasons += conclusion_checks.incomparable_reasons(*pair, reading, limits)
+    if not reasons and math.isnan(difference.value):
+        reasons = ["it was made without resampling, or by an earlier version; run the jobs again"]
+    if not higher_is_better(pair[0]):
+        fairer, worse = pair if difference.value < 0 else pair[::-1]
+        reasons += filter(None, [conclusion_checks.wins_by_silence(fairer, worse, limits)])
+    return reasons
+
+
+def _foreign(results: Sequence[Result]) -> list[str]:
+    """Captioners whose numbers rest on word lists of another language than the captions."""
+    reasons = ((r.rows[0].captioner, conclusion_checks.foreign_to_lists(r)) for r in results)
+    return [*dict.fromkeys(f"{captioner} {reason}" for captioner, reason in reasons if reason)]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The first captioner against the others."""
+
+    leaderboards: Sequence[Leaderboard]  # of headlines
+    decisions: Sequence[Decision]  # who is fairer under each, or why there is no decision
+    namesakes: Sequence[str] = ()  # a sentence on each name that two captioners shared
+    # Metric and captioner, as `metric=lic captioner=new`, to why the metric does not apply to it
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # what happened while reading, after the captioner's name
+
+    @property
+    def decided(self) -> list[Decision]:
+        """The decisions without a doubt."""
+        return [decision for decision in self.decisions if not decision.doubts]
+
+    @property
+    def lost(self) -> list[Decision]:
+        """Decisions in which the first is less fair (or worse) by more than the margin."""
+        return [decision for decision in self.decided if decision.outcome == "worse"]
+
+    @property
+    def undecided(self) -> list[Decision]:
+        """Decisions whose interval includes the margin."""
+        return [decision for decision in self.decided if decision.outcome == "undecided"]
+
+    @property
+    def outcome(self) -> Literal["passed", "worse", "undecided"]:
+        """What a gate says: ``passed`` only where something is decided, and all of that passed."""
+        if self.lost:
+            return "worse"
+        return "undecided" if self.undecided or not self.decided else "passed"
+
+    def __repr__(self) -> str:
+        """One sentence for each decision, each metric that does not apply, and each note."""
+        skipped = [f"skipped: {cell}: {reason}" for cell, reason in self.skipped.items()]
+        sentences = (decision.sentence() for decision in self.decisions)
+        return "\n".join([*sentences, *skipped, *self.notes])
+
+    def lines(self) -> list[dict[str, object]]:
+        """The decisions as plain data."""
+        return [decision.line() for decision in self.decisions]
+
+    def frame(self) -> DataFrame:
+        """The decisions as a table, one line each."""
+        from pandas import DataFrame
+
+        return DataFrame(self.lines())
+
+
+def compared(
+    results: Sequence[Result],
+    *,
+    margin: float | None = None,
+    limits: Limits = LIMITS,
+    skipped: Mapping[str, str] | None = None,
+) -> Comparison:
+    """Compare results, those of the first captioner first.
+
+    Args:
+        results: with their draws.
+        margin: by how much the first may be worse, in the metric's unit.
+        limits: when captioners cannot be compared.
+        skipped: metric and captioner to why the metric does not apply to it.
+
+    Raises:
+        DataError: if no two of them can be compared; where one has no value, it is undecided.
+    """
+    skipped = skipped or {}
+    apart, namesakes = resolve_name_collisions(results)
+    apart = with_settings(apart)
+    draws = {result.run_id: result.draws for result in apart}
+    tables = rank_captioners(apart, draws)
+    if skipped and not any(others for _, *others in alike(apart)):
+        reasons = "; ".join(": ".join(filter(None, one)) for one in skipped.items())
+        raise NotApplicableError(f"no metric can be compared ({reasons}); choose another metric")
+    if not tables and not _unscored(apart):
+        raise DataError(_nothing_to_compare(apart))
+    made = decisions(apart, draws, margin=margin, limits=limits)
+    notes = dict.fromkeys(f"{r.rows[0].captioner}: {note}" for r in apart for note in r.notes)
+    return Comparison(tables, made, namesakes, skipped, [*notes])
+
+
+def _unscored(results: Sequence[Result]) -> bool:
+    """Whether captioners were scored alike, and one has no value."""
+    pairs = (result for group in alike(results) if len(group) > 1 for result in group)
+    return any(row.part in HEADLINES and math.isnan(row.value) for r in pairs for row in r.rows)
+
+
+def _nothing_to_compare(results: Sequence[Result]) -> str:
+    """Why no two results can be compared: they have no score, or differ in more."""
+    without = [group[0].rows[0].metric for group in alike(results) if len(group) > 1]
+    if without:
+        return (
+            f"no two captioners have a score of {', '.join(dict.fromkeys(without))}; "
+            f"{NAME_PEOPLES_CAPTIONS} where the score needs them"
+        )
+    return (
+        "no two of these results have a score and differ only in the captioner"
+        f"{_differences(results)}; compare cells of one metric, attribute and configuration, and "
+        f"{NAME_PEOPLES_CAPTIONS} where the score needs them"
+    )
+
+
+def _differences(results: Sequence[Result]) -> str:
+    """In what else results differ, as the end of a clause; empty if in nothing."""
+    values: dict[str, dict[str, None]] = {}
+    for result in results:
+        row = result.rows[0]
+        facts = {"metric": row.metric, "attribute": row.attribute, "dataset": row.dataset}
+        for key, value in {**facts, **result.settings}.items():
+            values.setdefault(key, {})[value] = None
+    differing = [
+        f"{key} ({', '.join(several)})" for key, several in values.items() if len(several) > 1
+    ]
+    return f": they differ in {', '.join(differing)}" if differing else ""

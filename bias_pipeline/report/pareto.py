@@ -1,0 +1,227 @@
+"""Quality and bias together: a captioner that says little, or nothing true, only looks fair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, Float64Array
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.report.compare import alike, higher_is_better, ranked
+from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.settings import label
+from bias_pipeline.stats.bootstrap import Draws
+
+Stored = Mapping[str, Mapping[str, Draws]]
+
+
+MOST_LISTED = 10  # captioners that a sentence names
+
+
+def joined_names(names: Sequence[str]) -> str:
+    """Names joined by commas; of many the first, and how many more there are.
+
+    Example:
+        >>> joined_names(["a", "b"]), joined_names(["a"] * 12)
+        ('a, b', 'a, a, a, a, a, a, a, a, a, a and 2 more')
+    """
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    return ", ".join(names[:MOST_LISTED]) + more
+
+
+@dataclass(frozen=True)
+class ParetoPoint:
+    """A captioner under one measure of quality and one of bias."""
+
+    quality: Row  # its headline of quality
+    bias: Row  # its headline of bias
+    # Captioners that are at least as good and as fair, and better in one of the two
+    beaten_by: tuple[str, ...]
+    # Of the resamplings of images in which no captioner beats it, in [0, 1]; NaN if draws are not
+    # stored or differ in number. It excludes noise of attackers.
+    share: float
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no captioner beats it."""
+        return not self.beaten_by
+
+
+@dataclass(frozen=True)
+class Front:
+    """Captioners under one measure of quality and one headline of bias, the best first."""
+
+    places: Sequence[ParetoPoint]  # two captioners or more
+    # In which the runs of quality, and of bias, differ from others of their metric
+    settings: tuple[str, str] = ("", "")
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Of the measure of quality and of the headline of bias."""
+        first = self.places[0]
+        bias = "" if first.bias.part == "score" else first.bias.part
+        quality, biased = self.settings
+        return (
+            " ".join(filter(None, [first.quality.metric, quality])),
+            " ".join(filter(None, [first.bias.metric, bias, biased])),
+        )
+
+    def verdict(self) -> str:
+        """A sentence on which captioners are on the front, and which beat the others."""
+        return front_verdicts([self])[0]
+
+
+def front_verdicts(all_fronts: Sequence[Front]) -> list[str]:
+    """Sentences on which captioners are on the front, and which beat the others.
+
+    Headlines of bias under which the same can be said share a sentence.
+    """
+    names: dict[tuple[str, str], list[str]] = {}
+    for front in all_fronts:
+        good, bias = front.names
+        names.setdefault((good, _standing(front.places)), []).append(bias)
+    return [
+        f"{good} and {', '.join(biased)}: {standing}" for (good, standing), biased in names.items()
+    ]
+
+
+def _standing(places: Sequence[ParetoPoint]) -> str:
+    best = joined_names([place.bias.captioner for place in places if place.optimal])
+    beaten = [
+        f"{place.bias.captioner} (by {joined_names(place.beaten_by)})"
+        for place in places
+        if not place.optimal
+    ]
+    lost = f"; worse on one and no better on the other: {joined_names(beaten)}" if beaten else ""
+    return f"no captioner is better and fairer than {best}{lost}"
+
+
+def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front]:
+    """Every measure of quality against every headline of bias that share two captioners.
+
+    Args:
+        results: cells of any metrics.
+        draws: run id to the headlines under resampling, if they are stored.
+
+    Returns:
+        Empty without a metric of quality (one whose direction begins with "higher is better").
+    """
+    groups = alike(results)
+    good = [group for group in groups if higher_is_better(group[0])]
+    biased = [group for group in groups if not higher_is_better(group[0])]
+    all_fronts = []
+    for quality in good:
+        same_data = _data_key(quality[0])
+        for bias in (group for group in biased if _data_key(group[0]) == same_data):
+            for part in HEADLINES:
+                pairs = _pairs(quality, bias, part)
+                if len(pairs) > 1:
+                    all_fronts.append(_front(pairs, draws or {}))
+    return all_fronts
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A headline and its result."""
+
+    row: Row
+    result: Result
+
+    def point(self) -> Float64Array:
+        """(1,) the number that is ranked."""
+        return ranked(self.result, self.row.part, np.array([self.row.value]))
+
+    def resampled(self, draws: Stored) -> Float64Array:
+        """(B,) the same under resampling, empty if it is not stored."""
+        part_draws = draws.get(self.result.run_id, {}).get(self.row.part)
+        empty = np.empty(0)
+        means = empty if part_draws is None else part_draws.resampled.mean(axis=1)
+        return ranked(self.result, self.row.part, means)
+
+
+def _data_key(result: Result) -> tuple[str, str]:
+    return result.rows[0].attribute, result.rows[0].dataset
+
+
+def _pairs(
+    quality: Sequence[Result], bias: Sequence[Result], part: str
+) -> list[tuple[_Measured, _Measured]]:
+    """Quality and bias of every captioner that has both."""
+    good = {m.row.captioner: m for result in quality for m in _measured(result, HEADLINES)}
+    fair = [m for result in bias for m in _measured(result, (part,))]
+    return [(good[m.row.captioner], m) for m in fair if m.row.captioner in good]
+
+
+def _measured(result: Result, parts: Sequence[str]) -> list[_Measured]:
+    """The named headlines that have a value."""
+    return [
+        _Measured(row, result)
+        for row in result.rows
+        if row.part in parts and np.isfinite(row.value)
+    ]
+
+
+def _front(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Front:
+    names = [bias.row.captioner for _, bias in pairs]
+    points = [np.stack([pair[side].point() for pair in pairs]) for side in (0, 1)]
+    beaten = _beats(*points)[..., 0]
+    shares = _shares(pairs, draws)
+    places = [
+        ParetoPoint(
+            quality=good.row,
+            bias=bias.row,
+            beaten_by=tuple(name for name, by in zip(names, beaten[:, i], strict=True) if by),
+            share=float(shares[i]),
+        )
+        for i, (good, bias) in enumerate(pairs)
+    ]
+    order = np.argsort(points[0][:, 0], kind="stable")
+    (good, bias), *_ = pairs
+    return Front([places[i] for i in order], (label(good.result), label(bias.result)))
+
+
+def _shares(pairs: Sequence[tuple[_Measured, _Measured]], draws: Stored) -> Float64Array:
+    """(P,) the share of resamplings in which each captioner is not beaten."""
+    drawn = [[pair[side].resampled(draws) for pair in pairs] for side in (0, 1)]
+    sizes = {len(values) for side in drawn for values in side}
+    if len(sizes) > 1 or 0 in sizes:
+        return np.full(len(pairs), np.nan)
+    quality, bias = (np.stack(side) for side in drawn)  # (P, B) each
+    columns = zip(quality.T, bias.T, strict=True)
+    return np.mean([_unbeaten(*column) for column in columns], axis=0)
+
+
+def _unbeaten(quality: Float64Array, bias: Float64Array) -> BoolArray:
+    """(P,) whether no other is as good in both and better in one, by sorting instead of by pairs.
+
+    Example:
+        >>> _unbeaten(np.array([1.0, 2.0, 0.0]), np.array([1.0, 1.0, 3.0])).tolist()
+        [True, False, True]
+    """
+    order = np.lexsort((bias, quality))
+    good, fair = quality[order], bias[order]
+    first = np.searchsorted(good, good)  # of those that are as good, the fairest
+    fairest = np.minimum.accumulate(np.append(np.inf, fair))[first]  # of those that are better
+    unbeaten = np.empty(len(order), bool)
+    unbeaten[order] = (fairest > fair) & (fair[first] == fair)
+    return unbeaten
+
+
+def _beats(quality: Float64Array, bias: Float64Array) -> BoolArray:
+    """(P, P, B) whether the first is as good in both and better in one, the lower the better.
+
+    Args:
+        quality: (P, B) of P captioners.
+        bias: (P, B).
+
+    Example:
+        >>> quality, bias = np.array([[1.0], [2.0], [0.0]]), np.array([[1.0], [1.0], [3.0]])
+        >>> _beats(quality, bias)[..., 0].astype(int).tolist()
+        [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+    """
+    as_good, as_fair = (measure[:, None] <= measure[None] for measure in (quality, bias))
+    better = (quality[:, None] < quality[None]) | (bias[:, None] < bias[None])
+    beats: BoolArray = as_good & as_fair & better
+    return beats

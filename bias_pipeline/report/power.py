@@ -1,0 +1,304 @@
+"""A number of images to the smallest bias that they show; a metric to what may be concluded.
+
+Both come from measured errors, not from a model. What may be concluded is the rule of
+:mod:`~bias_pipeline.report.verdict`, and whether the number found planted bias. The amounts
+are those of ``flatness.csv``, which ``experiments.flatness.study`` writes.
+
+``power.csv`` is written by ``python -m experiments.power.study`` and shipped with the package.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from bias_pipeline.io.files import read_csv
+from bias_pipeline.metrics.base import HEADLINES, MetricInfo
+from bias_pipeline.metrics.value_names import sibling_name
+from bias_pipeline.report.conclusion_checks import LIMITS, NO_RULE
+from bias_pipeline.report.verdict import BY_METRIC, BY_RULES
+from bias_pipeline.stats.bootstrap import quantile
+
+POWER = 0.8  # the share of cases that find a bias which is called detectable
+LEVEL = 0.95  # of the intervals
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What trials of one size and one planted bias gave."""
+
+    design: str  # where the bias was planted
+    metric: str  # its name
+    alignment: str  # of people's captions
+    part: str  # the one that decides
+    unit: str  # of the score
+    n_images: int  # images a trial
+    balanced: float  # see `balanced_images`; mean over trials
+    planted: int  # per cent
+    trials: int  # how many
+    score: float  # its mean distance from neutral
+    error: float  # its median standard error, towards neutral
+    concluded: int  # trials in which an audit of this metric alone answers yes
+    withheld: int  # trials in which it gives no answer
+
+    @property
+    def detectable(self) -> float:
+        """The score that is above chance in four of five cases, see :func:`detectable`."""
+        return detectable(self.error)
+
+
+@dataclass(frozen=True)
+class Power:
+    """One part of one metric, under one planted bias, at all sizes."""
+
+    measurements: Sequence[Measurement]  # of every size and planted share
+
+    @property
+    def first(self) -> Measurement:
+        """Any of them: design, metric, part and unit are the same in all."""
+        return self.measurements[0]
+
+    def smallest(self, balanced: float) -> float:
+        """The smallest score that so many images show in four of five cases.
+
+        Between sizes its product with the root of the size is interpolated; beyond them it stays.
+
+        Args:
+            balanced: images, see :func:`balanced_images`.
+        """
+        sizes = sorted({m.n_images for m in self.measurements})
+        nearest = [self._nearest_score(size) for size in sizes]
+        logs = [math.log(m.balanced) for m in nearest]
+        scaled = [m.detectable * math.sqrt(m.balanced) for m in nearest]
+        return float(np.interp(math.log(balanced), logs, scaled)) / math.sqrt(balanced)
+
+    def at(self, balanced: float) -> list[Measurement]:
+        """The measurements of the size nearest to so many images, by planted share."""
+        size = min(self.measurements, key=lambda m: abs(math.log(m.balanced / balanced))).n_images
+        return sorted((m for m in self.measurements if m.n_images == size), key=lambda m: m.planted)
+
+    def smallest_size(self, planted: int) -> int | None:
+        """The smallest size from which on audits conclude in four of five trials.
+
+        Args:
+            planted: per cent.
+
+        Returns:
+            Images; None if no measured size is enough.
+        """
+        size = None
+        by_size = {m.n_images: m for m in self.measurements if m.planted == planted}
+        for n_images, measurement in sorted(by_size.items(), reverse=True):
+            if measurement.concluded < POWER * measurement.trials:
+                break
+            size = n_images
+        return size
+
+    def _nearest_score(self, size: int) -> Measurement:
+        """The planted share whose score is nearest to what can be detected: errors follow it."""
+        planted = [m for m in self.measurements if m.n_images == size and m.planted]
+        return min(planted, key=lambda m: abs(m.score - m.detectable))
+
+
+def detectable(error: float, level: float = LEVEL, freedom: float = math.inf) -> float:
+    """The value that a test finds in four of five cases.
+
+    Args:
+        error: its standard error.
+        level: of the interval, 1 minus that of the test.
+        freedom: degrees of freedom of the test's Student's t; infinite for the normal distribution.
+
+    Example:
+        >>> round(detectable(1.0), 2), round(detectable(1.0, freedom=5), 2)
+        (2.8, 3.49)
+    """
+    return (quantile(level, freedom) + quantile(2 * POWER - 1, freedom)) * error
+
+
+def balanced_images(sizes: Sequence[int]) -> float:
+    """Images in groups of equal size that show as much as groups of these sizes.
+
+    The error of a mean over groups follows the sum of 1 / size.
+
+    Args:
+        sizes: images a group; a group without images does not count.
+
+    Example:
+        >>> round(balanced_images([500, 500])), round(balanced_images([900, 100]))
+        (1000, 360)
+    """
+    present = [size for size in sizes if size > 0]
+    return len(present) ** 2 / sum(1 / size for size in present) if present else 0.0
+
+
+@cache
+def measured() -> tuple[Power, ...]:
+    """What the study measured, in the order of its designs."""
+    text = files("bias_pipeline.report").joinpath("power.csv").read_text(encoding="utf-8")
+    by_part: dict[tuple[str, ...], list[Measurement]] = {}
+    for line in read_csv(text):
+        one = _measurement(line)
+        by_part.setdefault((one.design, one.metric, one.alignment, one.part), []).append(one)
+    return tuple(map(Power, by_part.values()))
+
+
+def _measurement(line: Mapping[str, str]) -> Measurement:
+    return Measurement(
+        design=line["design"],
+        metric=line["metric"],
+        alignment=line["alignment"],
+        part=line["part"],
+        unit=line["unit"],
+        n_images=int(line["n_images"]),
+        balanced=float(line["balanced"]),
+        planted=int(line["planted"]),
+        trials=int(line["trials"]),
+        score=float(line["score"]),
+        error=float(line["error"]),
+        concluded=int(line["concluded"]),
+        withheld=int(line["withheld"]),
+    )
+
+
+def measured_of(metric: str, part: str) -> list[Power]:
+    """The measurements of one number, an item for each planted bias; empty if there are none."""
+    return [
+        power for power in measured() if (power.first.metric, power.first.part) == (metric, part)
+    ]
+
+
+def measured_sizes() -> tuple[float, float]:
+    """The smallest and the largest number of images that the study has, as balanced images."""
+    sizes = [m.balanced for power in measured() for m in power.measurements]
+    return min(sizes), max(sizes)
+
+
+YES, MATCHED, NO = "yes", "only under `alignment=matched`", "no"
+ONLY_YES = "only a yes"
+PLANTED = 20  # per cent of planted bias that a usable number must find
+_SHOWN = {
+    True: "`audit` shows it but draws no conclusion from it; `compare` uses it",
+    False: "`audit` and `compare` show it but draw no conclusion from it",
+}
+_TRAITS = {
+    "words": "the number of words",
+    "vocabulary": "the size of the vocabulary",
+    "neutral": "the share of captions that name no group",
+}
+_DIFFERING = (
+    "it changes with {}, and published captioners differ from people by more than "
+    f"{LIMITS.speech:.0%} in words and vocabulary; `audit` uses it for a captioner that writes as "
+    "people do, `compare` for captioners that write alike"
+)
+
+
+@dataclass(frozen=True)
+class Usability:
+    """Whether a headline may be concluded from."""
+
+    headline: str  # which one
+    part: str  # the part that decides, the headline itself where none does
+    answer: str  # `YES`, `MATCHED`, `NO`, or `ONLY_YES` where planted bias stays unseen
+    reason: str = ""  # for `NO` and `ONLY_YES`; else empty
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How far a number moves, in its unit."""
+
+    metric: str  # its name
+    alignment: str  # of people's captions
+    part: str  # which number
+    unit: str  # of the number
+    world: str  # whether people or simulated captioners speak
+    moved: float  # the largest change between speakers without bias
+    half_width: float  # of the interval of that speaker's number; NaN if it has none
+    speaker: str  # who changes it most
+    planted: float  # the largest change by planted bias
+    bias: str  # which bias changes it most
+
+
+def usability(info: MetricInfo) -> list[Usability]:
+    """The answer for each headline of a metric.
+
+    Example:
+        >>> from bias_pipeline.metrics.catalogue import info_of
+        >>> [answer.answer for answer in usability(info_of("dbac"))]
+        ['only under `alignment=matched`', 'no']
+    """
+    known = {*info.readings, *info.responses, *info.says}
+    headlines = [headline for headline in HEADLINES if headline in known]
+    return [_of(headline, info) for headline in headlines]
+
+
+def _of(headline: str, info: MetricInfo) -> Usability:
+    rule = info.readings.get(headline)
+    part = rule.part if rule else str(headline)
+    if info.question in BY_METRIC:
+        return Usability(headline, part, YES)
+    if info.question not in BY_RULES:
+        return Usability(headline, part, NO, _SHOWN[rule is not None])
+    if rule is None:
+        return Usability(headline, part, NO, NO_RULE)
+    if rule.matched:
+        return Usability(headline, part, MATCHED)
+    if rule.follows:
+        return Usability(headline, part, NO, _DIFFERING.format(_listed(rule.follows)))
+    unseen = _unseen(info.name, part)
+    return Usability(headline, part, ONLY_YES if unseen else YES, unseen)
+
+
+def _listed(traits: Sequence[str]) -> str:
+    """What a number changes with, in words."""
+    *first, last = (_TRAITS[trait] for trait in traits)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _unseen(metric: str, part: str) -> str:
+    """A sentence on planted bias that a number finds with no measured size; empty if it does."""
+    powers = measured_of(metric, part)
+    if not powers or any(power.smallest_size(PLANTED) for power in powers):
+        return ""
+    sizes = {m.n_images for power in powers for m in power.measurements}
+    return (
+        f"with {min(sizes)} to {max(sizes):,} images it found a planted bias of {PLANTED} % in "
+        "fewer than four of five trials; if it finds no bias, there may still be some"
+    )
+
+
+@cache
+def movements() -> Sequence[Movement]:
+    """All that the study has."""
+    text = files("bias_pipeline.report").joinpath("flatness.csv").read_text(encoding="utf-8")
+    return [
+        Movement(
+            metric=line["metric"],
+            alignment=line["alignment"],
+            part=line["part"],
+            unit=line["unit"],
+            world=line["world"],
+            moved=float(line["moved"]),
+            half_width=float(line["half_width"] or "nan"),
+            speaker=line["speaker"],
+            planted=float(line["planted"]),
+            bias=line["bias"],
+        )
+        for line in read_csv(text)
+    ]
+
+
+def movements_of(metric: str, part: str, alignment: str) -> list[Movement]:
+    """How far a number moves, or its difference from people where that is compared."""
+    increase = sibling_name(part, "increase")
+    return [
+        movement
+        for movement in movements()
+        if movement.metric == metric
+        and movement.alignment == alignment
+        and movement.part in (part, increase)
+    ]

@@ -1,0 +1,455 @@
+"""Results of one captioner to an answer for each question.
+
+An answer uses only readings that stay the same when a captioner says more or less for all groups
+alike (:class:`~bias_pipeline.metrics.base.EvidenceRule`). All other headlines are only shown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from bias_pipeline.metrics.base import HEADLINES, NOT_SHOWN, QUESTIONS, EvidenceRule
+from bias_pipeline.metrics.value_names import (
+    ALIKE,
+    BEYOND,
+    direction_of,
+    paired_names,
+    sibling_name,
+)
+from bias_pipeline.report import conclusion_checks
+from bias_pipeline.report.conclusion_checks import LIMITS, Limits, scored_part
+from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of, number_or_nan
+from bias_pipeline.results.settings import label, text_settings
+from bias_pipeline.stats.compare import holm, p_of_interval
+
+BY_RULES = ("leakage", "misgendering", "assuming", "tasks")  # see `EvidenceRule`
+BY_METRIC = ("describing", "inventing")  # answered by the metric itself
+# The questions that have an answer; the others are only shown.
+JUDGED = tuple(question for question in QUESTIONS if question in BY_RULES + BY_METRIC)
+# Where all of these have an answer, bias can be said not to be found.
+BASIC = ("misgendering", "assuming", "describing")
+# When an answer is wrong although its numbers are right.
+WRONG_IF: Mapping[str, str] = {
+    "leakage": "attackers use a harmless habit in which the captions differ from people's",
+    "misgendering": "the annotators' labels are wrong in the same images",
+    "assuming": "people can see the group where annotators could not, and mention it less often",
+    "tasks": "the word lists miss words that this captioner uses for groups or objects",
+    "describing": "the pictures show a difference that neither objects nor annotators mention",
+    "inventing": "the objects are there, and neither the file of objects nor annotators name them",
+}
+
+
+_ALPHA = 0.05
+
+
+# Doubts.
+UNCOMPARED = "there are no captions by people to compare it with"
+UNNAMED = "people's captions name a group too rarely to compare it with them"
+# Questions that are not answered where captions are much longer than people's.
+_LIKE_PEOPLE = ("leakage", "assuming", "quality")
+
+
+@dataclass(frozen=True)
+class OwnAnswer:
+    """The answer that a metric gives to its question itself, as its manifest has it."""
+
+    answer: str  # `yes`, `no` or `cannot_tell`
+    reason: str = ""  # why nothing can be told
+    p_value: float = math.nan  # that there is nothing to find
+    named: Sequence[str] = ()  # what a Yes is about, such as concepts
+    sentences: Sequence[str] = ()  # one on each that is named, then on what is beside the answer
+    differing: Sequence[str] = ()  # large differences, whoever explains them
+
+    @classmethod
+    def of(cls, result: Result) -> OwnAnswer | None:
+        """The stored answer; None without one."""
+        stored = mapping_in(result.manifest, "audit", result.rows[0].metric)
+        if not stored.get("answer"):
+            return None
+        named, texts, differing = (
+            [str(text) for text in lines] if isinstance(lines := stored.get(key), list) else []
+            for key in ("named", "sentences", "differing")
+        )
+        p_value = number_or_nan(stored.get("p_value"))
+        return cls(
+            str(stored["answer"]), str(stored.get("reason", "")), p_value, named, texts, differing
+        )
+
+    @property
+    def on_named(self) -> Sequence[str]:
+        """A sentence on each thing that is named."""
+        return self.sentences[: len(self.named)]
+
+    @property
+    def unanswered(self) -> str:
+        """Why there is no answer, not even that chance may explain all."""
+        chance = self.answer == "cannot_tell" and self.reason == NOT_SHOWN
+        return "" if chance or self.answer != "cannot_tell" else self.reason
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One headline of one metric."""
+
+    question: str  # of `QUESTIONS`
+    row: Row  # the part that may decide, else the headline
+    headline: str  # the headline that it is about
+    # People's value of `row`; NaN where `row` already is a difference from people. For `mentions`
+    # the value of the labels.
+    people: float
+    compared: Row  # the row that is compared with neutral: less people's share, where known
+    neutral: float  # the value that means no bias
+    # That `compared` is neutral, adjusted for all findings that answer the same question on the
+    # same attribute (Holm); NaN where nothing is decided
+    p_value: float
+    doubt: str = ""  # why it is not used; empty if it is
+    # Why these captions allow no answer to its question, as `cannot tell: REASON` or `cannot be
+    # tested: REASON`; empty if they allow one
+    withheld: str = ""
+    settings: str = ""  # in which its run differs from others of the metric, as part of its name
+    matched: bool = False  # whether people were compared at equal speech
+    any_length: bool = False  # whether it compares captions of any length
+    only: str = ""  # the part of the captions that it is about, in words; empty if it is all
+    retained: float = 1.0  # the share of the captioner's words that was compared
+    answered: OwnAnswer | None = None  # where the metric answers its question itself
+    by_group: Mapping[str, Row] = field(default_factory=dict)  # the same number of each group
+    negligible: float = LIMITS.negligible  # bias up to this above neutral counts as none
+
+    @property
+    def no(self) -> bool:
+        """Whether the interval at equal speech rules out more than negligible bias.
+
+        A part of the captions cannot: the rest may contain more.
+        """
+        if self.answered:
+            return self.answered.answer == "no"
+        whole = self.matched and not self.only
+        excess = self.compared.ci_high - self.neutral
+        return whole and not self.doubt and excess <= self.negligible
+
+    @property
+    def of_few_words(self) -> bool:
+        """Whether an alignment removed so many words that the rest may be different."""
+        return self.retained < LIMITS.reach
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is a number but none of people to compare it with."""
+        return self.doubt == UNCOMPARED and not math.isnan(self.row.value)
+
+    @property
+    def significant(self) -> bool:
+        """Whether the number differs from neutral, by the adjusted p."""
+        return self.p_value < _ALPHA
+
+    @property
+    def more(self) -> bool:
+        """Whether there is significantly more bias than neutral, without a doubt."""
+        if self.answered:
+            return self.answered.answer == "yes"
+        return not self.doubt and self.significant and self.compared.value > self.neutral
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All findings, by question in the order of asking."""
+
+    findings: Sequence[Finding]  # every headline, those of one question together
+    # Attribute to the share of the captioner's words that was compared, or described people
+    covered: Mapping[str, float] = field(default_factory=dict)
+    # Question and attribute to the p of its answer, corrected for all questions and attributes
+    overall: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    @property
+    def attributes(self) -> list[str]:
+        """The attributes of the findings, in the order of the results."""
+        return list(dict.fromkeys(finding.row.attribute for finding in self.findings))
+
+    def on(self, question: str, attribute: str | None = None) -> list[Finding]:
+        """The findings on a question, on one attribute or on all."""
+        return [
+            finding
+            for finding in self.findings
+            if finding.question == question and attribute in (None, finding.row.attribute)
+        ]
+
+    def decided(self, question: str, attribute: str | None = None) -> list[Finding]:
+        """The findings without a doubt."""
+        return [finding for finding in self.on(question, attribute) if not finding.doubt]
+
+    def alone(self, question: str, attribute: str) -> list[Finding]:
+        """The findings that lack only people's captions."""
+        return [finding for finding in self.on(question, attribute) if finding.alone]
+
+    def withheld(self, question: str, attribute: str) -> str:
+        """See :class:`Finding`."""
+        return next((f.withheld for f in self.on(question, attribute) if f.withheld), "")
+
+    def answer(self, question: str, attribute: str) -> str:
+        """The answer to a question.
+
+        Returns:
+            ``more`` bias than neutral; ``no``: more than a little is ruled out; ``none`` beyond
+            chance; ``unknown``; empty if not asked.
+        """
+        decided = self.decided(question, attribute)
+        if any(finding.more for finding in decided):
+            return "more"
+        if decided and all(finding.no for finding in decided):
+            return "no"
+        if decided:
+            return "none"
+        return "unknown" if self.on(question, attribute) else ""
+
+    def sure(self, question: str, attribute: str) -> bool:
+        """Whether the answer is more, though many questions are asked (Holm over all of them)."""
+        yes = self.answer(question, attribute) == "more"
+        return yes and self.overall.get((question, attribute), math.nan) < _ALPHA
+
+    def about(self, attribute: str) -> Verdict:
+        """The findings on one attribute; corrections for the others stay."""
+        chosen = [finding for finding in self.findings if finding.row.attribute == attribute]
+        return replace(self, findings=chosen)
+
+
+def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
+    """Results of one captioner to a verdict."""
+    findings = [
+        replace(
+            finding,
+            settings=label(result),
+            only=scored_part(result, finding.headline),
+            retained=conclusion_checks.retained_in(result, finding.headline),
+        )
+        for result in results
+        for finding in _findings(result, limits)
+    ]
+    ordered = sorted(findings, key=lambda finding: list(QUESTIONS).index(finding.question))
+    adjusted = _adjusted(_superseded(ordered))
+    return Verdict(adjusted, covered_words(results), _overall(adjusted))
+
+
+def covered_words(results: Sequence[Result]) -> dict[str, float]:
+    """Attribute to the share of the captioner's words that was compared, or described people.
+
+    Known where an alignment left people's words alone.
+    """
+    left: dict[str, float] = {}
+    counted: dict[str, float] = {}
+    for result in results:
+        if text_settings(result)["text.unit"] != "caption":
+            continue
+        for row in result.rows:
+            if row.metric == "lic" and row.part == "matched:retained":
+                left[row.attribute] = row.value
+            if row.metric == "descriptions" and row.part == "counted" and row.value > 0:
+                counted[row.attribute] = row.value
+    return {name: min(1.0, share + counted.get(name, 0.0)) for name, share in left.items()}
+
+
+def _overall(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
+    """P of each answered question and attribute, corrected for all of them (Holm).
+
+    A part of the captions alone can be more biased by what the other part makes good, so a number
+    of a part does not count.
+    """
+    smallest: dict[tuple[str, str], float] = {}
+    for finding in findings:
+        if finding.doubt or finding.only:
+            continue
+        above = finding.answered is not None or finding.compared.value > finding.neutral
+        p_value = finding.p_value if above and finding.p_value <= 1 else 1.0  # not NaN
+        key = (finding.question, finding.row.attribute)
+        smallest[key] = min(p_value, smallest.get(key, 1.0))
+    return dict(zip(smallest, holm(list(smallest.values())), strict=True))
+
+
+def _superseded(findings: Sequence[Finding]) -> list[Finding]:
+    """The same findings; a score at equal speech replaces the plain score of its metric."""
+
+    def key(finding: Finding) -> tuple[str, str, str]:
+        return finding.row.metric, finding.row.attribute, finding.headline
+
+    decided = {key(finding) for finding in findings if finding.matched and not finding.doubt}
+    return [
+        replace(finding, doubt="the score at equal speech is used instead", p_value=math.nan)
+        if key(finding) in decided and not finding.matched and not finding.doubt
+        else finding
+        for finding in findings
+    ]
+
+
+def _adjusted(findings: Sequence[Finding]) -> list[Finding]:
+    """The same findings, p adjusted (Holm) within one question and attribute."""
+    families: dict[tuple[str, str], list[int]] = {}
+    for index, finding in enumerate(findings):
+        if not finding.doubt:
+            families.setdefault((finding.question, finding.row.attribute), []).append(index)
+    adjusted = list(findings)
+    for members in families.values():
+        p_values = holm([findings[index].p_value for index in members])
+        for index, p_value in zip(members, p_values, strict=True):
+            adjusted[index] = replace(findings[index], p_value=p_value)
+    return adjusted
+
+
+def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
+    """A finding that is shown and never judged: the captioner's value and that of the labels."""
+    nan = math.nan
+    row = rows.get("model", rows[headline])
+    people = rows["human"].value if "human" in rows else nan
+    return Finding(question, row, headline, people, row, nan, nan, conclusion_checks.NOT_JUDGED)
+
+
+def _by_the_metric(result: Result, question: str, row: Row) -> Finding:
+    """A finding of a metric that answers its question itself."""
+    stored = OwnAnswer.of(result)
+    doubt = stored.unanswered if stored else conclusion_checks.NO_VALUE
+    return Finding(
+        question=question,
+        row=row,
+        headline=row.part,
+        people=math.nan,
+        compared=row,
+        neutral=neutral_of(result, row.part),
+        p_value=math.nan if doubt or stored is None else stored.p_value,
+        doubt=doubt,
+        withheld=f"cannot tell: {doubt}" if doubt else "",
+        any_length=True,
+        answered=stored,
+    )
+
+
+def _withheld(finding: Finding, result: Result, limits: Limits) -> Finding:
+    """The finding as one that answers nothing, if these captions allow no answer.
+
+    Word lists may be in another language, and captions much longer than people's, unless words that
+    people use less often were removed.
+    """
+    if foreign := conclusion_checks.foreign_to_lists(result):
+        return replace(finding, doubt=f"it {foreign}", withheld=foreign, p_value=math.nan)
+    if finding.question not in _LIKE_PEOPLE or finding.any_length:
+        return finding
+    whole = conclusion_checks.retained_in(result, finding.headline) == 1
+    if not (whole and (longer := conclusion_checks.much_longer(result, limits))):
+        return finding
+    doubt = finding.doubt or f"it cannot be compared with people's: {longer}"
+    return replace(finding, withheld=f"cannot tell: {longer}", doubt=doubt, p_value=math.nan)
+
+
+def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
+    rows = {row.part: row for row in result.rows}
+    question = str(mapping_in(result.manifest, "metric").get("question", ""))
+    readings = conclusion_checks.evidence_rules(result)
+    for headline in HEADLINES:
+        if headline not in rows or question not in QUESTIONS:
+            continue
+        if question in BY_METRIC:
+            yield _withheld(_by_the_metric(result, question, rows[headline]), result, limits)
+            continue
+        finding = (
+            _finding(result, rows, question, headline, readings.get(headline), limits)
+            if question in BY_RULES
+            else _unjudged(question, rows, headline)
+        )
+        yield _withheld(finding, result, limits)
+        if rule := readings.get(headline):
+            for part in rule.also:
+                if part in rows:
+                    name, further = sibling_name(part, "increase"), replace(rule, part=part)
+                    also = _finding(result, rows, question, name, further, limits)
+                    yield _withheld(also, result, limits)
+
+
+def _finding(
+    result: Result,
+    rows: Mapping[str, Row],
+    question: str,
+    headline: str,
+    reading: EvidenceRule | None,
+    limits: Limits,
+) -> Finding:
+    part = reading.part if reading else headline
+    row = rows[part]
+    matched = reading is not None and reading.matched
+    people = conclusion_checks.people_part(part) if matched else sibling_name(part, "human")
+    compared = rows.get(sibling_name(part, "increase"), row)
+    neutral, lowest = neutral_of(result, part), _lowest(result, part)
+    doubt = _doubt(result, compared, reading, headline, limits)
+    alone = people not in rows if compared is not row else not (doubt or lowest < neutral)
+    if alone:
+        doubt = UNCOMPARED
+    elif math.isnan(compared.value) and not math.isnan(row.value):
+        doubt = UNNAMED
+    if part == BEYOND:  # the two numbers that are compared
+        row, people = rows[headline], ALIKE
+    paired, people_paired = paired_names(part)
+    if compared is not row and people_paired in rows:
+        tested = (rows[paired].n_images, rows[people_paired].n_images)
+        if tested != (row.n_images, rows[people].n_images):  # not all of a side's images
+            row, people = rows[paired], people_paired
+    return Finding(
+        question=question,
+        row=row,
+        headline=headline,
+        people=rows[people].value if people in rows else math.nan,
+        compared=compared,
+        neutral=neutral,
+        p_value=math.nan if doubt else _p_value(compared, neutral),
+        doubt=doubt,
+        matched=matched,
+        any_length=reading is not None and any(name in rows for name in reading.also),
+        negligible=limits.negligible,
+        by_group=_by_group(rows, part),
+    )
+
+
+def _by_group(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
+    """The same number of each group, in the order of the attribute."""
+    names = [name.removeprefix("group:") for name in rows if name.startswith("group:")]
+    of_groups = {name: rows.get(f"{part}:{name}") for name in names}
+    return {name: row for name, row in of_groups.items() if row is not None}
+
+
+def _doubt(
+    result: Result, row: Row, reading: EvidenceRule | None, headline: str, limits: Limits
+) -> str:
+    if reading is None:
+        no_value = math.isnan(row.value)
+        return conclusion_checks.NO_VALUE if no_value else conclusion_checks.NO_RULE
+    # A part of the words answers for that part; how it links objects is not asked of a part.
+    question = mapping_in(result.manifest, "metric").get("question")
+    compared_words = (
+        conclusion_checks.unreached if question == "leakage" else conclusion_checks.beyond_reach
+    )
+    unsupported = (
+        conclusion_checks.lacks_evidence(row, reading, limits)
+        or conclusion_checks.rests_on_unknown(result, headline, limits)
+        or compared_words(result, headline, limits)
+    )
+    unlike = (
+        conclusion_checks.differs_from_humans(result, reading, limits) if not unsupported else ""
+    )
+    return unsupported or (f"it changes with the style of captions: {unlike}" if unlike else "")
+
+
+def _lowest(result: Result, part: str) -> float:
+    """The lowest possible value; a number that cannot be below neutral is above it by chance."""
+    ranges = mapping_in(result.manifest, "metric", "range")
+    headline = part if part in ranges else direction_of(part)
+    bounds = ranges.get(headline) or ranges.get("score")
+    low = bounds[0] if isinstance(bounds, Sequence) and bounds else None
+    return -math.inf if low is None else float(low)
+
+
+def _p_value(row: Row, neutral: float) -> float:
+    """The row's; else two-sided, from the interval's half that faces neutral, as both agree."""
+    if not math.isnan(row.p_value):
+        return row.p_value
+    above = row.value > neutral
+    half = row.value - row.ci_low if above else row.ci_high - row.value
+    if not half > 0:
+        return float(row.value == neutral) if half == 0 else math.nan
+    return p_of_interval(row.value - neutral, half, 1 - _ALPHA)

@@ -1,0 +1,1 @@
+"""Models of pictures and texts, their debiasing, and how fair what they retrieve is."""

@@ -1,0 +1,1 @@
+"""Commands on models of pictures and texts."""

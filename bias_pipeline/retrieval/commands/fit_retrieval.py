@@ -1,0 +1,104 @@
+"""``fit clip`` and ``fit debias``."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline.commands.fit import course, data_facts
+from bias_pipeline.errors import NotApplicableError, UsageError, counted
+from bias_pipeline.run.overrides import path_override
+
+if TYPE_CHECKING:
+    from bias_pipeline.attack.lightning_loop import CheckpointSettings
+    from bias_pipeline.corpus.corpus import Corpus
+    from bias_pipeline.data.regions import Crop
+    from bias_pipeline.run.compose import CellConfig
+
+
+_MINUTES = 5  # between two checkpoints of a CLIP
+
+
+def clip(options: Namespace) -> str:
+    """Fit and write a small CLIP; returns what was written."""
+    from bias_pipeline.retrieval.clip_fitting import ClipRecipe, Pairs, fit_clip
+    from bias_pipeline.run import compose
+
+    if any(word.startswith("trainer.max_epochs=") for word in options.overrides):
+        raise UsageError("trainer.max_epochs is for captioners; use --epochs for a CLIP")
+    cell = compose.cell(options.overrides)
+    corpus = cell.corpus()
+    if corpus.pictures is None:
+        raise NotApplicableError(
+            f"dataset {corpus.dataset!r} has no pictures; set dataset.images=DIR"
+        )
+    given = {key: getattr(options, key) for key in ("epochs", "batch_size", "seed")}
+    recipe = ClipRecipe(**{key: value for key, value in given.items() if value is not None})
+    crop: Crop = options.crop or "person"
+    pairs = Pairs.of(corpus.pictures, _texts(corpus, options.captions), crop, recipe.side)
+    card = {**data_facts(corpus, options), "crop": crop, "pictures": len(pairs.texts)}
+    losses = fit_clip(pairs, recipe, options.out, card, *_course_of(cell))
+    return (
+        f"a CLIP of {counted(len(pairs.texts), 'pictures')}, {course(losses)}; use it with "
+        f"encoder=clip {shlex.quote(path_override('encoder.model', options.out))}"
+    )
+
+
+def _course_of(cell: CellConfig) -> tuple[Mapping[str, Any], CheckpointSettings]:
+    """Lightning's flags, and where checkpoints are written."""
+    from bias_pipeline.attack.lightning_loop import CheckpointSettings
+    from bias_pipeline.retrieval.clip_fitting import VERSION
+
+    folder = Path(cell.tree["paths"]["cache"]) / "predictions" / "checkpoints"
+    return cell.tree["trainer"], CheckpointSettings(str(folder), VERSION, _MINUTES)
+
+
+def _texts(corpus: Corpus, side: str) -> list[list[str]]:
+    """The captions of each image."""
+    captions = corpus.side(side)
+    captions_by_image: list[list[str]] = [[] for _ in range(len(corpus))]
+    for caption, row in enumerate(captions.image_rows.tolist()):
+        captions_by_image[row].append(captions.text(caption))
+    return captions_by_image
+
+
+def debias(options: Namespace) -> str:
+    """Fit and write a debiasing; returns what was written."""
+    from bias_pipeline.retrieval.debias.export import write_debias
+    from bias_pipeline.run import compose
+
+    if options.epochs or options.batch_size or options.crop or options.captions == "model":
+        raise UsageError(
+            "--epochs, --batch-size, --crop and --captions are not options of fit debias; leave "
+            "them out"
+        )
+    cell = compose.cell(["metric=retrieval_fairness", *options.overrides])
+    cell.require()
+    metric: Any = cell.build("metric")
+    corpus = cell.corpus()
+    split, *_ = metric.draw_splits(corpus, [options.seed or 0])  # the first fold, if it has folds
+    dual = metric.debiased(corpus, split)
+    prompts = _prompts(options, metric, corpus) if options.prompts else None
+    card = {
+        "data": corpus.dataset,
+        "images": len(split.train),
+        "digest": corpus.digest,
+        "attribute": metric.attribute.name,
+        "edit of images": dict(dual.images.spec),
+        "edit of texts": dict(dual.texts.spec),
+        **({"prompts": options.prompts} if prompts else {}),
+    }
+    write_debias(dual, options.out, card, prompts)
+    return f"{cell.choices['debias']} of {len(split.train)} images; load_debias.py there applies it"
+
+
+def _prompts(options: Namespace, metric: Any, corpus: Corpus) -> Mapping[str, Any]:
+    """The numbers that debias a generator's prompts."""
+    from bias_pipeline.retrieval.debias.export import prompt_numbers
+
+    texts, names = metric.encoder.prompts(), metric.names(corpus)
+    how, whose = metric.debias, metric.attribute
+    return prompt_numbers(options.prompts, texts, how, whose, names, options.seed or 0)

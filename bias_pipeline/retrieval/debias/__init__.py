@@ -1,0 +1,1 @@
+"""Edits of vectors that remove what tells groups apart."""

@@ -1,0 +1,338 @@
+"""The base of debiasings: an edit of vectors, fitted to examples or sentences of each group.
+
+Debiasings of text encoders are fitted to sentences. Sentences and terms are ours. A definition set
+has one sentence per group; they differ only in the group.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+import numpy as np
+
+from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
+from bias_pipeline.attack.encoder import TextEdits
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.declared import Count, known_name
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError
+from bias_pipeline.text.articles import with_article
+
+if TYPE_CHECKING:
+    from bias_pipeline.attack.encoder import Embed
+    from bias_pipeline.retrieval.embedders import DualEncoder, Embedder
+
+_GENDER: Mapping[str, Sequence[str]] = {
+    "male": ("man", "boy", "guy", "gentleman", "father", "son", "brother", "male person"),
+    "female": ("woman", "girl", "lady", "gentlewoman", "mother", "daughter", "sister",
+               "female person"),
+}  # fmt: skip
+_FURTHER: Mapping[str, Sequence[str]] = {
+    "male": ("husband", "uncle", "grandfather", "nephew"),
+    "female": ("wife", "aunt", "grandmother", "niece"),
+}
+_MOST = 8  # words of each group for fitting
+_MORE = 4  # that are held out
+_TEMPLATES = (
+    "a photo of {}", "a picture of {}", "a close photo of {}", "a portrait of {}",
+    "{} in a photo", "{} looking at the camera", "{} standing in a room", "{} standing outside",
+    "{} sitting on a chair", "{} walking down a street", "{} holding something", "{} with a dog",
+    "{} riding a bicycle", "{} reading a book", "{} eating lunch", "{} at work",
+    "{} at a table", "{} near a window", "{} in a park", "{} on a bench",
+    "{} wearing a hat", "{} wearing a shirt", "{} talking on a phone", "{} playing a game",
+    "{} next to a car", "{} waiting for a bus", "this is {}", "there is {} here",
+)  # fmt: skip
+_HELD_OUT = (
+    "a photograph that shows {}", "{} smiling", "{} running through a field", "{} carrying a bag",
+    "{} cooking in a kitchen", "{} on a skateboard", "{} among trees", "we see {} from behind",
+)  # fmt: skip
+
+
+def template_sentences(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Definition sets: each sentence with each term, for every group.
+
+    Gender has our own terms, 224 sets. Other attributes use the words that their YAML lists for
+    each group, in order, describing a person.
+
+    Args:
+        attribute: whose words.
+        names: the K groups that the data set has.
+
+    Returns:
+        S sets of K sentences.
+
+    Raises:
+        NotApplicableError: if a group has no word, as in intersections.
+
+    Example:
+        >>> words = {"low": ["sad"], "high": ["happy"]}
+        >>> mood = Attribute("mood", tuple(words), words, {})
+        >>> sentences = template_sentences(mood, ("low", "high"))
+        >>> len(sentences), sentences[0]
+        (28, ('a photo of a sad person', 'a photo of a happy person'))
+    """
+    sets = _filled(_TEMPLATES, [_terms(attribute, name, names)[:_MOST] for name in names])
+    if not sets:
+        raise NotApplicableError(
+            f"attribute {attribute.name!r}: its groups have no words, to which a debiasing of "
+            "texts could be fitted; use debias.side=image"
+        )
+    return sets
+
+
+def held_out(attribute: Attribute, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Held-out definition sets, with other sentences and other terms.
+
+    Args:
+        attribute: see :func:`template_sentences`.
+        names: see there.
+
+    Returns:
+        S sets of K sentences, 96 for gender; empty if a group has no word.
+
+    Example:
+        >>> words = {"low": ["sad"], "high": ["happy"]}
+        >>> held_out(Attribute("mood", tuple(words), words, {}), ("low", "high"))[1]
+        ('a sad person smiling', 'a happy person smiling')
+    """
+    return _filled(_HELD_OUT, [_terms(attribute, name, names) for name in names])
+
+
+def _filled(templates: Sequence[str], terms: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Each sentence with each term, as many terms as every group has."""
+    return [
+        tuple(template.format(with_article(term)) for term in group_terms)
+        for template in templates
+        for group_terms in zip(*terms, strict=False)
+    ]
+
+
+def _terms(attribute: Attribute, name: str, names: Sequence[str]) -> Sequence[str]:
+    """The terms of a group: first those for fitting, then the held-out ones."""
+    if set(names) <= set(_GENDER):
+        return (*_GENDER[name], *_FURTHER[name])
+    return [f"{word} person" for word in attribute.words.get(name, ())[: _MOST + _MORE]]
+
+
+Side = Literal["image", "text", "both"]
+_TEXT_SEED = 0  # seed if only texts are edited; definition sets draw nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """The examples of one side to which a debiasing is fitted.
+
+    Attributes:
+        vectors: (N, D) of length 1.
+        groups: (N,) which of K groups each shows.
+        sets: (N,) the definition set of each: the same sentence for every group. -1 for pictures,
+            which have no counterparts.
+        names: of the K groups.
+        seed: of random draws.
+    """
+
+    vectors: Float64Array
+    groups: IntArray
+    sets: IntArray
+    names: tuple[str, ...]
+    seed: int
+
+    @classmethod
+    def of_texts(
+        cls, embed: Embed, attribute: Attribute, names: tuple[str, ...], seed: int
+    ) -> Examples:
+        """Vectors of the definition sets of an attribute.
+
+        Raises:
+            NotApplicableError: if a group has no words.
+        """
+        sets = template_sentences(attribute, names)
+        vectors = embed([text for texts in sets for text in texts]).astype(np.float64)
+        groups = np.tile(np.arange(len(names)), len(sets))
+        return cls(vectors, groups, np.repeat(np.arange(len(sets)), len(names)), names, seed)
+
+
+class EmbeddingEdit(Protocol):
+    """A fitted change of vectors.
+
+    Attributes:
+        spec: everything that decides it, as plain data.
+    """
+
+    @property
+    def spec(self) -> Mapping[str, object]: ...  # noqa: D102
+
+    def __call__(self, vectors: Float64Array) -> Float64Array:
+        """(N, D) the edited vectors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Debiased:
+    """An embedder with edited vectors, rescaled to length 1 if ``renormalise``.
+
+    Attributes:
+        inner: the original embedder.
+        edit: of the vectors.
+        renormalise: whether vectors are rescaled to length 1.
+    """
+
+    inner: Embedder
+    edit: EmbeddingEdit
+    renormalise: bool = True
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The specs of the inner embedder and of the edit."""
+        edit = {**self.edit.spec, "renormalise": self.renormalise}
+        return {**self.inner.spec, "debias": edit}
+
+    def embed(self, items: Any, /) -> Float32Array:
+        """(N, D) vectors."""
+        edited = self.edit(self.inner.embed(items).astype(np.float64))
+        return (of_length_1(edited) if self.renormalise else edited).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Debias(TextEdits, ABC):
+    """How a debiasing is fitted.
+
+    All have the same settings, so that sweeps can compare them; those of :attr:`unused` are
+    ignored.
+
+    Attributes:
+        k: how many directions or neurons are removed.
+        side: which vectors are edited: ``image``, ``text`` or ``both``, each fitted to its own
+            examples.
+        renormalise: whether vectors are rescaled to length 1.
+    """
+
+    unused: ClassVar[tuple[str, ...]] = ()
+
+    k: Count = 10
+    side: Side = "both"
+    renormalise: bool = True
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The edited ones of ``image`` and ``text``."""
+        return ("image", "text") if self.side == "both" else (self.side,)
+
+    @abstractmethod
+    def fit(self, examples: Examples) -> EmbeddingEdit:
+        """The edit of one side.
+
+        Raises:
+            BiasPipelineError: if the examples do not suffice.
+        """
+
+    def around(self, dual: DualEncoder, examples: Mapping[str, Examples]) -> DualEncoder:
+        """The pair of embedders, edited.
+
+        Args:
+            dual: the embedders.
+            examples: of each of :attr:`sides`.
+
+        Raises:
+            BiasPipelineError: if the examples do not suffice.
+        """
+        edits = {side: self.fit(examples[side]) for side in self.sides}
+        return edited(dual, edits, renormalise=self.renormalise)
+
+    def of_texts(self, attribute: Attribute) -> Mapping[str, object] | None:
+        """See the base; its settings and the sentences it is fitted to.
+
+        Raises:
+            NotApplicableError: if a group has no words.
+            UsageError: if it is not fitted to texts.
+        """
+        if not self.sides:
+            return None
+        if "text" not in self.sides:
+            raise UsageError(
+                "this debiasing is fitted to pictures, and the encoder has only texts; set "
+                "debias.side=text if it was image, or choose another"
+            )
+        settings = {key: value for key, value in vars(self).items() if key not in self.unused}
+        texts = template_sentences(attribute, attribute.groups)
+        return {"debias": known_name(type(self).__module__, type(self).__name__), **settings,
+                "side": "text", "sentences": texts}  # fmt: skip
+
+    def edited(self, vectors: Float32Array, embed: Embed, attribute: Attribute) -> Float32Array:
+        """See the base; rescaled to length 1 if they had it and ``renormalise`` is set.
+
+        Raises:
+            BiasPipelineError: see :meth:`of_texts` and :meth:`fit`.
+        """
+        if self.of_texts(attribute) is None:
+            return vectors
+        names = tuple(attribute.groups)
+        examples = Examples.of_texts(embed, attribute, names, _TEXT_SEED)
+        result = self.fit(examples)(vectors.astype(np.float64))
+        lengths = np.linalg.norm(examples.vectors, axis=1)
+        if self.renormalise and np.allclose(lengths, 1.0, atol=1e-3):
+            result = of_length_1(result)
+        return result.astype(np.float32)
+
+    def check_size(self, vectors: Float64Array) -> None:
+        """Refuse to remove all dimensions.
+
+        Raises:
+            UsageError: if k is not below the dimension.
+        """
+        if not self.k < vectors.shape[1]:
+            raise UsageError(
+                f"debias.k={self.k}: the vectors have {vectors.shape[1]} dimensions, of which at "
+                f"most {vectors.shape[1] - 1} can be removed"
+            )
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The settings without unused ones, so that those do not change the run id."""
+        return {key: None for key in settings if key in cls.unused}
+
+
+def of_length_1(vectors: Float64Array) -> Float64Array:
+    """(N, D) vectors of length 1; a vector of zeros stays 0.
+
+    Example:
+        >>> of_length_1(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+        [[0.6, 0.8], [0.0, 0.0]]
+    """
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: Float64Array = vectors / np.where(lengths > 0, lengths, 1.0)
+    return units
+
+
+def means_of(examples: Examples) -> Float64Array:
+    """(K, D) the mean vector of each group.
+
+    Raises:
+        DataError: if a group has no example.
+    """
+    members = [examples.vectors[examples.groups == k] for k in range(len(examples.names))]
+    for name, rows in zip(examples.names, members, strict=True):
+        if not len(rows):
+            raise DataError(f"debias: there is no example of group {name!r} to fit to")
+    return np.stack([rows.mean(axis=0) for rows in members])
+
+
+def edited(
+    dual: DualEncoder, edits: Mapping[str, EmbeddingEdit], *, renormalise: bool
+) -> DualEncoder:
+    """A pair of embedders with an edit around those that have one.
+
+    A matcher has no vectors and stays as it is.
+
+    Args:
+        dual: the pair.
+        edits: of ``image``, ``text`` or both.
+        renormalise: see :class:`Debiased`.
+    """
+    images, texts = dual.images, dual.texts
+    if "image" in edits:
+        images = Debiased(images, edits["image"], renormalise)
+    if "text" in edits:
+        texts = Debiased(texts, edits["text"], renormalise)
+    return replace(dual, images=images, texts=texts)

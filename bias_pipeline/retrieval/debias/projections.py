@@ -1,0 +1,237 @@
+"""``debias=none|mean_difference|subspace|erasure``: removes directions that tell groups apart.
+
+``mean_difference`` removes those between the groups' means, ``subspace`` those in which groups
+differ most, ``erasure`` all that linear attackers can learn about the group (LEACE).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.declared import Count, NotNegative
+from bias_pipeline.errors import DataError
+from bias_pipeline.io.hashing import derived_seed
+from bias_pipeline.retrieval.debias.base import Debias, Examples, means_of
+
+
+def principal_directions(vectors: Float64Array, k: int) -> Float64Array:
+    """(k', D) orthonormal directions of most variance, k' <= k: those with any variance.
+
+    Args:
+        vectors: (N, D) whose mean is 0.
+        k: how many.
+
+    Example:
+        >>> principal_directions(np.array([[2.0, 0.0], [-2.0, 0.0]]), 2).round(6).tolist()
+        [[1.0, 0.0]]
+    """
+    _, sizes, directions = np.linalg.svd(vectors, full_matrices=False)
+    some = sizes > sizes.max(initial=0.0) * 1e-6
+    chosen = directions[some][:k]
+    largest = np.argmax(abs(chosen), axis=1)  # fixes the sign, equal on all machines
+    signs = np.sign(chosen[np.arange(len(chosen)), largest])
+    return np.asarray(chosen * signs[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """Removes directions from vectors: ``h - sum_j <h, v_j> v_j``."""
+
+    directions: Float64Array  # (k, D) orthonormal
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The digest of the directions."""
+        numbers = self.directions.astype("<f8").tobytes()
+        return {"edit": "projection", "directions": hashlib.sha256(numbers).hexdigest()}
+
+    def __call__(self, vectors: Float64Array) -> Float64Array:
+        """(N, D) the edited vectors."""
+        projected: Float64Array = vectors - (vectors @ self.directions.T) @ self.directions
+        return projected
+
+
+@dataclass(frozen=True)
+class Untouched(Debias):
+    """No edit. It has the settings of the others, so that a sweep can include it."""
+
+    unused: ClassVar[tuple[str, ...]] = ("k", "side", "renormalise", "pairing", "bins", "smoothing")
+
+    pairing: str = "random"  # of `subspace`
+    bins: Count = 64  # of `clip_clip`
+    smoothing: NotNegative = 1.0  # of `clip_clip`
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def fit(self, examples: Examples) -> Projection:
+        """A projection without directions."""
+        return Projection(np.empty((0, examples.vectors.shape[1])))
+
+
+@dataclass(frozen=True)
+class MeanDifference(Debias):
+    """Projects out the K - 1 directions between the means of K groups; ``k`` is ignored.
+
+    The simplest method without pairs: for two groups, the direction from one mean to the other.
+    """
+
+    unused: ClassVar[tuple[str, ...]] = ("k",)
+
+    def fit(self, examples: Examples) -> Projection:
+        """The projection of one side."""
+        means = means_of(examples)
+        return Projection(principal_directions(means - means.mean(axis=0), len(means) - 1))
+
+
+Pairing = Literal["random", "nearest"]
+
+
+@dataclass(frozen=True)
+class Subspace(Debias):
+    """Projects out the first k principal components of the groups' differences.
+
+    Chen and Dou (Measuring and Mitigating Bias in Vision-and-Language Models, 4.1), after Liang et
+    al. (Towards Debiasing Sentence Representations, ACL 2020). Components are computed after
+    subtracting from every vector the mean of its definition set, which has one vector per group and
+    differs only in the group. Read literally, the paper subtracts each *group's* mean, which
+    removes the difference between groups.
+
+    Texts come in such sets. Pictures do not: each set has one picture per group, combined at random
+        or by similarity.
+    """
+
+    # How pictures form sets: `random`, or `nearest` in the embedding, so that other differences
+    # between pictures do not hide the group
+    pairing: Pairing = "random"
+
+    def fit(self, examples: Examples) -> Projection:
+        """The projection of one side."""
+        vectors, sets = examples.vectors, examples.sets
+        if (sets < 0).all():
+            rows, sets = matched(examples, self.pairing)
+            vectors = vectors[rows]
+        self.check_size(vectors)
+        return Projection(principal_directions(centred(vectors, sets), self.k))
+
+
+def centred(vectors: Float64Array, sets: IntArray) -> Float64Array:
+    """(N, D) vectors minus the mean of their definition sets.
+
+    Args:
+        vectors: (N, D).
+        sets: (N,) which set each belongs to.
+
+    Example:
+        >>> centred(np.array([[1.0], [3.0], [7.0]]), np.array([0, 0, 1])).ravel().tolist()
+        [-1.0, 1.0, 0.0]
+    """
+    _, which = np.unique(sets, return_inverse=True)
+    sums = np.zeros((int(which.max(initial=-1)) + 1, vectors.shape[1]))
+    np.add.at(sums, which, vectors)
+    result: Float64Array = vectors - (sums / np.bincount(which)[:, None])[which]
+    return result
+
+
+def matched(examples: Examples, pairing: Pairing) -> tuple[IntArray, IntArray]:
+    """Sets of one picture per group, one set for each picture of the smallest group.
+
+    Args:
+        examples: without sets.
+        pairing: see :class:`Subspace`.
+
+    Returns:
+        (M,) rows of the examples and (M,) their sets.
+
+    Raises:
+        DataError: if a group has no example.
+    """
+    rows = [np.flatnonzero(examples.groups == k) for k in range(len(examples.names))]
+    empty = [
+        name for name, group_rows in zip(examples.names, rows, strict=True) if not len(group_rows)
+    ]
+    if empty:
+        raise DataError(f"debias: no picture of group {empty[0]!r} to learn its direction from")
+    random = np.random.default_rng(derived_seed("pairing", examples.seed, 0))
+    shuffled = [random.permutation(group_rows) for group_rows in rows]
+    anchors = min(shuffled, key=len)
+    columns = [
+        group_rows[: len(anchors)]
+        if pairing == "random" or group_rows is anchors
+        else _nearest(examples.vectors, anchors, group_rows)
+        for group_rows in shuffled
+    ]
+    sets = np.arange(len(anchors))
+    return np.concatenate(columns), np.tile(sets, len(columns))
+
+
+def _nearest(vectors: Float64Array, anchors: IntArray, others: IntArray) -> IntArray:
+    """(A,) the nearest other of each anchor; one may be chosen several times."""
+    return others[np.argmax(vectors[anchors] @ vectors[others].T, axis=1)]
+
+
+_LEAST = 1e-6  # of the largest variance: directions with less are noise and are kept
+
+
+@dataclass(frozen=True)
+class Erasure(Debias):
+    """The least change after which groups have the same mean (Belrose et al. 2023, LEACE).
+
+    The closed form of their theorem 4.3: whiten the vectors, remove the directions correlated with
+    the group, undo the whitening. Then no linear attacker beats chance on the examples; on other
+    images this holds if there are many more examples than dimensions. ``k`` is ignored: K groups
+    need K - 1 directions.
+    """
+
+    unused: ClassVar[tuple[str, ...]] = ("k",)
+
+    def fit(self, examples: Examples) -> Affine:
+        """The eraser of one side."""
+        means_of(examples)  # every group has an example
+        vectors = examples.vectors
+        centre = vectors.mean(axis=0)
+        deviations = vectors - centre
+        shown = np.eye(len(examples.names))[examples.groups]
+        together = (
+            deviations.T @ (shown - shown.mean(axis=0)) / len(deviations)
+        )  # (D, K) covariances
+        sizes, axes = np.linalg.eigh(deviations.T @ deviations / len(deviations))
+        some = sizes > _LEAST * max(sizes.max(), 0.0)
+        spread, axes = np.sqrt(sizes[some]), axes[:, some]
+        directions = _span((axes / spread).T @ together)  # (R, K') orthonormal, whitened
+        matrix = (axes * spread) @ directions @ directions.T @ (axes / spread).T
+        return Affine(matrix, centre)
+
+
+def _span(columns: Float64Array) -> Float64Array:
+    """(R, K') an orthonormal basis of the columns' span."""
+    basis, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    span: Float64Array = basis[:, sizes > 1e-9 * sizes.max(initial=0.0)]
+    return span
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """``x - M (x - c)``."""
+
+    matrix: Float64Array  # (D, D), M
+    centre: Float64Array  # (D,), c
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The digest of both."""
+        numbers = b"".join(array.astype("<f8").tobytes() for array in (self.matrix, self.centre))
+        return {"edit": "affine", "numbers": hashlib.sha256(numbers).hexdigest()}
+
+    def __call__(self, vectors: Float64Array) -> Float64Array:
+        """(N, D) the edited vectors."""
+        edited: Float64Array = vectors - (vectors - self.centre) @ self.matrix.T
+        return edited

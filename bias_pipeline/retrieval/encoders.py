@@ -1,0 +1,342 @@
+"""``encoder=clip|open_clip|fiber``: pictures and texts in one space; attackers use the texts.
+
+FIBER also judges pairs of pictures and texts (Dou et al. 2022).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from bias_pipeline.attack.encoder import FeatureEncoder, NetEncoder
+from bias_pipeline.attack.language_models import Line, VectorInputs, Vectors, distinct
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.predictions import LabelledCaptions
+from bias_pipeline.data.generator import is_generator
+from bias_pipeline.data.regions import Crop
+from bias_pipeline.declared import Count, Share
+from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
+from bias_pipeline.io.machine import OPEN_CLIP
+from bias_pipeline.models import clip
+from bias_pipeline.models.model_location import MAIN, require_preprocessing, require_vocabulary
+from bias_pipeline.models.pretrained import Pretrained, find_pretrained
+from bias_pipeline.retrieval.dual_encoders import JUDGING, KINDS, published_towers
+from bias_pipeline.retrieval.fiber.folder import LONGEST, Head, fiber_files, find_fiber
+from bias_pipeline.retrieval.open_clip_folder import (
+    find_open_clip,
+    is_open_clip,
+    preprocessing,
+    quick_gelu,
+    tokenizing,
+)
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from bias_pipeline.models.clip import ClipTexts
+    from bias_pipeline.retrieval.clip_fitting import ClipOfScenes
+    from bias_pipeline.retrieval.embedders import DualEncoder, Normalise
+
+
+class PictureTextEncoder(NetEncoder, FeatureEncoder):
+    """A frozen model of pictures and texts; retrieval uses both towers, attackers the texts."""
+
+    frozen: ClassVar[bool] = True
+
+    standardize: bool  # whether attackers get vectors whose numbers have mean 0 and spread 1
+    cache: str | None  # folder of all caches, None to store no vectors
+
+    @property
+    def judges(self) -> bool:
+        """Whether it also has a mode that judges a picture and a text together."""
+        return False
+
+    @property
+    @abstractmethod
+    def pretrained(self) -> Pretrained:
+        """The model on disk."""
+
+    @abstractmethod
+    def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
+        """Both towers.
+
+        Args:
+            crop: the part of pictures that is used.
+            normalise: which vectors have length 1.
+        """
+
+    def notes_of(self, pictures: Pictures) -> list[str]:
+        """Notes on the model for readers of results on these pictures."""
+        del pictures
+        return []
+
+    def prompts(self) -> ClipTexts:
+        """The text tower alone, as generators of pictures use it.
+
+        Raises:
+            BiasPipelineError: if generators do not use its kind, or it is missing.
+        """
+        raise UsageError(
+            "--prompts needs a text encoder as in picture generators, a CLIP's; choose "
+            "encoder=clip with a CLIP as encoder.model"
+        )
+
+    @property
+    def cache_folder(self) -> str | None:
+        """The folder of vectors, None to store none."""
+        return None if self.cache is None else str(Path(self.cache, "embeddings"))
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The model by its digests."""
+        return {"files": dict(self.pretrained.files), "standardize": self.standardize}
+
+    def read(self, data: LabelledCaptions) -> Vectors:
+        """The vectors of N captions."""
+        texts, rows = distinct(data.captions)
+        return Vectors(self.dual("none").texts.embed(texts), rows, self.standardize)
+
+    def build(self, inputs: VectorInputs) -> nn.Module:
+        """A network that returns the vectors unchanged."""
+        from bias_pipeline.attack.nets import GivenNet
+
+        return GivenNet(inputs.items.vectors.shape[1])
+
+
+@dataclass(frozen=True)
+class Clip(PictureTextEncoder):
+    """A frozen CLIP or SigLIP, or a BLIP or BridgeTower, which judge pairs too.
+
+    Example:
+        >>> Clip("bias_pipeline.data.coco.CocoDataset").named
+        'openai/clip-vit-base-patch32'
+    """
+
+    # The class of the data set that is scored. Without a `model`, scenes get a small CLIP that is
+    # fitted at first use and stored in `cache`; others get `published`.
+    dataset: Line
+    published: Line = "openai/clip-vit-base-patch32"  # the model of other data sets
+    model: Line | None = None  # a folder, such as `fit clip` writes, or a name on the hub
+    revision: Line = MAIN  # of a name on the hub
+    # Of the small CLIP of scenes, in [0, 1]: how strongly tasks and groups are associated in its
+    # training pictures, see `ClipOfScenes`
+    association: Share = 0.5
+    standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
+    device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
+    cache: str | None = None  # folder of vectors and of the small CLIP, None to store no vectors
+
+    @property
+    def named(self) -> str:
+        """The model that must be there; empty if one is fitted."""
+        if self.model is not None:
+            return self.model
+        return "" if is_generator(self.dataset) else self.published
+
+    @property
+    def of_scenes(self) -> ClipOfScenes:
+        """The small CLIP that is fitted to scenes."""
+        from bias_pipeline.retrieval.clip_fitting import ClipOfScenes
+
+        return ClipOfScenes(self.association)
+
+    def require(self) -> None:
+        """See the base.
+
+        Raises:
+            AbsentModelError: if there is no such model.
+            UsageError: if one is to be fitted and there is no folder to store it in, or it only
+                has open_clip's files.
+        """
+        if not self.named:
+            if self.cache is None:
+                raise UsageError(
+                    "encoder.cache=null: without encoder.model a CLIP is fitted to scenes, and "
+                    "there is no folder to store it in; set encoder.cache or encoder.model"
+                )
+            return
+        if is_open_clip(self.named):
+            raise UsageError(
+                f"encoder.model={self.named}: a model of open_clip's; choose encoder=open_clip"
+            )
+        try:
+            model = find_pretrained(self.named, KINDS, revision=self.revision)
+            require_vocabulary(model.folder, model.files)
+            require_preprocessing(model.folder, model.files)
+        except ResourceError as error:
+            raise AbsentModelError(str(error)) from error
+
+    @property
+    def judges(self) -> bool:
+        """Whether its kind of model judges pairs."""
+        return bool(self.named) and self.pretrained.kind in JUDGING
+
+    @property
+    def pretrained(self) -> Pretrained:
+        """The model on disk, which may have to be fitted first."""
+        self.require()
+        name = self.named or str(self.of_scenes.made(Path(str(self.cache))))
+        return find_pretrained(name, KINDS, revision=self.revision)
+
+    def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
+        """See the base."""
+        from bias_pipeline.retrieval.dual_encoders import PairMatcher, PublishedTowers
+        from bias_pipeline.retrieval.embedders import dual_of
+
+        towers = published_towers(self.pretrained, self.device)
+        matcher = PairMatcher(towers, crop) if isinstance(towers, PublishedTowers) else None
+        return dual_of(towers, crop, self.cache_folder, normalise, matcher)
+
+    def notes_of(self, pictures: Pictures) -> list[str]:
+        """A note if the small CLIP of scenes was fitted to the pictures that are scored."""
+        learnt = 0 if self.named else self.of_scenes.n_learnt(pictures)
+        if not learnt:
+            return []
+        return [
+            f"the CLIP was fitted to {learnt} of these {len(pictures)} pictures, as it learns from "
+            "scenes of this dataset.seed; set another dataset.seed"
+        ]
+
+    def prompts(self) -> ClipTexts:
+        """See the base."""
+        model = self.pretrained
+        if model.kind != clip.CLIP:
+            return super().prompts()
+        from bias_pipeline.retrieval.dual_encoders import ClipTowers
+
+        return ClipTowers(model, self.device).texts()
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The model by the digests of its files, or by its training data."""
+        encoder = cls(**{key: value for key, value in settings.items() if key != "_target_"})
+        content: object = encoder.of_scenes.spec
+        if encoder.named:
+            content = dict(find_pretrained(encoder.named, KINDS, revision=encoder.revision).files)
+        return {
+            "dataset": "",
+            "published": "",
+            "model": content,
+            "revision": MAIN,
+            "association": 0.0,
+        }
+
+
+@dataclass(frozen=True)
+class OpenClip(PictureTextEncoder):
+    """A frozen CLIP, SigLIP or CoCa in open_clip's files.
+
+    Example:
+        >>> OpenClip("weights/laion").judges
+        False
+    """
+
+    # A folder with `open_clip_config.json` and weights, or a name on the hub
+    model: Line | None = None
+    revision: Line = MAIN  # of a name on the hub
+    weights: Line | None = None  # the file's name, None for open_clip's usual name
+    # Whether QuickGELU is used instead of GELU; None: as in the configuration
+    quick_gelu: bool | None = None
+    standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
+    device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
+    cache: str | None = None  # folder of vectors, None to store none
+
+    def require(self) -> None:
+        """See the base."""
+        model = self.pretrained
+        preprocessing(model.folder)
+        tokenizing(model.folder)
+        OPEN_CLIP.require()
+
+    @property
+    def pretrained(self) -> Pretrained:
+        """See the base."""
+        return find_open_clip(self.model, self.weights, revision=self.revision)
+
+    def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
+        """See the base."""
+        from bias_pipeline.retrieval.dual_encoders import OpenClipTowers
+        from bias_pipeline.retrieval.embedders import dual_of
+
+        model = self.pretrained
+        towers = OpenClipTowers(model, self.device, quick_gelu(model.folder, self.quick_gelu))
+        return dual_of(towers, crop, self.cache_folder, normalise)
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The model by its digests, and how it is computed."""
+        model = self.pretrained
+        quick = quick_gelu(model.folder, self.quick_gelu)
+        return {"files": dict(model.files), "standardize": self.standardize, "quick_gelu": quick}
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The model by the digests of its files, and its activation."""
+        revision = settings.get("revision", MAIN)
+        model = find_open_clip(settings.get("model"), settings.get("weights"), revision=revision)
+        return {
+            "model": sorted(model.files.values()),
+            "revision": MAIN,
+            "weights": None,
+            "quick_gelu": quick_gelu(model.folder, settings.get("quick_gelu")),
+        }
+
+
+@dataclass(frozen=True)
+class Fiber(PictureTextEncoder):
+    """A frozen FIBER. Its fused mode can reorder what its dual mode retrieves.
+
+    Example:
+        >>> Fiber("weights/fiber").judges
+        True
+    """
+
+    model: Line | None = None  # a folder with a released file of weights and RoBERTa's vocabulary
+    weights: Line | None = None  # the file's name, None if the folder has only one
+    side: Count | None = None  # of a picture in pixels, None for the size in training
+    # Tokens that are read of a text; the authors use 40, and 50 for the model fine-tuned for
+    # retrieval
+    longest: Count = LONGEST
+    # Its logit scores a pair in the fused mode: `rank_output`, which the authors use to evaluate
+    # files that have it, though their released code gives it no gradient, or `itm_score`, which is
+    # trained to match. Files without `rank_output` use `itm_score`.
+    head: Head = "rank_output"
+    standardize: bool = True  # whether attackers get vectors whose numbers have mean 0 and spread 1
+    device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
+    cache: str | None = None  # folder of vectors, None to store none
+
+    def require(self) -> None:
+        """See the base."""
+        fiber_files(self.model, self.weights)
+
+    @property
+    def judges(self) -> bool:
+        """It judges pairs, unless the file lacks the weights for it."""
+        return True
+
+    @property
+    def pretrained(self) -> Pretrained:
+        """See the base."""
+        return find_fiber(self.model, self.weights)
+
+    def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
+        """See the base."""
+        from bias_pipeline.retrieval.dual_encoders import FiberTowers, PairMatcher
+        from bias_pipeline.retrieval.embedders import dual_of
+
+        towers = FiberTowers(self.pretrained, self.device, self.side, self.longest, self.head)
+        return dual_of(towers, crop, self.cache_folder, normalise, PairMatcher(towers, crop))
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The model by its digests, and the sizes of its inputs."""
+        settings = {**super().spec, "side": self.side, "longest": self.longest}
+        return settings | ({"head": self.head} if self.head != "rank_output" else {})
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The model by the digests of its files, whatever their names."""
+        model = find_fiber(settings.get("model"), settings.get("weights"))
+        return {"model": sorted(model.files.values()), "weights": None}

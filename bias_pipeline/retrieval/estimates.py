@@ -1,0 +1,386 @@
+"""Fairness and skews of all queries together and of each alone, with intervals and p.
+
+Permutation tests permute the labels of images; rankings stay as they are. Skews are MaxSkew,
+MinSkew, Bias@k, NDKL and divergence of rankings, every choice a parameter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.io.hashing import UIntArray, derived_seed
+from bias_pipeline.metrics.base import Part
+from bias_pipeline.metrics.value_names import SCORE, PartName
+from bias_pipeline.retrieval import skew
+from bias_pipeline.retrieval.formulas import excess, finite_population, p_of_counts
+from bias_pipeline.retrieval.ranked import Ranked
+from bias_pipeline.retrieval.skew import (
+    FairRanker,
+    Floor,
+    Log,
+    Target,
+    bias_at,
+    ranking_divergence,
+    skews,
+    target_shares,
+)
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against, spanned, summary
+
+Item = TypeVar("Item")
+_BATCH_CELLS = 4_000_000  # labels of retrieved images that are in memory at once
+_EQUAL = 1e-9  # statistics that differ by a smaller share are equal
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Which splits belong to one seed; folds of a seed divide the images among them."""
+
+    seeds: Sequence[int]  # of each split
+
+    @property
+    def several(self) -> bool:
+        """Whether a seed has several folds."""
+        return len(self.seeds) > len(set(self.seeds))
+
+    def of_each_seed(self, items: Sequence[Item]) -> list[list[Item]]:
+        """The items of each seed.
+
+        Args:
+            items: of each split.
+
+        Example:
+            >>> Folds((7, 7, 8)).of_each_seed("abc")
+            [['a', 'b'], ['c']]
+        """
+        folds: dict[int, list[Item]] = {}
+        for seed, item in zip(self.seeds, items, strict=True):
+            folds.setdefault(seed, []).append(item)
+        return list(folds.values())
+
+    def by_seed(self, values: Sequence[Float64Array]) -> Float64Array:
+        """(..., S) the mean over the folds of each seed; k images are retrieved from each fold.
+
+        Args:
+            values: (...) of each split.
+        """
+        means = [np.mean(of_seed, axis=0) for of_seed in self.of_each_seed(values)]
+        return np.stack(means, axis=-1)
+
+
+def permuted_p(
+    ranked: Sequence[Ranked], keys: UIntArray, permutations: int, seed: int
+) -> tuple[float, Float64Array]:
+    """P of all queries together, and (C,) of each, if rankings ignore groups.
+
+    The labels of the images that are retrieved from are permuted, in the same way in every split,
+    and rankings stay as they are, so the test is valid however queries depend on one another. A
+    query's statistic is the sum over groups of the squared deviation of its mean count from the
+    expected one, divided by the group's share; that of all queries is the sum of theirs. Unlike
+    entropy it depends on the direction in which each query leans. p is ``(1 + b) / (1 + B)``, where
+    b of B permutations have a statistic no smaller than the observed one.
+
+    Args:
+        ranked: of S splits, C queries each.
+        keys: hashes of the ids of all images, so that the order of images does not matter.
+        permutations: B.
+        seed: of the permutations.
+    """
+    rows, codes = _labelled(ranked, keys)
+    shares = np.bincount(codes, minlength=len(ranked[0].sizes)) / len(codes)
+    observed = _statistics(ranked, rows, codes[None], shares)[0]  # (C,)
+    total, each = 0, np.zeros(len(observed), np.int64)
+    for labels in _permutations(codes, permutations, seed, _cells(ranked)):
+        statistics = _statistics(ranked, rows, labels, shares)
+        total += int((statistics.sum(axis=1) >= observed.sum() * (1 - _EQUAL)).sum())
+        each += (statistics >= observed * (1 - _EQUAL)).sum(axis=0)
+    return (1 + total) / (1 + permutations), (1 + each) / (1 + permutations)
+
+
+def mean_excess(ranked: Sequence[Ranked]) -> Float64Array:
+    """(C, K) by how many images each group is above its share of the pool, the mean over splits."""
+    excesses = [excess(ranking.top_counts, ranking.sizes) for ranking in ranked]
+    return np.asarray(np.mean(excesses, axis=0))
+
+
+def _labelled(ranked: Sequence[Ranked], keys: UIntArray) -> tuple[IntArray, IntArray]:
+    """(I,) rows of all images that are retrieved from, in the order of their keys; their groups."""
+    rows, first = np.unique(np.concatenate([ranking.pool for ranking in ranked]), return_index=True)
+    codes = np.concatenate([ranking.codes for ranking in ranked])[first]
+    order = np.argsort(keys[rows], kind="stable")
+    return rows[order], codes[order]
+
+
+def _cells(ranked: Sequence[Ranked]) -> int:
+    return max(max(ranking.images.size, len(ranking.pool)) for ranking in ranked)
+
+
+def _permutations(codes: IntArray, number: int, seed: int, cells: int) -> Iterator[IntArray]:
+    """(b, I) permuted labels, batch by batch, ``number`` lines in all."""
+    random = np.random.default_rng(derived_seed("permute", seed, 0))
+    batch = max(1, _BATCH_CELLS // cells)
+    for start in range(0, number, batch):
+        lines = min(batch, number - start)
+        yield random.permuted(np.broadcast_to(codes, (lines, len(codes))), axis=1)
+
+
+def _statistics(
+    ranked: Sequence[Ranked], rows: IntArray, labels: IntArray, shares: Float64Array
+) -> Float64Array:
+    """(B, C) statistics of queries under B labellings of the images."""
+    places = np.zeros(int(rows.max()) + 1, np.int64)
+    places[rows] = np.arange(len(rows))
+    mean: Float64Array = np.zeros((len(labels), len(ranked[0].images), len(shares)))
+    for ranking in ranked:
+        counted = ranking.counted
+        top = labels[:, places[ranking.images[:, : counted.shape[1]]]]  # (B, C, D)
+        counts = _counts(top, np.broadcast_to(counted, top.shape), len(shares))
+        pool = labels[:, places[ranking.pool]]
+        sizes = _counts(pool, np.ones(pool.shape), len(shares))
+        mean += excess(counts, sizes) / len(ranked)
+    some = shares > 0
+    totals: Float64Array = (mean[..., some] ** 2 / shares[some]).sum(axis=-1)
+    return totals
+
+
+def _counts(labels: IntArray, weights: Float64Array, n_groups: int) -> Float64Array:
+    """(..., K) how often each label occurs in the last axis, weighted."""
+    lines = np.arange(labels[..., 0].size).reshape(labels.shape[:-1])[..., None] * n_groups
+    sums = np.bincount((lines + labels).ravel(), weights.ravel(), labels[..., 0].size * n_groups)
+    return np.asarray(sums, np.float64).reshape(*labels.shape[:-1], n_groups)
+
+
+NULL = PartName("null")
+
+
+def with_null(
+    estimates: Mapping[PartName, Estimate], null: FairRanker
+) -> list[tuple[PartName, Estimate, float | None]]:
+    """Names, estimates and neutral values of all parts; that of a fair ranker comes second."""
+    nan = math.nan
+    fair = Estimate(null.expected, nan, nan, null.low, null.high, nan, n_seeds=0)
+    named = [
+        (name, estimate, None if name.what == "recall" else null.expected)
+        for name, estimate in estimates.items()
+    ]
+    return [named[0], (NULL, fair, None), *named[1:]]
+
+
+def fairness_of(
+    ranked: Sequence[Ranked], names: Sequence[str], corpus: Corpus, stats: Bootstrap, folds: Folds
+) -> dict[PartName, Estimate]:
+    """The mean and each concept, images resampled; each with a p against fairness.
+
+    The mean's p permutes labels; a concept's is the exact test of the groups that it retrieves. If
+    equally near images count in part (``ties=expected``) there are no whole counts, and a concept's
+    p permutes labels too.
+
+    Args:
+        ranked: of each split, C queries each.
+        names: of the queries.
+        corpus: whose rows are ranked.
+        stats: of the intervals; labels are permuted as often as images are resampled.
+        folds: the rankings' seeds.
+    """
+    parts = [PartName("concept", object=name) for name in names]
+
+    def evaluate(table: Float64Array) -> dict[PartName, Float64Array]:
+        each = {part: table[:, number] for number, part in enumerate(parts)}
+        return {SCORE: np.nanmean(table, axis=1), **each}
+
+    rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
+    estimates = narrowed(
+        stats.estimate_weighted(
+            corpus.keys[rows],
+            lambda weights: evaluate(
+                folds.by_seed([ranking.entropies(weights, rows) for ranking in ranked])
+            ),
+        ),
+        ranked,
+        stats.level,
+    )
+    of_all, of_each = permuted_p(ranked, corpus.keys, stats.resamples, stats.seed)
+    apart = _distinct(ranked)
+    counts = np.stack([ranking.top_counts for ranking in apart])
+    if (counts == np.round(counts)).all():
+        of_each = p_of_counts(
+            counts.astype(np.int64), np.stack([ranking.sizes for ranking in apart])
+        )
+    each = zip(parts, of_each.tolist(), strict=True)
+    return {
+        SCORE: replace(estimates[SCORE], p_value=of_all),
+        **{part: replace(spanned(estimates[part]), p_value=p_value) for part, p_value in each},
+    }
+
+
+def _distinct(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """The rankings without duplicates: with ``split.test_share=1`` all seeds may be the same."""
+    by_content = {
+        (np.sort(ranking.pool).tobytes(), ranking.top_counts.tobytes()): ranking
+        for ranking in ranked
+    }
+    return list(by_content.values())
+
+
+def narrowed(
+    estimates: Mapping[PartName, Estimate], ranked: Sequence[Ranked], level: float
+) -> dict[PartName, Estimate]:
+    """The estimates with the spread of a draw of k from a finite number of images.
+
+    Resampling also changes the groups' shares of all images. If k is near the number of images, the
+    top is nearly all of them and hardly varies. So the variance over images is that of resampling
+    times ``(N - k) / (N - 1)``, as for a random draw. The draws stay as they are: the difference of
+    two rankings of the same images needs no factor, since their tops share more images the nearer
+    k is to N.
+
+    Args:
+        estimates: of numbers of the groups at the top, with their draws.
+        ranked: of each split.
+        level: of the intervals.
+    """
+    factor = float(np.mean([finite_population(len(ranking.pool), ranking.k) for ranking in ranked]))
+    return {name: _scaled(estimate, factor, level) for name, estimate in estimates.items()}
+
+
+def _scaled(estimate: Estimate, factor: float, level: float) -> Estimate:
+    draws = estimate.draws
+    assert draws is not None
+    value = draws.per_seed
+    near = replace(draws, resampled=value + factor * (draws.resampled - value))
+    return replace(summary(near, level), draws=draws)
+
+
+MAX, MIN, BIAS, NDKL, KL = (
+    PartName("skew", detail=name) for name in ("max", "min", "bias", "ndkl", "kl")
+)
+
+
+@dataclass(frozen=True)
+class Skews:
+    """Settings of skews; see :mod:`bias_pipeline.retrieval.skew`."""
+
+    target: Target  # what the groups' shares at the top should be
+    log: Log  # base
+    floor: Floor  # replaces a share of 0
+
+    def values(
+        self, ranked: Ranked, weights: Float64Array, rows: IntArray | None = None
+    ) -> dict[PartName, Float64Array]:
+        """Name to (B, C) numbers of each query, images weighted.
+
+        Args:
+            ranked: the rankings.
+            weights: see :meth:`Ranked.counts`.
+            rows: see there.
+        """
+        wanted, k = target_shares(ranked.sizes, self.target), ranked.k
+        counts = ranked.counts(weights, rows)
+        group_skews = skews(counts, wanted, k, self.floor, self.log)
+        some = group_skews[..., wanted > 0]
+        values = {
+            MAX: some.max(axis=-1),
+            MIN: some.min(axis=-1),
+            NDKL: ranked.ndkl(weights, rows, wanted, self.log),
+            KL: ranking_divergence(counts, wanted, k, self.log),
+        }
+        return values | ({BIAS: bias_at(counts)} if len(wanted) == 2 else {})
+
+    def parts(
+        self,
+        ranked: Sequence[Ranked],
+        corpus: Corpus,
+        stats: Bootstrap,
+        tested: tuple[int, float],
+        folds: Folds,
+    ) -> dict[str, Part]:
+        """The means over queries, each with its null: the value of a ranker that ignores groups.
+
+        Args:
+            ranked: of each split.
+            corpus: whose rows they are.
+            stats: how intervals are made.
+            tested: how many images are retrieved from, and their share of those in a group.
+            folds: the rankings' seeds.
+        """
+        rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
+
+        def evaluate(weights: Float64Array) -> Mapping[PartName, Float64Array]:
+            values = [self.values(ranking, weights, rows) for ranking in ranked]
+            return {
+                name: folds.by_seed([of_fold[name].mean(axis=1) for of_fold in values])
+                for name in values[0]
+            }
+
+        nulls = self._nulls(ranked, stats.level)
+        parts: dict[str, Part] = {}
+        estimates = stats.estimate_weighted(corpus.keys[rows], evaluate)
+        # NDKL averages over all tops up to k, the first of which are far from all images.
+        near = {name: estimate for name, estimate in estimates.items() if name != NDKL}
+        for name, estimate in {**estimates, **narrowed(near, ranked, stats.level)}.items():
+            null = nulls[name]
+            beside_null = (
+                estimate if math.isnan(null.expected) else against(estimate, null.expected)
+            )
+            unit, span = ("fraction", (-1.0, 1.0)) if name == BIAS else (self._unit, _RANGES[name])
+            parts[name] = Part(beside_null, unit, *tested, math.nan, span, null.expected)
+            if not math.isnan(null.expected):
+                fair = Estimate(
+                    null.expected, math.nan, math.nan, null.low, null.high, math.nan, n_seeds=0
+                )
+                parts[PartName("null", detail=name)] = Part(fair, unit, *tested, math.nan, span)
+        return parts
+
+    @property
+    def _unit(self) -> str:
+        return "nats" if self.log == "e" else "bits"
+
+    def _nulls(self, ranked: Sequence[Ranked], level: float) -> dict[PartName, FairRanker]:
+        """The means over splits; NaN if ties leave the first k undecided."""
+        if any(ranking.cut for ranking in ranked):
+            absent = FairRanker(math.nan, math.nan, math.nan)
+            return dict.fromkeys((MAX, MIN, BIAS, NDKL, KL), absent)
+        rankers = [
+            _fair_rankers(self, tuple(ranking.sizes.tolist()), ranking.k, level)
+            for ranking in ranked
+        ]
+        return {
+            name: FairRanker(*np.mean([ranker[name] for ranker in rankers], axis=0).tolist())
+            for name in rankers[0]
+        }
+
+
+_RANGES = {
+    MAX: (0.0, math.inf),
+    MIN: (-math.inf, math.inf),  # a floor can lift it above 0
+    NDKL: (0.0, math.inf),
+    KL: (0.0, math.inf),
+}
+
+
+@lru_cache(maxsize=64)
+def _fair_rankers(
+    how: Skews, sizes: tuple[int, ...], k: int, level: float
+) -> dict[PartName, FairRanker]:
+    of, nan = np.array(sizes), math.nan
+    wanted = target_shares(of, how.target)
+    ends = {
+        name: skew.fair_extreme(of, wanted, k, how.floor, how.log, largest=name == MAX, level=level)
+        for name in (MAX, MIN)
+    }
+    means: Mapping[PartName, Callable[..., float]] = {
+        NDKL: skew.fair_ndkl,
+        KL: skew.fair_divergence,
+    }
+    rest = {
+        name: FairRanker(expectation(of, wanted, k, how.log), nan, nan)
+        for name, expectation in means.items()
+    }
+    two = {BIAS: skew.fair_bias(of, k, level)} if len(sizes) == 2 else {}
+    return {**ends, **rest, **two}

@@ -1,0 +1,449 @@
+"""Retrieval fairness: do neutral queries retrieve people of all groups equally?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
+from bias_pipeline.attack.encoder import Encoder
+from bias_pipeline.attack.language_models import Line
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.split import Split, SplitRule
+from bias_pipeline.data.regions import Crop
+from bias_pipeline.declared import Count
+from bias_pipeline.errors import NotApplicableError, TooFewImagesError, UsageError, counted
+from bias_pipeline.io.hashing import hash_ids, random_words
+from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part, Score
+from bias_pipeline.metrics.references import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
+from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.retrieval.debias.base import Debias, held_out
+from bias_pipeline.retrieval.estimates import Folds, Skews, fairness_of, with_null
+from bias_pipeline.retrieval.formulas import Ties
+from bias_pipeline.retrieval.ranked import (
+    Ranked,
+    Reranker,
+    check_rerank,
+    no_judge,
+    reranker,
+)
+from bias_pipeline.retrieval.retrieval_view import (
+    Concepts,
+    RetrievalView,
+    Retrieved,
+    check_groups,
+    check_template,
+    concepts_of,
+    of_groups,
+    queries_of,
+)
+from bias_pipeline.retrieval.retrieved import (
+    RETRIEVED,
+    ends_of,
+    leanings_of,
+    lines_of,
+    retrieved_lines,
+)
+from bias_pipeline.retrieval.side_effects import (
+    Attacked,
+    Recall,
+    attacked_texts,
+    attacker_parts,
+    first_captions,
+    other_groupings,
+    other_parts,
+    ranked_others,
+)
+from bias_pipeline.retrieval.skew import FairRanker, Floor, Log, Target, fair_ranker
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+
+if TYPE_CHECKING:
+    from bias_pipeline.retrieval.embedders import DualEncoder
+
+CONCEPTS = "concepts"  # the table's name
+
+
+@dataclass(eq=False)
+class RetrievalFairness(Metric):
+    """Mean normalised entropy of the groups among the k images nearest to each neutral query.
+
+    Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 3.1. 1: every
+    query retrieves all groups equally; 0: each retrieves a single group. Parts besides ``score``:
+
+    * ``concept:NAME``: the entropy of one query;
+    * ``null``: the exact expectation for a ranker that ignores groups (ours). It is below 1, since
+      100 images drawn at random from 7 groups are never even. Groups of unequal size lower it
+      further. Its interval is that of one query. Compare two attributes by how far they are
+      below their nulls.
+    * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: both for every other attribute of the data set,
+      and for every two together: removing one from vectors can strengthen another.
+    * ``skew:max``, ``skew:min``, ``skew:ndkl``, ``skew:kl``, and for two groups ``skew:bias``: the
+      means over queries of MaxSkew, MinSkew, NDKL, the divergence of the top, and Bias@k, each with
+      ``null:skew:...``. Public codes differ in details; every choice is a parameter, and presets
+      such as ``experiment=retrieval_oxai`` set those of one code.
+    * ``attacker:linear``, ``attacker:kernel``: accuracy of fresh attackers that guess the group
+      from vectors of pictures that neither they nor a debiasing were fitted to, mean over groups;
+      1 / K by chance. ``attacker:text:linear``, ``attacker:text:kernel``: the same from vectors of
+      sentences with group words that no debiasing was fitted to; their intervals resample
+      sentences.
+    * ``recall:image@k``, ``recall:text@k``: if there are people's captions, the share of them
+      whose picture is among the k nearest, and of pictures whose caption is.
+
+    Entropy is the paper's number and ignores which group a query prefers: if six in ten images are
+    of men, a query that retrieves six women in ten is as fair by it as a random one. So tests use
+    counts. ``p_value`` of a concept is the exact test of the groups it retrieves (hypergeometric;
+    multivariate for more groups; with several seeds twice the mean), and ``concepts.csv`` names
+    the group that is retrieved too often. ``p_value`` of ``score`` and of ``other:ATTRIBUTE``
+    permutes the labels of images, ``stats.resamples`` times, while rankings stay as they are; this
+    is valid however queries depend on one another (both ours).
+
+    Each seed splits the images: a debiasing is fitted to one part, and images are retrieved from
+    the other, the same with every debiasing, so that two can be compared image by image. If nothing
+    is fitted to pictures, ``split.test_share=1`` retrieves from all, as the paper does; all seeds
+    are then the same. With several folds a seed (``split=crossfit``) each is retrieved from by
+    itself, and the mean counts. Equally near images are in a random order by ids.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="retrieval_fairness",
+        title="Retrieval fairness",
+        version=5,
+        unit="fraction",
+        range=(0.0, 1.0),
+        neutral=1.0,
+        direction="higher is fairer; below null, queries that name no group prefer one",
+        family="retrieval",
+        question="retrieval",
+        sources={
+            CHEN_2022: "section 3.1",
+            GEYIK_2019: "section 3.3",
+            WANG_2021_QUERIES: "section 3",
+        },
+        ours="nulls and tests are",
+        needs=(PICTURES,),
+        cost=Cost(per_caption=0.0),
+        says={"score": "how evenly queries that name no {attribute} retrieve all groups"},
+        image=True,
+    )
+
+    attribute: Attribute  # whose groups
+    encoder: Encoder  # a pair of embedders, `clip` or `fiber`
+    debias: Debias  # applied to its vectors
+    # Divides images into those that are fitted to and those that are retrieved from
+    split: SplitRule
+    stats: Bootstrap  # how intervals over images are made
+    k: Count = 100  # how many images each query retrieves; the paper's 100
+    # Groups whose pictures are retrieved from, such as two of seven; None: all
+    groups: Sequence[Line] | None = None
+    # How many of the first images of each ranking, and captions of each image for recall, the
+    # encoder orders again by reading picture and text together (`fiber` can); None: rankings by
+    # vectors
+    rerank: Count | None = None
+    # `person`: the largest person of a picture if the data set has people's places, else all of it;
+    # `none`: all of it. The paper's pictures are faces
+    crop: Crop = "person"
+    # Names of the queries; None: the data set's own tasks if known (`scenes`), else the paper's 145
+    concepts: Sequence[Line] | None = None
+    # Query of each concept, such as `a photo of {query}`: `{concept}` is its name, `{query}` the
+    # query in its list; None: the query in its list
+    template: Line | None = None
+    recall: Sequence[Count] = (1, 5, 10)  # the depths k of recall; empty: it is not measured
+    # At most how many images of each split, drawn by their ids, recall uses; each with the first of
+    # its human captions. The paper takes 1,000 of COCO's 5,000 test images
+    recall_images: Count = 1000
+    # `both`: pictures and queries have length 1; `texts`: pictures keep the model's length, and the
+    # longer ones come first
+    normalise: Literal["both", "texts"] = "both"
+    # The shares with which skews compare the top: `uniform`, or those of the `dataset`
+    target: Target = "dataset"
+    # Which of equally near pictures count if only some fit: `stable`: the first in a random order
+    # by ids; `all` of them, divided by k; `expected`: each as much as on average over all orders
+    ties: Ties = "stable"
+    log: Log = "e"  # base of skews and divergences
+    floor: Floor = "1/k"  # replaces a share of 0 in skews, see `skews`
+    others: Mapping[str, Attribute] | None = None  # other attributes that are measured too
+    # At most how many images of each split, drawn by their ids, attackers use
+    attacked_images: Count = 2000
+
+    def __post_init__(self) -> None:
+        """Check what no annotation says.
+
+        Raises:
+            UsageError: if the encoder reads no pictures and texts, a query, group or rerank cannot
+                be used, or nothing is left to fit to.
+        """
+        from bias_pipeline.retrieval.encoders import PictureTextEncoder
+
+        if not isinstance(self.encoder, PictureTextEncoder):
+            raise UsageError(
+                "metric=retrieval_fairness needs an encoder of pictures and texts; choose "
+                "encoder=clip or encoder=fiber"
+            )
+        self.embedders = self.encoder  # the encoder, known to be one of pictures and texts
+        names = self.concepts
+        if self.template is not None:
+            check_template(self.template)
+        if names is not None and (not names or len(set(names)) < len(names)):
+            raise UsageError(f"metric.concepts={list(names)}: give at least one, each once")
+        if self.rerank is not None:
+            check_rerank(self.rerank, self.k, self.ties)
+        if self.groups is not None:
+            check_groups(self.groups)
+        if "image" in self.debias.sides:
+            self.split.check_trains()
+        if self.normalise == "texts" and self.debias.sides and self.debias.renormalise:
+            raise UsageError(
+                "metric.normalise=texts does not change the length of pictures' vectors, but "
+                "debias.renormalise=true does; set debias.renormalise=false"
+            )
+
+    @property
+    def skews(self) -> Skews:
+        """How tops are compared with the whole."""
+        return Skews(self.target, self.log, self.floor)
+
+    def require(self) -> None:
+        """See the base."""
+        self.embedders.require()
+        if self.rerank is not None and not self.embedders.judges:
+            raise no_judge(self.rerank)
+
+    def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
+        """One split a seed, of the images that belong to a group and have a picture."""
+        corpus = self._chosen(corpus)
+        shown = self._shown(corpus)
+        drawn = super().draw_splits(corpus.take(shown), seeds)
+        return [
+            replace(
+                split,
+                train=shown[split.train],
+                test=shown[split.test],
+                validation=shown[split.validation],
+            )
+            for split in drawn
+        ]
+
+    def _chosen(self, corpus: Corpus) -> Corpus:
+        if self.groups is None:
+            return corpus
+        return of_groups(corpus, self.attribute.name, self.groups)
+
+    def _shown(self, corpus: Corpus) -> IntArray:
+        if corpus.pictures is None:
+            raise NotApplicableError(
+                f"dataset {corpus.dataset!r} has no pictures here, which metric=retrieval_fairness "
+                "retrieves; set dataset.images=DIR, or choose one that has"
+            )
+        codes = corpus.groupings[self.attribute.name].codes
+        return np.flatnonzero((codes >= 0) & corpus.pictures.present)
+
+    def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
+        """See the class; a part that is retrieved from must have at least k images."""
+        corpus = self._chosen(corpus)
+        fewest = min(len(split.test) for split in splits)
+        if self.k > fewest:
+            raise TooFewImagesError(
+                f"metric.k={self.k}: only {fewest} images are retrieved from; choose a smaller k "
+                "or a larger split.test_share"
+            )
+        queries = queries_of(concepts_of(corpus.dataset), self.concepts, self.template)
+        view = self._view(corpus)
+        retrieved = [self._retrieved(view, split, queries) for split in splits]
+        ranked = [one.ranked for one in retrieved]
+        folds = Folds([split.seed for split in splits])
+        nulls = [fair_ranker(ranking.sizes, self.k, self.stats.level) for ranking in ranked]
+        null = FairRanker(*np.mean(nulls, axis=0).tolist())
+        estimates = fairness_of(ranked, tuple(queries), corpus, self.stats, folds)
+        estimates |= self._recalled(retrieved, corpus, folds)
+        tested = np.unique(np.concatenate([split.test for split in splits]))
+        coverage = len(tested) / int((view.codes >= 0).sum())
+        parts: dict[str, Part] = {
+            name: Part(
+                estimate,
+                "fraction",
+                len(tested),
+                coverage,
+                math.nan,
+                range=(0.0, 1.0),
+                neutral=neutral,
+            )
+            for name, estimate, neutral in with_null(estimates, null)
+        }
+        parts |= self.skews.parts(ranked, corpus, self.stats, (len(tested), coverage), folds)
+        parts |= self._attackers(retrieved, view, folds)
+        others = [one.others for one in retrieved]
+        parts |= other_parts(others, corpus, self.stats, view.others, tested, folds)
+        lines = lines_of(estimates, ranked, view.names, null, queries, self.skews)
+        first = retrieved_lines(lines, tuple(queries), ranked[0], view, self.crop)
+        return Score(
+            parts,
+            audit=self._audit(ranked, null, view, queries),
+            notes=[
+                *self._notes(lines, null, fewest, corpus, view.again),
+                *self._omitted(parts, view, ranked),
+            ],
+            tables={CONCEPTS: lines, RETRIEVED: first},
+        )
+
+    def _view(self, corpus: Corpus) -> RetrievalView:
+        dual = self.embedders.dual(self.crop, self.normalise)
+        return RetrievalView(
+            corpus,
+            self.attribute.name,
+            dual,
+            other_groupings(corpus, self.attribute),
+            held_out(self.attribute, corpus.groupings[self.attribute.name].names),
+            None if self.rerank is None else reranker(self.rerank, dual, corpus),
+        )
+
+    def _retrieved(self, view: RetrievalView, split: Split, concepts: Concepts) -> Retrieved:
+        """Rankings of one split's test images, with the debiasing fitted to the others."""
+        dual = self._debiased(view, split)
+        order = random_words("ties", split.seed, view.corpus.keys[split.test])
+        rows = split.test[np.argsort(order, kind="stable")]
+        queries = dual.texts.embed(list(concepts.values()))
+        pictures = dual.images.embed(view.pictures(rows))
+        least = self.rerank or 0
+        ranked = Ranked.of(
+            queries, pictures, rows, view.codes[rows], len(view.names), self.k, self.ties, least
+        )
+        others = ranked_others(queries, pictures, rows, view.others, ranked, least)
+        if view.again is not None:
+            texts = list(concepts.values())
+            ranked = view.again.ranked(texts, ranked)
+            others = {name: view.again.ranked(texts, ranking) for name, ranking in others.items()}
+        some = rows[: self.attacked_images]
+        attacked = Attacked.of(
+            pictures[: len(some)], some, view.codes[some], view.corpus.keys, split.seed
+        )
+        sets = view.sentences
+        sentences = attacked_texts(dual.texts, sets, split.seed) if sets else None
+        recall = self._recall(view, dual, rows, pictures)
+        return Retrieved(ranked, others, attacked, sentences, recall)
+
+    def debiased(self, corpus: Corpus, split: Split) -> DualEncoder:
+        """The encoder, its debiasing fitted to images of a split that are not retrieved from."""
+        return self._debiased(self._view(self._chosen(corpus)), split)
+
+    def names(self, corpus: Corpus) -> tuple[str, ...]:
+        """The groups that are compared."""
+        return self._chosen(corpus).groupings[self.attribute.name].names
+
+    def _debiased(self, view: RetrievalView, split: Split) -> DualEncoder:
+        examples = {side: view.examples(side, self.attribute, split) for side in self.debias.sides}
+        return self.debias.around(view.dual, examples)
+
+    def _attackers(
+        self, retrieved: Sequence[Retrieved], view: RetrievalView, folds: Folds
+    ) -> dict[str, Part]:
+        """Parts of attackers on pictures and on sentences."""
+        rows = np.unique(np.concatenate([split_result.attacked.rows for split_result in retrieved]))
+        tested = len(rows), len(rows) / int((view.codes >= 0).sum())
+        pictures = folds.of_each_seed([split_result.attacked for split_result in retrieved])
+        parts = attacker_parts(
+            [Attacked.joined(of_seed) for of_seed in pictures],
+            view.corpus.keys,
+            self.stats,
+            tested,
+            cross_fitted=folds.several,
+        )
+        if view.sentences:
+            sets = [split_result.texts for split_result in retrieved if split_result.texts]
+            texts = [Attacked.joined(of_seed) for of_seed in folds.of_each_seed(sets)]
+            keys = hash_ids(sentence_set[0] for sentence_set in view.sentences)
+            parts |= attacker_parts(texts, keys, self.stats, (0, math.nan), "text")
+        return parts
+
+    def _recall(
+        self,
+        view: RetrievalView,
+        dual: DualEncoder,
+        rows: IntArray,
+        pictures: Float32Array,
+    ) -> Recall | None:
+        """Recall of the first images in the drawn order; None if they have no captions."""
+        described, captions = first_captions(view.corpus.human, rows[: self.recall_images])
+        if not self.recall or not captions:
+            return None
+        described_pictures = pictures[: self.recall_images][
+            np.isin(rows[: self.recall_images], described)
+        ]
+        return Recall.of(dual, captions, described_pictures, described, self.recall, view.again)
+
+    def _recalled(
+        self, retrieved: Sequence[Retrieved], corpus: Corpus, folds: Folds
+    ) -> dict[PartName, Estimate]:
+        """Recalls, images resampled; empty if no seed has captions."""
+        of_seeds = folds.of_each_seed([split_result.recall for split_result in retrieved])
+        some = [[recall for recall in of_seed if recall is not None] for of_seed in of_seeds]
+        recalls = [Recall.joined(of_seed) for of_seed in some if of_seed]
+        if not recalls:
+            return {}
+        rows = np.unique(np.concatenate([recall.rows for recall in recalls]))
+
+        def evaluate(weights: Float64Array) -> dict[PartName, Float64Array]:
+            shares = np.stack([recall.shares(weights, rows) for recall in recalls], axis=-1)
+            return {name: shares[:, number] for number, name in enumerate(recalls[0].names)}
+
+        return self.stats.estimate_weighted(corpus.keys[rows], evaluate)
+
+    def _audit(
+        self, ranked: Sequence[Ranked], null: FairRanker, view: RetrievalView, queries: Concepts
+    ) -> dict[str, object]:
+        return {
+            "retrieved_from": [dict(zip(view.names, ranking.sizes.tolist(), strict=True))
+                               for ranking in ranked],
+            "null": null._asdict(),
+            "queries": dict(queries),
+            "encoder": dict(view.dual.images.spec),
+            "rerank": self.rerank,
+            "shown_under": view.corpus.shown_under,
+        }  # fmt: skip
+
+    def _omitted(
+        self, parts: Mapping[str, Part], view: RetrievalView, ranked: Sequence[Ranked]
+    ) -> list[str]:
+        """Notes on parts that are missing."""
+        few = [name for name in view.others if f"other:{name}" not in parts]
+        notes = [f"fewer than k={self.k} pictures are labelled with {name}" for name in few]
+        if any(ranking.cut for ranking in ranked):
+            notes.append(
+                f"equally near pictures are at the end of the first {self.k}: with "
+                f"metric.ties={self.ties} skews have no null"
+            )
+        return notes
+
+    def _notes(
+        self,
+        lines: Sequence[Mapping[str, object]],
+        null: FairRanker,
+        n: int,
+        corpus: Corpus,
+        again: Reranker | None,
+    ) -> list[str]:
+        notes = [
+            f"a ranker that ignores groups has {null.expected:.1%} "
+            f"[{null.low:.1%}, {null.high:.1%} for one query] at k={self.k} of {n} images (null)",
+            ends_of(lines),
+            leanings_of(lines),
+        ]
+        if 2 * self.k > n:
+            notes.append(
+                f"k={self.k} is more than half of the images: under any ranking the groups at the "
+                "top are then nearly those of the data"
+            )
+        if again is not None:
+            notes.append(again.note(debiased=bool(self.debias.sides)))
+        if corpus.pictures is not None:
+            notes += self.embedders.notes_of(corpus.pictures)
+        labelled = corpus.groupings[self.attribute.name].codes >= 0
+        lost = int(labelled.sum()) - len(self._shown(corpus))
+        return [
+            *notes,
+            *([f"{counted(lost, 'images have no picture and are')} not retrieved"] if lost else []),
+        ]

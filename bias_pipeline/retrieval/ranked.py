@@ -1,0 +1,307 @@
+"""Rankings of a part of a data set by queries, and the groups at their top under any weights.
+
+The first of each ranking may be ordered again by a model that reads picture and text together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bias_pipeline.array_types import Float32Array, Float64Array, IntArray
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.errors import UsageError
+from bias_pipeline.retrieval.formulas import (
+    Ties,
+    counted_places,
+    normalised_entropy,
+    top_ranks,
+    weighted_counts,
+    weighted_places,
+)
+from bias_pipeline.retrieval.skew import Log, ndkl
+
+if TYPE_CHECKING:
+    from bias_pipeline.retrieval.embedders import DualEncoder, Matcher
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """The tops of C rankings, somewhat deeper than k, as resampling can drop images."""
+
+    images: IntArray  # (C, M) rows of a corpus, the nearest first
+    groups: IntArray  # (C, M) the images' groups
+    sizes: IntArray  # (K,) images of each group that are retrieved from
+    k: int  # depth
+    pool: IntArray  # (N,) rows of all images that are retrieved from
+    codes: IntArray  # (N,) their groups
+    ties: Ties = "stable"  # see `weighted_counts`
+    # (C, M) numbers that equally near images share; None: not needed
+    blocks: IntArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        queries: Float32Array,
+        pictures: Float32Array,
+        rows: IntArray,
+        codes: IntArray,
+        n_groups: int,
+        k: int,
+        ties: Ties = "stable",
+        least: int = 0,
+    ) -> Ranked:
+        """Rank pictures for each query.
+
+        Args:
+            queries: (C, D).
+            pictures: (N, D), N at least k; of equally near ones the first comes first.
+            rows: (N,) the pictures' rows of a corpus.
+            codes: (N,) their groups.
+            n_groups: K.
+            k: depth.
+            ties: see the class.
+            least: the smallest depth, if there are so many pictures.
+        """
+        # An image counts Poisson(1) times. So many images count for k in all but one resampling in
+        # a thousand million; in that one, fewer count.
+        depth = min(len(rows), max(least, k + math.ceil(6 * math.sqrt(k)) + 10))
+        top, blocks = top_ranks(queries, pictures, depth), None
+        if ties != "stable":
+            blocks = tied(queries, pictures, top)
+            while depth < len(rows) and (blocks[:, k - 1] == blocks[:, -1]).any():
+                depth = min(len(rows), 2 * depth)  # until all that tie with the k-th are included
+                top = top_ranks(queries, pictures, depth)
+                blocks = tied(queries, pictures, top)
+        sizes = np.bincount(codes, minlength=n_groups)
+        return cls(rows[top], codes[top], sizes, k, rows, codes, ties, blocks)
+
+    def reordered(self, order: IntArray) -> Ranked:
+        """The rankings with their first images in another order, and without ties.
+
+        Args:
+            order: (C, L) indices of places among the first L.
+        """
+        rest = np.arange(order.shape[1], self.images.shape[1])
+        places = np.hstack([order, np.broadcast_to(rest, (len(order), len(rest)))])
+        images, groups = (
+            np.take_along_axis(table, places, axis=1) for table in (self.images, self.groups)
+        )
+        return replace(self, images=images, groups=groups, blocks=None)
+
+    @property
+    def cut(self) -> bool:
+        """Whether the first k of some query are not unique, as equally near images are at k."""
+        if self.blocks is None or self.blocks.shape[1] == self.k:
+            return False
+        return bool((self.blocks[:, self.k - 1] == self.blocks[:, self.k]).any())
+
+    @property
+    def shares(self) -> Float64Array:
+        """(C, K) the groups' shares of the top."""
+        counts = self.top_counts
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+    @property
+    def top_counts(self) -> Float64Array:
+        """(C, K) images of each group at the top."""
+        return self.counts(np.ones((1, self.images.shape[1])))[0]
+
+    @cached_property
+    def counted(self) -> Float64Array:
+        """(C, D) how much each of the first places counts, up to the last one that does."""
+        once = np.ones((1, self.images.shape[1]))
+        blocks = [None] * len(self.images) if self.blocks is None else self.blocks
+        lines = [counted_places(once, self.k, self.ties, numbers) for numbers in blocks]
+        counts = np.concatenate(lines)
+        return counts[:, : int(np.flatnonzero(counts.any(axis=0)).max()) + 1]
+
+    def counts(self, weights: Float64Array, rows: IntArray | None = None) -> Float64Array:
+        """(B, C, K) images of each group at the top, images weighted.
+
+        Args:
+            weights: (B, I) how often each image counts.
+            rows: (I,) rows of the corpus, ascending, with all ranked ones; None: the weights are
+                those of places, for all queries.
+        """
+        counts = [
+            weighted_counts(place_weights, groups, len(self.sizes), self.k, self.ties, blocks)
+            for place_weights, groups, blocks in self._weighted(weights, rows)
+        ]
+        return np.stack(counts, axis=1)
+
+    def entropies(self, weights: Float64Array, rows: IntArray) -> Float64Array:
+        """(B, C) normalised entropies of the top, images weighted.
+
+        Args:
+            weights: see :meth:`counts`.
+            rows: see there.
+        """
+        return normalised_entropy(self.counts(weights, rows))
+
+    def ndkl(
+        self, weights: Float64Array, rows: IntArray | None, target: Float64Array, log: Log
+    ) -> Float64Array:
+        """(B, C) :func:`~bias_pipeline.retrieval.skew.ndkl` of the top, images weighted.
+
+        Args:
+            weights: see :meth:`counts`.
+            rows: see there.
+            target: (K,).
+            log: base.
+        """
+        divergences = [
+            ndkl(
+                weighted_places(place_weights, groups, len(self.sizes), self.k, self.ties, blocks),
+                target,
+                self.k,
+                log,
+            )
+            for place_weights, groups, blocks in self._weighted(weights, rows)
+        ]
+        return np.stack(divergences, axis=1)
+
+    def _weighted(
+        self, weights: Float64Array, rows: IntArray | None
+    ) -> Iterator[tuple[Float64Array, IntArray, IntArray | None]]:
+        """For each query the weights of its places, their groups and blocks."""
+        for query, (images, groups) in enumerate(zip(self.images, self.groups, strict=True)):
+            place_weights = weights if rows is None else weights[:, np.searchsorted(rows, images)]
+            yield place_weights, groups, None if self.blocks is None else self.blocks[query]
+
+
+def tied(queries: Float32Array, pictures: Float32Array, top: IntArray) -> IntArray:
+    """(C, M) numbers from 0 on that equally near pictures of a ranking share.
+
+    Args:
+        queries: (C, D).
+        pictures: (N, D).
+        top: (C, M) the nearest, the nearest first.
+
+    Example:
+        >>> one = np.ones((1, 2), np.float32)
+        >>> pictures = np.array([[1, 0], [0, 1], [0, 0]], np.float32)
+        >>> tied(one, pictures, np.array([[0, 1, 2]])).tolist()
+        [[0, 0, 1]]
+    """
+    near = np.stack(
+        [pictures[nearest] @ query for nearest, query in zip(top, queries, strict=True)]
+    )
+    return np.cumsum(np.diff(near, axis=1, prepend=near[:, :1]) != 0, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Reranker:
+    """Orders the first of each ranking again by judging pairs, which is better but slower."""
+
+    matcher: Matcher  # judges pairs
+    pictures: Pictures  # of a whole corpus
+    n: int  # how many of a ranking are ordered again; the rest stays behind them
+
+    def note(self, *, debiased: bool) -> str:
+        """A note on the reordering."""
+        chose = "; the debiasing only chose them" if debiased else ""
+        return (
+            f"the first {self.n} of each ranking are in the order in which the encoder judges them "
+            f"together with the query{chose}"
+        )
+
+    def ranked(self, queries: Sequence[str], before: Ranked) -> Ranked:
+        """Rankings of C queries, the first n of each ordered by how well they match.
+
+        Args:
+            queries: C.
+            before: the rankings by vectors, which decide ties.
+        """
+        images = before.images[:, : self.n]
+        texts = np.broadcast_to(np.arange(len(queries))[:, None], images.shape)
+        return before.reordered(_order(self._scores(queries, images, texts)))
+
+    def places(
+        self,
+        queries: Float32Array,
+        items: Float32Array,
+        before: IntArray,
+        captions: Sequence[str],
+        rows: IntArray,
+        *,
+        of_texts: bool,
+    ) -> IntArray:
+        """(N,) the rank of each query's own item, with the first n ordered again.
+
+        Args:
+            queries: (N, D) of captions, or of pictures.
+            items: (N, D) of the other kind.
+            before: (N,) the places by vectors.
+            captions: N.
+            rows: (N,) of the corpus, their pictures.
+            of_texts: whether the queries are the captions.
+        """
+        top = top_ranks(queries, items, min(self.n, len(items)))
+        target = np.broadcast_to(np.arange(len(queries))[:, None], top.shape)
+        text, picture = (target, top) if of_texts else (top, target)
+        order = _order(self._scores(captions, rows[picture], text))
+        hits = np.take_along_axis(top, order, axis=1) == target
+        places: IntArray = np.where(hits.any(axis=1), hits.argmax(axis=1), before)
+        return places
+
+    def _scores(self, texts: Sequence[str], rows: IntArray, numbers: IntArray) -> Float32Array:
+        """(C, M) how well the pictures of some rows match the texts of some indices."""
+        pairs = np.column_stack([rows.ravel(), numbers.ravel()])
+        return self.matcher.match(self.pictures, texts, pairs).reshape(rows.shape)
+
+
+def _order(scores: Float32Array) -> IntArray:
+    """(C, M) indices of the best score first."""
+    return np.argsort(-scores, axis=1, kind="stable")
+
+
+def reranker(n: int, dual: DualEncoder, corpus: Corpus) -> Reranker:
+    """A reranker of the first n of each ranking of a corpus.
+
+    Raises:
+        UsageError: if the encoder cannot judge pairs.
+    """
+    if dual.matcher is None:
+        raise no_judge(n)
+    assert corpus.pictures is not None
+    dual.matcher.require()
+    return Reranker(dual.matcher, corpus.pictures, n)
+
+
+def no_judge(rerank: int) -> UsageError:
+    """The error for an encoder that cannot judge pairs."""
+    return UsageError(
+        f"metric.rerank={rerank}: the encoder has no mode that judges a picture and a text "
+        "together; choose encoder=fiber, a BLIP for retrieval or a BridgeTower as encoder.model, "
+        "or metric.rerank=null"
+    )
+
+
+def check_rerank(rerank: int, k: int, ties: Ties) -> None:
+    """Refuse a depth that changes nothing, and ties, which are unknown after reordering.
+
+    Args:
+        rerank: how many are to be ordered again.
+        k: depth.
+        ties: what counts of equally near pictures.
+
+    Raises:
+        UsageError: naming the key.
+    """
+    if rerank <= k:
+        raise UsageError(
+            f"metric.rerank={rerank}: the first metric.k={k} stay the same in any order; choose a "
+            "larger number"
+        )
+    if ties != "stable":
+        raise UsageError(
+            f"metric.ties={ties} needs the vectors' ranking, and metric.rerank={rerank} changes "
+            "it; set metric.ties=stable or metric.rerank=null"
+        )

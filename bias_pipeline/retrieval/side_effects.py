@@ -1,0 +1,403 @@
+"""What a debiasing costs and leaves: other attributes, recall, and what linear probes guess.
+
+Removing one attribute from vectors can strengthen another, so other attributes of the same
+rankings are scored too. Recall says whether a caption still retrieves its picture, and a picture
+its caption. Probes guess the group from vectors of held-out pictures or sentences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, Float32Array, Float64Array, IntArray
+from bias_pipeline.attack.newton import decide, fit
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus, Grouping
+from bias_pipeline.corpus.regrouping import cross_attributes
+from bias_pipeline.io.hashing import UIntArray, derived_seed, hash_ids, random_words
+from bias_pipeline.metrics.base import Part
+from bias_pipeline.metrics.functional.counts import share
+from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.retrieval.estimates import Folds, narrowed, permuted_p
+from bias_pipeline.retrieval.formulas import ranks_of_own
+from bias_pipeline.retrieval.ranked import Ranked, Reranker
+from bias_pipeline.retrieval.skew import expected_entropy
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against
+
+if TYPE_CHECKING:
+    from bias_pipeline.retrieval.embedders import DualEncoder, Embedder
+
+
+def other_groupings(corpus: Corpus, attribute: Attribute) -> dict[str, Grouping]:
+    """The groups of every other attribute of a corpus, and of every two together.
+
+    Args:
+        corpus: read with its other attributes.
+        attribute: the one that is scored; it is also crossed with the others, unless it is an
+            intersection itself.
+    """
+    known = dict(corpus.groupings)
+    if attribute.crossed:
+        known.pop(attribute.name)
+    pairs = {
+        f"{one}_{other}": cross_attributes([known[one], known[other]])
+        for one, other in combinations(known, 2)
+    }
+    return {
+        name: grouping for name, grouping in {**known, **pairs}.items() if name != attribute.name
+    }
+
+
+def ranked_others(
+    queries: Float32Array,
+    pictures: Float32Array,
+    rows: IntArray,
+    others: Mapping[str, Grouping],
+    like: Ranked,
+    least: int = 0,
+) -> dict[str, Ranked]:
+    """The same rankings, of the pictures that belong to a group of another attribute.
+
+    Args:
+        queries: (C, D).
+        pictures: (N, D).
+        rows: (N,) the pictures' rows of a corpus.
+        others: attribute to groups.
+        like: the rankings for the attribute that is scored, for k and ties.
+        least: see :meth:`~bias_pipeline.retrieval.ranked.Ranked.of`.
+
+    Returns:
+        Attribute to rankings; without attributes that have fewer than k labelled pictures.
+    """
+    rankings = {}
+    for name, grouping in others.items():
+        some = grouping.codes[rows] >= 0
+        if some.sum() >= like.k:
+            rankings[name] = Ranked.of(
+                queries,
+                pictures if some.all() else pictures[some],
+                rows[some],
+                grouping.codes[rows[some]],
+                len(grouping.names),
+                like.k,
+                like.ties,
+                least,
+            )
+    return rankings
+
+
+def other_parts(
+    ranked: Sequence[Mapping[str, Ranked]],
+    corpus: Corpus,
+    stats: Bootstrap,
+    others: Mapping[str, Grouping],
+    tested: IntArray,
+    folds: Folds,
+) -> dict[str, Part]:
+    """``other:ATTRIBUTE``, each with its null: the value of a ranker that ignores its groups.
+
+    As for ``score``, p permutes labels.
+
+    Args:
+        ranked: of each split, see :func:`ranked_others`.
+        corpus: whose rows they are.
+        stats: how intervals are made.
+        others: attribute to groups.
+        tested: rows of the images that are retrieved from.
+        folds: the rankings' seeds.
+    """
+    parts: dict[str, Part] = {}
+    for name in ranked[0]:
+        if all(name in rankings for rankings in ranked):
+            codes = others[name].codes
+            n = int((codes[tested] >= 0).sum())
+            size_and_coverage = n, n / int((codes >= 0).sum())
+            of_name = [rankings[name] for rankings in ranked]
+            parts |= _parts(name, of_name, corpus, stats, size_and_coverage, folds)
+    return parts
+
+
+def _parts(
+    name: str,
+    ranked: Sequence[Ranked],
+    corpus: Corpus,
+    stats: Bootstrap,
+    size_and_coverage: tuple[int, float],
+    folds: Folds,
+) -> dict[str, Part]:
+    nan = math.nan
+    rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
+    part = PartName("other", detail=name)
+    null = float(np.mean([expected_entropy(ranking.sizes, ranking.k) for ranking in ranked]))
+
+    def evaluate(weights: Float64Array) -> dict[PartName, Float64Array]:
+        means = [np.nanmean(ranking.entropies(weights, rows), axis=1) for ranking in ranked]
+        return {part: folds.by_seed(means)}
+
+    estimates = stats.estimate_weighted(corpus.keys[rows], evaluate)
+    p_value, _ = permuted_p(ranked, corpus.keys, stats.resamples, stats.seed)
+    estimate = replace(narrowed(estimates, ranked, stats.level)[part], p_value=p_value)
+    fair = Estimate(null, nan, nan, nan, nan, nan, n_seeds=0)
+    return {
+        part: Part(estimate, "fraction", *size_and_coverage, nan, range=(0.0, 1.0), neutral=null),
+        PartName("null", detail=part): Part(fair, "fraction", *size_and_coverage, nan),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Recall:
+    """Ranks at which captions retrieve their pictures, and pictures their captions."""
+
+    rows: IntArray  # (N,) rows of a corpus, one caption and one picture each
+    # `image`: (N,) rank of each caption's picture; `text`: of each picture's caption
+    places: dict[str, IntArray]
+    depths: Sequence[int]  # the k of recall at k
+
+    @classmethod
+    def of(
+        cls,
+        dual: DualEncoder,
+        captions: Sequence[str],
+        pictures: Float32Array,
+        rows: IntArray,
+        depths: Sequence[int],
+        again: Reranker | None = None,
+    ) -> Recall:
+        """Rank pictures for captions and captions for pictures.
+
+        Args:
+            dual: has the vectors of texts.
+            captions: N.
+            pictures: (N, D) vectors of their pictures.
+            rows: (N,) of the corpus.
+            depths: see the class.
+            again: orders the first of each ranking again; None: rankings by vectors.
+        """
+        texts = dual.texts.embed(captions)
+        places = {"image": ranks_of_own(texts, pictures), "text": ranks_of_own(pictures, texts)}
+        if again is not None:
+            captions_and_rows = (captions, rows)
+            image = again.places(
+                texts, pictures, places["image"], *captions_and_rows, of_texts=True
+            )
+            text = again.places(pictures, texts, places["text"], *captions_and_rows, of_texts=False)
+            places = {"image": image, "text": text}
+        return cls(rows, places, depths)
+
+    @classmethod
+    def joined(cls, folds: Sequence[Recall]) -> Recall:
+        """The ranks of all folds of a seed, each among the pictures and captions of its fold."""
+        places = {
+            what: np.concatenate([fold.places[what] for fold in folds]) for what in folds[0].places
+        }
+        return cls(np.concatenate([fold.rows for fold in folds]), places, folds[0].depths)
+
+    @property
+    def names(self) -> list[PartName]:
+        """``recall:image@k`` and ``recall:text@k``."""
+        return [
+            PartName("recall", detail=f"{what}@{k}") for what in self.places for k in self.depths
+        ]
+
+    def shares(self, weights: Float64Array, rows: IntArray) -> Float64Array:
+        """(B, R) the recalls in the order of the names, images weighted.
+
+        Args:
+            weights: (B, I) how often each image counts.
+            rows: (I,) rows of the corpus, ascending, with all that are ranked.
+        """
+        row_weights = weights[:, np.searchsorted(rows, self.rows)]
+        hits = np.stack(
+            [places < k for places in self.places.values() for k in self.depths], axis=1
+        )
+        return share(row_weights @ hits, row_weights.sum(axis=1, keepdims=True))
+
+
+def first_captions(captions: Captions, rows: IntArray) -> tuple[IntArray, list[str]]:
+    """The images of some rows that have a caption, and the first caption of each.
+
+    Example:
+        >>> captions = Captions.from_texts(["a dog", "one dog", "a cat"], [0, 0, 2])
+        >>> first_captions(captions, np.array([2, 1, 0]))
+        (array([2, 0]), ['a cat', 'a dog'])
+    """
+    places = np.searchsorted(captions.image_rows, rows)
+    described = places < len(captions.image_rows)
+    described[described] = captions.image_rows[places[described]] == rows[described]
+    return rows[described], [captions.text(place) for place in places[described].tolist()]
+
+
+_INVERSE_PENALTY = 0.01  # on features of spread 1; ours
+_WAVES = 500  # of the attacker that is not linear; ours
+_MEASURED = 500  # pictures whose distances set the kernel's width
+
+
+@dataclass(frozen=True, eq=False)
+class Attacked:
+    """Which guesses of fresh attackers are right, in one seed or fold."""
+
+    rows: IntArray  # (N,) the picture of each vector, or its set of sentences, one of every group
+    groups: IntArray  # (N,) their groups
+    right: Mapping[str, BoolArray]  # attacker to (N,) whether it is right
+
+    @classmethod
+    def of(
+        cls,
+        vectors: Float32Array,
+        rows: IntArray,
+        groups: IntArray,
+        keys: UIntArray,
+        seed: int,
+    ) -> Attacked:
+        """Two attackers learn from one half of the rows and guess the other, and vice versa.
+
+        ``linear`` is a logistic regression; ``kernel`` is one on random Fourier features (Rahimi
+        and Recht, NeurIPS 2007), which can use any smooth function of the vectors.
+
+        Args:
+            vectors: (N, D) such as debiased ones.
+            rows: (N,) their rows.
+            groups: (N,) their groups.
+            keys: of all rows, for drawing the halves.
+            seed: of the halves and the features.
+        """
+        half = random_words("attackers", seed, keys[rows]) % np.uint64(2) == 0
+        random = np.random.default_rng(derived_seed("attackers", seed, 0))
+        features: Mapping[str, Callable[[Float64Array], Float64Array]] = {
+            "linear": lambda x: x,
+            "kernel": _waves(vectors.shape[1], random),
+        }
+        correct = {name: np.zeros(len(rows), bool) for name in features}
+        for learnt in (half, ~half):
+            for name, transform in features.items():
+                inputs = _standardised(transform(vectors.astype(np.float64)), learnt)
+                guessed = _guessed(inputs, groups, learnt)
+                correct[name][~learnt] = guessed == groups[~learnt]
+        return cls(rows, groups, correct)
+
+    @classmethod
+    def joined(cls, folds: Sequence[Attacked]) -> Attacked:
+        """The guesses of all folds of a seed, each by attackers of its fold."""
+        right = {
+            name: np.concatenate([fold.right[name] for fold in folds]) for name in folds[0].right
+        }
+        rows = np.concatenate([fold.rows for fold in folds])
+        return cls(rows, np.concatenate([fold.groups for fold in folds]), right)
+
+    def accuracies(self, weights: Float64Array, rows: IntArray) -> dict[str, Float64Array]:
+        """Attacker to (B,) mean over groups of the share of right guesses, rows weighted.
+
+        Args:
+            weights: (B, I) how often each row counts.
+            rows: (I,) rows, ascending, with all rows that were guessed.
+        """
+        row_weights = weights[:, np.searchsorted(rows, self.rows)]
+        members = np.eye(int(self.groups.max()) + 1)[self.groups]  # (N, K)
+        members = members[:, members.any(axis=0)]
+        counts = row_weights @ members
+        accuracies = {}
+        for name, right in self.right.items():
+            hits = row_weights @ (members * right[:, None])
+            shares = np.divide(hits, counts, out=np.full(hits.shape, np.nan), where=counts > 0)
+            accuracies[name] = np.nanmean(shares, axis=1)
+        return accuracies
+
+
+def attacked_texts(texts: Embedder, sentences: Sequence[Sequence[str]], seed: int) -> Attacked:
+    """Guesses of attackers on sentences; all sentences of a set are in the same half.
+
+    Args:
+        texts: whose vectors.
+        sentences: S sets of K sentences, one of every group.
+        seed: see :meth:`Attacked.of`.
+    """
+    n_sets, n_groups = len(sentences), len(sentences[0])
+    vectors = texts.embed([text for sentence_set in sentences for text in sentence_set])
+    rows, groups = np.repeat(np.arange(n_sets), n_groups), np.tile(np.arange(n_groups), n_sets)
+    return Attacked.of(
+        vectors, rows, groups, hash_ids(sentence_set[0] for sentence_set in sentences), seed
+    )
+
+
+def attacker_parts(
+    attacked: Sequence[Attacked],
+    keys: UIntArray,
+    stats: Bootstrap,
+    tested: tuple[int, float],
+    of: str = "",
+    *,
+    cross_fitted: bool = False,
+) -> dict[str, Part]:
+    """``attacker:linear`` and ``attacker:kernel``, tested against chance.
+
+    Args:
+        attacked: of each seed.
+        keys: of all rows, which are resampled.
+        stats: how intervals are made.
+        tested: number of images and coverage.
+        of: what the vectors are of, if not pictures.
+        cross_fitted: see :class:`~bias_pipeline.stats.bootstrap.Draws`.
+    """
+    rows = np.unique(np.concatenate([one.rows for one in attacked]))
+    chance = float(np.mean([1 / len(np.unique(one.groups)) for one in attacked]))
+
+    def evaluate(weights: Float64Array) -> dict[PartName, Float64Array]:
+        accuracies = [one.accuracies(weights, rows) for one in attacked]
+        return {
+            PartName("attacker", object=of, detail=name): np.stack(
+                [of_seed[name] for of_seed in accuracies], -1
+            )
+            for name in accuracies[0]
+        }
+
+    estimates = stats.estimate_weighted(keys[rows], evaluate, cross_fitted=cross_fitted)
+    return {
+        name: Part(against(estimate, chance), "fraction", *tested, math.nan, (0.0, 1.0), chance)
+        for name, estimate in estimates.items()
+    }
+
+
+def _standardised(vectors: Float64Array, learnt: BoolArray) -> Float64Array:
+    """Columns with mean 0 and spread 1 in the training rows; constant columns become 0."""
+    training = vectors[learnt]
+    spread = training.std(axis=0)
+    some = spread > 1e-6 * spread.max(initial=0.0)
+    return np.where(some, (vectors - training.mean(axis=0)) / np.where(some, spread, 1.0), 0.0)
+
+
+def _waves(size: int, random: np.random.Generator) -> Callable[[Float64Array], Float64Array]:
+    """Random Fourier features of a Gaussian kernel as wide as the median distance."""
+    directions = random.standard_normal((size, _WAVES))
+    phases = random.uniform(0, 2 * np.pi, _WAVES)
+
+    def features(vectors: Float64Array) -> Float64Array:
+        some = vectors[:: max(1, len(vectors) // _MEASURED)]
+        squares = (some**2).sum(axis=1)
+        distances = squares[:, None] + squares - 2 * some @ some.T
+        width = math.sqrt(max(float(np.median(distances[np.triu_indices(len(some), 1)])), 1e-12))
+        return np.asarray(np.cos(vectors @ directions / width + phases))
+
+    return features
+
+
+def _guessed(features: Float64Array, groups: IntArray, learnt: BoolArray) -> IntArray:
+    """An attacker's guesses of the other rows; all groups weigh alike in its training."""
+    classes, labels = np.unique(groups[learnt], return_inverse=True)
+    if len(classes) < 2:
+        return np.full(int((~learnt).sum()), classes[0] if len(classes) else -1)
+    counts = len(labels) / len(classes) / np.bincount(labels)[labels]
+    truths = np.eye(len(classes))[labels] * counts[:, None]
+    if len(classes) == 2:
+        truths = truths[:, 1:]
+    weights = fit(features[learnt], counts[:, None], truths[:, None], _INVERSE_PENALTY)
+    scores = decide(features[~learnt], weights[:, 0])
+    if len(classes) == 2:
+        return np.asarray(classes[(scores[:, 0] > 0).astype(int)])
+    return np.asarray(classes[scores.argmax(axis=1)])

@@ -1,0 +1,1 @@
+"""From a command line to finished cells: composing, checking, sweeps, Slurm, loggers."""

@@ -1,0 +1,405 @@
+"""An audit: every metric that the data permit, under every attribute, within a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from bias_pipeline.corpus.corpus import BLANK_WORDS, Corpus
+from bias_pipeline.corpus.split import SMALLEST_GROUP
+from bias_pipeline.data.captioner_files import PARTLY
+from bias_pipeline.data.label_files import NoLabelColumnError
+from bias_pipeline.errors import DataError, NotApplicableError, SweepError, UsageError, counted
+from bias_pipeline.io.paths import group_choices
+from bias_pipeline.io.terminal import warn
+from bias_pipeline.metrics import catalogue
+from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, WEIGHTS
+from bias_pipeline.metrics.catalogue import infos
+from bias_pipeline.metrics.counting.declines import declines_note
+from bias_pipeline.report.conclusion_checks import LIMITS, Limits, foreign_to_lists
+from bias_pipeline.report.headline import headline
+from bias_pipeline.report.label_errors import noise_sentences
+from bias_pipeline.report.report_tables import images_of
+from bias_pipeline.report.tables import percent
+from bias_pipeline.report.verdict import verdict
+from bias_pipeline.report.verdict_sentences import join_sentences, sentences
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.settings import Results, with_settings
+from bias_pipeline.run.overrides import quoted
+from bias_pipeline.text.caption_language import LANGUAGE_WORDS
+from bias_pipeline.text.transform import applied
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from bias_pipeline.run.compose import CellConfig
+
+
+# Attributes that are another one with other labels, or whose groups no captions name.
+_LEFT = frozenset({"race_unsure", "ethnicity"})
+FIRST = "gender"  # its error is shown if no attribute can be read
+_SEEDS = 2  # repetitions; each guesses every image
+# Settings of runs at equal speech: single words, since pairs of words reveal who wrote them.
+EQUAL_SPEECH = {"alignment": "matched", "encoder.order": "1"}
+AT_EQUAL_SPEECH = ("lic", "leakage")
+MATCHED_BOTH = "matched_both"  # the alignment where people reach too few of the captioner's words
+# What is tried of captions that say much more than people: their first sentence.
+FIRST_SENTENCE = {"text.unit": "sentence", "text.preambles": "cut"}
+_HELPS = 0.1  # by so much people must reach more of its words
+# Without objects DPA does not run, and DBAC's attackers of tasks answer in its place.
+AT_EQUAL_SPEECH_WITHOUT_OBJECTS = (*AT_EQUAL_SPEECH, "dbac")
+_FEW_CAPTIONS = 10_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The metrics that one attribute's time allows."""
+
+    metrics: Sequence[str]  # by name
+    left_out: Sequence[str]  # metrics that the data permit but the time does not
+    seeds: int  # how many
+    seconds: float  # expected
+    matched: Sequence[str] = ()  # metrics that are run at equal speech too
+    reach: float = 1.0  # the share of the captioner's words that people can use as often
+    # The same of the first sentence of each caption; NaN where that is not tried
+    first_sentence: float = math.nan
+
+    @property
+    def too_rich(self) -> bool:
+        """Whether people reach too few of the captioner's words for a conclusion from all."""
+        return self.reach < LIMITS.reach
+
+    @property
+    def by_sentence(self) -> bool:
+        """Whether the first sentence of each caption is compared too, since that helps."""
+        return self.too_rich and self.first_sentence >= self.reach + _HELPS
+
+    @property
+    def cells(self) -> list[tuple[str, Mapping[str, str]]]:
+        """The metric of each cell, and its settings that are not the defaults."""
+        speech = _at_equal_speech(self.reach)
+        matched = [(metric, speech) for metric in self.matched]
+        if self.by_sentence:  # before the whole captions, whose numbers are the last word
+            sentence = {**_at_equal_speech(self.first_sentence), **FIRST_SENTENCE}
+            matched.insert(0, (AT_EQUAL_SPEECH[0], sentence))
+        return [*((metric, {}) for metric in self.metrics), *matched]
+
+
+def _at_equal_speech(reach: float) -> Mapping[str, str]:
+    """The settings at equal speech; where people reach too few words the others are removed."""
+    return {**EQUAL_SPEECH, "alignment": MATCHED_BOTH} if reach < LIMITS.reach else EQUAL_SPEECH
+
+
+Announce = Callable[[Mapping[str, Corpus], Mapping[str, Plan]], None]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The result of an audit."""
+
+    corpora: Mapping[str, Corpus]  # attribute to what was scored
+    plans: Mapping[str, Plan]  # attribute to what was run
+    results: Results  # of every cell that the data permit
+    limits: Limits = LIMITS  # what an answer needs
+    exit_code: int = 0  # of the command; 0 unless a cell failed
+    # Metric and attribute, as `attribute=race metric=dpa`, to why the metric does not apply
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """What was audited, and the answers, in sentences."""
+        return "\n".join(audit_summary(self.results, self.corpora, self.limits))
+
+    def frame(self) -> DataFrame:
+        """All rows as one table, see :meth:`Results.frame`."""
+        return self.results.frame()
+
+
+class ScoredCells(NamedTuple):
+    """What became of the cells of an audit."""
+
+    results: Sequence[Result]  # with draws, of those that the data permit
+    skipped: Mapping[str, str]  # see :class:`Audit`
+    exit_code: int = 0
+
+
+class Cells(Protocol):
+    """What an audit reads and runs: cells of a file, or of data in memory."""
+
+    def corpus(self, attribute: str) -> Corpus:
+        """What is scored under an attribute."""
+        ...
+
+    def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
+        """The share of the captioner's words that people reach; NaN if the user set otherwise.
+
+        Args:
+            attribute: whose words are masked.
+            settings: of the cell of LIC that is asked.
+        """
+        ...
+
+    def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
+        """Run the planned cells."""
+        ...
+
+    def noisy(self, attribute: str) -> bool:
+        """Whether it is asked how far scores move if labels err more often."""
+        ...
+
+
+def planned(
+    cells: Cells,
+    minutes: float | None = None,
+    announce: Announce = lambda corpora, plans: None,
+) -> tuple[Mapping[str, Corpus], Mapping[str, Plan]]:
+    """The corpus and the plan of each attribute.
+
+    Args:
+        cells: what is read and run.
+        minutes: for each attribute; if left out, chosen by the number of captions.
+        announce: called with the corpora and the plans before anything runs.
+    """
+    corpora = _labelled(cells)
+    plans = {}
+    for name, corpus in corpora.items():
+        usual = 1 if len(corpus.model) <= _FEW_CAPTIONS else 5
+        plan = plan_for(corpus, 60 * (minutes or usual), noisy=cells.noisy(name))
+        plans[name] = _compared(plan, cells, name, corpus) if plan.matched else plan
+    announce(corpora, plans)
+    return corpora, plans
+
+
+def _compared(plan: Plan, cells: Cells, attribute: str, corpus: Corpus) -> Plan:
+    """The plan with what people reach of the captions, and of their first sentences if little."""
+    whole = replace(plan, reach=cells.reach(attribute, EQUAL_SPEECH))
+    if not whole.too_rich or AT_EQUAL_SPEECH[0] not in plan.matched:
+        return whole
+    first = cells.reach(attribute, {**EQUAL_SPEECH, **FIRST_SENTENCE})
+    both = replace(whole, first_sentence=first)
+    more = catalogue.seconds_of(AT_EQUAL_SPEECH[0], corpus, plan.seeds) if both.by_sentence else 0.0
+    return replace(both, seconds=plan.seconds + more)
+
+
+def word_reach(lic: CellConfig, corpus: Corpus) -> float:
+    """The reach of the captions of a corpus, by the settings of a cell of LIC at equal speech."""
+    *before, matched = lic.build("metric").transforms
+    reach: float = matched.reach(applied(before, corpus))
+    return reach
+
+
+def audited(
+    cells: Cells,
+    minutes: float | None = None,
+    limits: Limits = LIMITS,
+    announce: Announce = lambda corpora, plans: None,
+) -> Audit:
+    """Run every metric that data and time permit, for every labelled attribute.
+
+    Raises:
+        BiasPipelineError: if the data cannot be read or nothing can be scored.
+    """
+    corpora, plans = planned(cells, minutes, announce)
+    scored = cells.scored(plans)
+    results = Results(scored.results)
+    if not results and scored.exit_code:
+        raise SweepError(
+            "nothing could be scored: jobs failed for the reasons above; correct these"
+        )
+    if not results:
+        raise DataError("nothing could be scored: no metric applies to these data")
+    return Audit(corpora, plans, results, limits, scored.exit_code, scored.skipped)
+
+
+def attribute_names() -> list[str]:
+    """The attributes that an audit looks for in the label file."""
+    return [name for name in group_choices("attribute") if name not in _LEFT]
+
+
+def _labelled(cells: Cells) -> dict[str, Corpus]:
+    """The corpus under every attribute that the label file has in two groups or more."""
+    read = {name: read_or_refused(cells, name) for name in attribute_names()}
+    labelled = {
+        name: corpus
+        for name, corpus in read.items()
+        if isinstance(corpus, Corpus) and _in_two_groups(corpus, name)
+    }
+    refused = {name: error for name, error in read.items() if isinstance(error, DataError)}
+    small = [
+        f"{name}: {_group_sizes(corpus, name)}"
+        for name, corpus in read.items()
+        if isinstance(corpus, Corpus) and name not in labelled
+    ]
+    _check_labelled(labelled, refused, small)
+    return labelled
+
+
+def _group_sizes(corpus: Corpus, attribute: str) -> str:
+    """How many images each group has, and how many are of none, by their labels."""
+    grouping = corpus.groupings[attribute]
+    sizes = ", ".join(f"{size} {name}" for name, size in grouping.sizes.items())
+    others = ", ".join(f"{n} {label or '(empty)'!r}" for label, n in grouping.strata.items() if n)
+    return f"{sizes} (labels of no group: {others})" if others else sizes
+
+
+def _check_labelled(
+    labelled: Mapping[str, Corpus], refused: Mapping[str, DataError], small: Sequence[str]
+) -> None:
+    """Raise if there is no attribute to audit; else warn of those that are not audited."""
+    faults = {n: e for n, e in refused.items() if not isinstance(e, NotApplicableError)}
+    if faults and not labelled:
+        raise faults.get(FIRST, next(iter(faults.values())))
+    if small and not labelled:
+        raise UsageError(
+            f"an audit compares two groups of at least {SMALLEST_GROUP} images; labelled "
+            f"images: {'; '.join(small)}"
+        )
+    unlabelled = [error for error in refused.values() if isinstance(error, NoLabelColumnError)]
+    if not labelled and len(unlabelled) == len(refused):
+        path, columns = unlabelled[0].path, unlabelled[0].columns
+        raise UsageError(
+            f"{path}: found no column with labels of an attribute ({', '.join(refused)}); it has "
+            f"{columns}. Name yours with --label-column COLUMN (dataset.label_column=COLUMN)"
+        )
+    if not labelled:
+        raise UsageError(
+            "the label file has no attribute with two groups of at least "
+            f"{SMALLEST_GROUP} images; {'; '.join(map(str, refused.values()))}"
+        )
+    for name, fault in faults.items():
+        warn(f"{name} is not audited: {fault}")
+    for sizes in small:
+        warn(f"not audited, fewer than two groups of {SMALLEST_GROUP} images: {sizes}")
+    absent = [name for name in refused if name not in faults]
+    if absent:
+        warn(
+            f"not audited, no labels found: {', '.join(absent)} (--label-column names a column, in "
+            "Python dataset={'label_column': ...})"
+        )
+
+
+def read_or_refused(cells: Cells, attribute: str) -> Corpus | DataError:
+    """The corpus, or the error on reading it."""
+    try:
+        return cells.corpus(attribute)
+    except DataError as error:
+        return error
+
+
+def _in_two_groups(corpus: Corpus, attribute: str) -> bool:
+    """Whether at least two groups are large enough to be split."""
+    sizes = corpus.groupings[attribute].sizes.values()
+    return sum(size >= SMALLEST_GROUP for size in sizes) >= 2
+
+
+def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
+    """All metrics without published weights or pictures, and attackers at equal speech.
+
+    If the time is too short, the costliest are left out. Each attribute has its own time, so a
+    further column of labels does not change what runs for the others.
+    """
+    # An audit must be quick and give the same on every machine; metrics of weights or pictures can
+    # be run by name.
+    left = {PICTURES, WEIGHTS}
+    candidates = {name: info for name, info in infos().items() if not left & set(info.needs)}
+    spared = catalogue.spared(
+        info for info in candidates.values() if catalogue.permitted(info, corpus)
+    )
+    comparable = AT_EQUAL_SPEECH_WITHOUT_OBJECTS if corpus.objects is None else AT_EQUAL_SPEECH
+    for left_out in (spared[:n] for n in range(len(spared) + 1)):
+        metrics = [name for name in candidates if name not in left_out]
+        matched = tuple(name for name in comparable if name in metrics and len(corpus.human))
+        expected = sum(
+            catalogue.seconds_of(name, corpus, _SEEDS, noisy=noisy) for name in (*metrics, *matched)
+        )
+        plan = Plan(metrics, left_out, _SEEDS, expected, matched)
+        if plan.seconds <= seconds:
+            break
+    return plan
+
+
+def audit_summary(
+    results: Sequence[Result], corpora: Mapping[str, Corpus], limits: Limits = LIMITS
+) -> list[str]:
+    """What was audited, an answer to each question, and a caution."""
+    first = next(iter(corpora.values()))
+    metrics = dict.fromkeys(result.rows[0].metric for result in results)
+    looked = (
+        f"{sum(len(sample.model) for sample in first.each_sample)} captions of {first.captioner} "
+        f"were audited for {join_sentences(corpora)} by {counted(len(metrics), 'metrics')}."
+    )
+    declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
+    notes = dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes)
+    absent = [
+        note
+        for note in notes
+        if PARTLY in note
+        or (note.startswith("warning: ") and (BLANK_WORDS in note or LANGUAGE_WORDS in note))
+    ]
+    cautions = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *absent]]
+    named = with_settings(results)
+    conclusion = verdict(named, limits)
+    headlines = [
+        f"{attribute}: {sentence}" if len(conclusion.attributes) > 1 else sentence
+        for attribute in conclusion.attributes
+        for sentence in headline(conclusion, attribute)
+    ]
+    return [
+        looked,
+        *headlines,
+        *cautions,
+        *sentences(conclusion),
+        *noise_sentences(named),
+        _caution(results, first),
+    ]
+
+
+def _caution(results: Sequence[Result], corpus: Corpus) -> str:
+    if not len(corpus.human):
+        return (
+            "Without human captions of the same images nothing can be said about amplification: "
+            "people's captions might give away as much."
+        )
+    rates: dict[str, float] = {}
+    foreign = {result.rows[0].attribute for result in results if foreign_to_lists(result)}
+    of_groups = [row for result in results if images_of(result) == LABELLED for row in result.rows]
+    for row in (row for row in of_groups if row.part in HEADLINES):
+        if not math.isnan(row.neutral_rate) and row.attribute not in foreign:
+            rates.setdefault(row.attribute, row.neutral_rate)
+    shares = ", ".join(f"{percent(rate, 0)} % ({name})" for name, rate in rates.items())
+    silent = f"of its captions {shares} name no group" if rates else ""
+    trained = (
+        "the captioner was trained on captions of this data set"
+        if corpus.trained_on_reference
+        else "we do not know its training captions, so call this a difference from people, not "
+        "amplification"
+    )
+    return f"{silent}; {trained}.".lstrip("; ").capitalize()
+
+
+def scored_captions(folder: Path, overrides: Sequence[str], files: Sequence[Path]) -> list[Result]:
+    """The results of every metric of captions that the data permit, with their draws."""
+    from bias_pipeline.run import launch
+
+    known = infos()
+    metrics = [
+        name
+        for name, info in known.items()
+        if not info.image and not {PICTURES, WEIGHTS} & set(info.needs)
+    ]
+    swept = any(word.startswith("metric=") for word in overrides)
+    captioners = f"captioner={','.join(quoted(str(file)) for file in files)}"
+    read = [] if any(word.startswith("dataset=") for word in overrides) else ["dataset=coco"]
+    shared = [*read, "logger=csv", f"paths.outputs={quoted(str(folder / 'runs'))}"]
+    at_equal_speech = [f"{key}={value}" for key, value in EQUAL_SPEECH.items()]
+    sweeps = [
+        [f"metric={','.join(metrics)}"],
+        [f"metric={','.join(AT_EQUAL_SPEECH)}", *at_equal_speech],
+    ]
+    results: list[Result] = []
+    for words in [[]] if swept else sweeps:
+        finished = launch.run([*shared, *words, *overrides, captioners], skips=launch.NOT_PERMITTED)
+        results += finished.with_draws()
+    return results

@@ -1,0 +1,395 @@
+"""From a command line to a checked configuration; nothing runs here.
+
+Only this module, hydra_composer.py, hydra_allowlist.py, job.py and launch.py use Hydra.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_hints
+
+from bias_pipeline.attack.encoder import Encoder, Head, NetEncoder
+from bias_pipeline.attack.probe import Probe
+from bias_pipeline.attack.recipe import TrainerFlags
+from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.regrouping import LabelNoise
+from bias_pipeline.corpus.split import SplitRule, seeds_of
+from bias_pipeline.data.base import Dataset
+from bias_pipeline.data.image_masking import ImageMasking
+from bias_pipeline.declared import Configurable, ConfiguredAs, Count, OneLine, Range, Share, Text
+from bias_pipeline.errors import (
+    AbsentModelError,
+    ResourceError,
+    UnlabelledError,
+    UsageError,
+    counted,
+    did_you_mean,
+)
+from bias_pipeline.io.machine import return_freed_memory
+from bias_pipeline.io.paths import group_choices
+from bias_pipeline.metrics import catalogue
+from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
+from bias_pipeline.results.identity import groups_used, keys_of, run_id, set_by
+from bias_pipeline.run.loggers import ResultLogger
+from bias_pipeline.run.overrides import check_names, options_of
+from bias_pipeline.run.targets import (
+    build,
+    by_content,
+    check_nodes,
+    check_value,
+    resolve,
+)
+from bias_pipeline.run.yaml_files import as_resolved, as_written, check_resolved
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.scoring import Scoring
+from bias_pipeline.text.scored_text import ScoredText
+from bias_pipeline.text.tokenize import Tokenize
+from bias_pipeline.text.transform import TextTransform
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from bias_pipeline.corpus.corpus import Corpus
+    from bias_pipeline.run.hydra_composer import Loader
+
+Samples = Literal["mean", "first"]
+ErrorFile = Annotated[str, Text(r"[^\x00-\x1f]+", "a file, or shares of wrong labels by group")]
+LabelNoiseRates = ErrorFile | Mapping[str, Share | Mapping[str, Share]] | None
+AS_READ = ScoredText()
+INVOCATION = "BIAS_PIPELINE_INVOCATION"
+NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
+
+Uuid = Annotated[str, Text(r"[A-Za-z0-9_.:-]+", "the number or UUID of a device")]
+Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on one line")]
+
+
+class ConfigSchema(TypedDict, total=False):
+    """The configuration's keys, without Hydra's own; users may add keys."""
+
+    metric: Metric
+    dataset: Dataset
+    captioner: str | int | float | None
+    limit: Count | None
+    processes: Literal["auto"] | Count
+    devices: Sequence[Annotated[int, Range(low=0)] | Uuid] | None
+    attribute: Attribute
+    task: TaskVocabulary
+    text: Tokenize
+    masking: TextTransform
+    image_masking: ImageMasking
+    alignment: TextTransform
+    encoder: Encoder
+    prompt: Mapping[Literal["template"], OneLine]
+    debias: Configurable  # what may stand here is declared by the metric that uses it
+    head: Head
+    probe: Probe
+    scoring: Scoring
+    split: SplitRule
+    stats: Bootstrap
+    trainer: Annotated[Mapping[str, Any], ConfiguredAs(TrainerFlags)]
+    logger: Mapping[str, ResultLogger] | None
+    paths: Mapping[str, Folder]
+
+
+@dataclass(frozen=True)
+class CellConfig:
+    """A checked configuration of one cell."""
+
+    tree: Mapping[str, Any]  # the configuration as resolved plain data
+    used: frozenset[str]  # top-level keys that the metric reaches
+    choices: Mapping[str, str]  # configuration group to the chosen file
+    # Paths in the metric's tree to the keys that set their values
+    keys: Mapping[str, str] = field(default_factory=dict)
+    overrides: Sequence[str] = ()  # as given, for the manifest
+
+    @cached_property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds of the cell."""
+        return _seeds(self.tree["seeds"])
+
+    def build(self, key: str) -> Any:
+        """The object that a top-level node describes."""
+        return instantiated(self.tree[key], key)
+
+    def loggers(self) -> Sequence[ResultLogger]:
+        """The result loggers; there may be none."""
+        return list(self.build("logger").values()) if self.tree.get("logger") else []
+
+    @property
+    def runs_networks(self) -> bool:
+        """Whether attackers or judges are networks, which use several cores by themselves."""
+        return isinstance(self._encoder, NetEncoder) or WEIGHTS in self.metric.needs
+
+    @property
+    def metric(self) -> MetricInfo:
+        """The metric's description, without building it."""
+        info: MetricInfo = resolve(self.tree["metric"]["_target_"]).info
+        return info
+
+    def run_id(self, corpus: Corpus) -> str:
+        """The name of its run on a corpus; it depends on everything that decides the numbers."""
+        return run_id(
+            by_content(self.tree["metric"]),
+            corpus,
+            metric=self.metric.name,
+            attribute=self.tree["attribute"]["name"],
+            metric_version=self.metric.version,
+            seeds=self.seeds,
+            label_noise=self.label_noise,
+        )
+
+    @cached_property
+    def label_noise(self) -> LabelNoise | None:
+        """Further shares of wrong labels, as configured; None if none are.
+
+        Raises:
+            BiasPipelineError: if its file or its rates are wrong.
+        """
+        rates, attribute = self.tree["label_noise"], self.build("attribute")
+        if isinstance(rates, str):
+            from bias_pipeline.data.rating_tables import read_label_errors
+
+            path = Path(rates)
+            tables = read_label_errors(path)
+            if attribute.name not in tables and not attribute.crossed:
+                raise UsageError(
+                    f"dataset.label_noise: {path} has no line on attribute {attribute.name!r}; "
+                    f"{did_you_mean(attribute.name, tables)}"
+                )
+            rates = tables.get(attribute.name, {})
+        return None if rates is None else LabelNoise.of(attribute, rates)
+
+    def require(self) -> None:
+        """Check before any data are read that the needs of encoder and metric are met.
+
+        Raises:
+            BiasPipelineError: naming what is missing, or does not fit.
+        """
+        if self._encoder:
+            if self._encoder.sees and not self.metric.image:
+                raise UsageError(
+                    f"metric={self.metric.name} uses captions only, but encoder="
+                    f"{self.choice('encoder')} needs pictures; choose metric=imagecaptioner2, "
+                    "or an encoder of texts"
+                )
+            self._encoder.require()
+        try:
+            self.build("metric").require()
+        except ResourceError as error:
+            raise AbsentModelError(str(error)) from error
+
+    @cached_property
+    def _encoder(self) -> Encoder | None:
+        """The encoder, if the metric trains attackers."""
+        return self.build("encoder") if "encoder" in self.used else None
+
+    def corpus(self) -> Corpus:
+        """The corpus to score; read once in a process."""
+        keys = ("dataset", "attribute", "captioner", "limit", "text", "samples")
+        others = {"metric": {"others": self.tree["metric"].get("others") or {}}}
+        return _corpus(json.dumps({key: self.tree.get(key) for key in keys} | others))
+
+    def expected_seconds(self) -> float:
+        """How long it should take with encoders whose cost is known, by measured rates."""
+        noisy = self.label_noise is not None
+        return catalogue.seconds_of(
+            self.metric.name, self.corpus(), len(self.seeds), self.tree["metric"], noisy=noisy
+        )
+
+    def choice(self, group: str) -> str:
+        """The name of a choice, empty if the metric does not use it."""
+        return self.choices.get(group, "") if group in self.used else ""
+
+
+def cell(words: Sequence[str]) -> CellConfig:
+    """The cell that overrides describe, for commands other than ``run``."""
+    options = options_of(words)
+    check_names(options)
+    return composed_cell(list(options.overrides), options)
+
+
+@lru_cache(maxsize=16)
+def _corpus(tree: str) -> Corpus:
+    corpus = read_corpus(json.loads(tree))
+    return_freed_memory()
+    return corpus
+
+
+def read_corpus(tree: Mapping[str, Any]) -> Corpus:
+    """The corpus of a checked configuration, read from its files."""
+    reader = instantiated(tree["dataset"], "dataset")
+    name = tree["captioner"] or reader.captioners()[0]
+    attribute = instantiated(tree["attribute"], "attribute")
+    others = instantiated(tree["metric"].get("others") or {}, "metric.others")
+    scored = instantiated(tree["text"], "text").scored
+    return corpus_of(
+        reader,
+        str(name),
+        attribute,
+        tree.get("limit"),
+        list(others.values()),
+        scored,
+        tree["samples"],
+    )
+
+
+def corpus_of(
+    dataset: Dataset,
+    captioner: str,
+    attribute: Attribute,
+    limit: int | None = None,
+    others: Sequence[Attribute] = (),
+    scored: ScoredText = AS_READ,
+    samples: Samples = "mean",
+) -> Corpus:
+    """The corpus of a captioner as it is scored, with notes on its captions."""
+    from bias_pipeline.text.caption_language import language_notes, language_shares
+
+    try:
+        readers = dataset.samples(captioner)
+        used = readers if samples == "mean" else readers[:1]
+        drawn = [reader.read(captioner, attribute, limit, others) for reader in used]
+    except UnlabelledError as error:
+        raise UsageError(f"{error}; {dataset.name} has labels of {_labelled(dataset)}") from error
+    corpus, *more = (scored.of(sample, dataset.blank_limit) for sample in drawn)
+    notes = language_notes(language_shares(corpus, attribute), attribute)
+    if len(readers) > 1:
+        done = "scores are means over them" if more else "the first of each is scored"
+        notes.append(
+            f"{counted(len(readers), 'captions')} an image: {done} (metric.samples={samples})"
+        )
+    return replace(corpus, samples=tuple(more), notes=(*corpus.notes, *notes))
+
+
+def _labelled(dataset: Dataset) -> str:
+    """The attributes that a data set labels."""
+    trees = {name: cell([f"attribute={name}"]).tree for name in group_choices("attribute")}
+    attributes = [
+        name for name, tree in trees.items() if dataset.name in tree["attribute"].get("labels", ())
+    ]
+    return ", ".join(attributes) or "no attribute"
+
+
+def composed_cell(overrides: Sequence[str], options: Namespace) -> CellConfig:
+    """The cell of overrides with one value each."""
+    return ComposedCells([overrides], options)[0]
+
+
+@dataclass(frozen=True)
+class ComposedCells(Sequence[CellConfig]):
+    """Cells that are composed when they are needed."""
+
+    jobs: Sequence[Sequence[str]]  # the overrides of each, with one value each
+    options: Namespace  # Hydra's flags
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def __getitem__(self, number: int) -> CellConfig:  # type: ignore[override]
+        overrides = self.jobs[number]
+        return replace(cell_of(self._loader.job(overrides)), overrides=tuple(overrides))
+
+    @cached_property
+    def _loader(self) -> Loader:
+        return composer(self.options)
+
+
+def composer(options: Namespace) -> Loader:
+    """A loader of configurations; it reads each file and composes each job once."""
+    from bias_pipeline.run.hydra_composer import loader_of
+
+    os.environ.setdefault(INVOCATION, new_invocation())
+    return loader_of(options.config_dir)
+
+
+def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> CellConfig:
+    """The task's part of a configuration, resolved and checked.
+
+    Args:
+        config: with Hydra's own part, which has the choices unless ``choices`` is given.
+        choices: configuration group to the chosen file.
+    """
+    choices = config.hydra.runtime.choices if choices is None else choices
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        # Key by key, since copying the task without Hydra's part would cost more than all the rest.
+        tree = {name: as_resolved(config[name]) for name in map(str, config) if name != "hydra"}
+    except OmegaConfBaseException as error:
+        raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
+    tree["samples"] = _taken(tree, "metric", "samples", Samples, "mean")
+    tree["label_noise"] = _taken(tree, "dataset", "label_noise", LabelNoiseRates, None)
+    written = as_written(config)
+    try:
+        check_task(tree)
+    except UsageError as error:
+        place, equals, rest = str(error).partition("=")
+        raise UsageError(f"{set_by(written, place)}{equals}{rest}") from error
+    used, keys = groups_used(written, "metric"), keys_of(written, "metric")
+    return CellConfig(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()}, keys)
+
+
+def _taken(tree: Mapping[str, Any], group: str, name: str, kind: Any, usual: object) -> object:
+    """Take a setting out of a node: it is the same for every metric, or for every data set."""
+    node = tree.get(group)
+    value = node.pop(name, usual) if isinstance(node, dict) else usual
+    check_value(value, kind, f"{group}.{name}")
+    return value
+
+
+def check_task(tree: Mapping[str, Any]) -> None:
+    """Refuse targets that are not allowed, and values that no parameter declares.
+
+    Args:
+        tree: the configuration without Hydra's part, as resolved plain data.
+
+    Raises:
+        UsageError: naming the key.
+    """
+    check_resolved(tree)
+    for key in NEEDED:
+        if tree.get(key) is None:
+            raise UsageError(f"{key} is missing; the configuration needs it")
+    kinds = get_type_hints(ConfigSchema, include_extras=True)
+    for key, place in tree["paths"].items() if isinstance(tree["paths"], Mapping) else ():
+        if not isinstance(place, str) or not place:
+            raise UsageError(f"paths.{key}={place!r} must name a folder (put a number in quotes)")
+    check_value(tree["paths"], kinds["paths"], "paths")
+    check_nodes(tree)
+    for key, value in tree.items():
+        check_value(value, kinds.get(key, Any), key)
+    _seeds(tree["seeds"])
+
+
+def _seeds(value: object) -> tuple[int, ...]:
+    listed = value if isinstance(value, list) else [value]
+    if not isinstance(value, int | list) or not all(type(seed) is int for seed in listed):
+        raise UsageError(f"seeds={value}: give a positive number or a list of distinct seeds >= 0")
+    return seeds_of(value)
+
+
+def _misfit(message: str) -> str:
+    if "'task." in message or "'task'" in message:
+        return "this masking needs a list of tasks: add +task=coco_objects"
+    return "the chosen attribute, masking and encoder may not fit together"
+
+
+def instantiated(node: Any, key: str) -> Any:
+    """Build what a checked node describes; an error of its constructor becomes a UsageError."""
+    try:
+        return build(node)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{key}: {error}") from error
+
+
+def new_invocation() -> str:
+    """A folder name that no other invocation has."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{uuid.uuid4().hex[:8]}"

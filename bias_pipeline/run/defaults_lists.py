@@ -1,0 +1,159 @@
+"""The files of ``conf/`` that choices name, merged as Hydra would.
+
+This implements only the parts of Hydra's defaults lists that ``conf/`` uses; tests compare every
+choice with Hydra's result.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bias_pipeline.errors import UsageError
+from bias_pipeline.io.paths import conf_dir, conf_file
+from bias_pipeline.run.yaml_files import check_yaml, stamp
+
+_SELF, _GLOBAL, _OVERRIDE = "_self_", "_global_", "override "
+_PACKAGE = re.compile(r"# @package (\S+)")
+_HYDRAS_OWN = "hydra"
+
+Part = tuple[str, Mapping[str, Any]]  # the path in the tree and the content of a file for it
+
+
+class ChosenFiles:
+    """Follows the defaults lists of ``conf/``.
+
+    Args:
+        chosen: key of a group, ``group`` or ``group@place``, to its choice. Files add further ones;
+            the first wins.
+    """
+
+    def __init__(self, chosen: Mapping[str, Any]) -> None:
+        self.chosen = dict(chosen)
+        self.stamps: dict[Path, object] = {}  # of the files that were read
+        self._met: set[str] = set()
+
+    def merged(self) -> dict[str, Any]:
+        """The merged content of all files, references unresolved; without Hydra's part."""
+        wanted = list(self.chosen)
+        parts = self._parts("", "config", "")
+        for key in wanted:
+            if key not in self._met:  # a group that config.yaml does not list
+                parts += self._group(*_place(key, "", ""), None)
+        tree: dict[str, Any] = {}
+        for place, content in parts:
+            for name in reversed(place.split(".") if place else []):
+                content = {name: content}
+            _merge(tree, content)
+        return tree
+
+    def _parts(self, folder: str, name: str, place: str) -> list[Part]:
+        """The parts of a file and of all files it lists, in the order of merging."""
+        path = conf_file(folder, name)
+        self.stamps[path] = stamp(path)
+        header, content = _file(path, self.stamps[path])
+        place = place if header is None else header
+        listed = list(content.get("defaults", []))
+        values = {k: v for k, v in content.items() if k not in ("defaults", _HYDRAS_OWN)}
+        for entry in listed:
+            self._note(entry, place)
+        parts: list[Part] = []
+        # The last first, as Hydra does: a file may override those listed before it.
+        for entry in reversed(listed if _SELF in listed else [*listed, _SELF]):
+            parts[:0] = [(place, values)] if entry == _SELF else self._entry(entry, folder, place)
+        return parts
+
+    def _note(self, entry: Any, place: str) -> None:
+        """Record the choices that a file overrides."""
+        for key, choice in entry.items() if isinstance(entry, dict) else ():
+            if key.startswith(_OVERRIDE):
+                group, at = _place(key.removeprefix(_OVERRIDE), "", place)
+                at = at if "@" in key else group
+                self.chosen.setdefault(_key(group, at), choice)
+
+    def _entry(self, entry: Any, folder: str, place: str) -> list[Part]:
+        if isinstance(entry, str):
+            return self._parts(folder, entry, place)
+        ((key, choice),) = entry.items()
+        return [] if key.startswith(_OVERRIDE) else self._group(*_place(key, folder, place), choice)
+
+    def _group(self, group: str, place: str, choice: Any) -> list[Part]:
+        key = _key(group, place)
+        self._met.add(key)
+        names = self.chosen.setdefault(key, choice)
+        listed = names if isinstance(names, list) else [names] if names else []
+        return [part for name in listed for part in self._parts(group, name, place)]
+
+
+def _merge(tree: dict[str, Any], content: Mapping[str, Any]) -> None:
+    """Put content over a tree: mappings are merged, everything else is replaced.
+
+    Example:
+        >>> tree = {"a": {"x": 1, "y": [1, 2]}, "b": 1}
+        >>> _merge(tree, {"a": {"y": [3]}, "b": {"c": 2}})
+        >>> tree
+        {'a': {'x': 1, 'y': [3]}, 'b': {'c': 2}}
+    """
+    for key, value in content.items():
+        if isinstance(value, Mapping) and isinstance(tree.get(key), dict):
+            _merge(tree[key], value)
+        elif isinstance(value, Mapping):
+            tree[key] = {}
+            _merge(tree[key], value)
+        else:
+            tree[key] = copy.copy(value)
+
+
+def _place(key: str, folder: str, place: str) -> tuple[str, str]:
+    """The group of an entry and its path in the tree.
+
+    Example:
+        >>> _place("/task@_global_.task", "metric", "metric")
+        ('task', 'task')
+        >>> _place("/context@applies_to", "attribute", "attribute")
+        ('context', 'attribute.applies_to')
+    """
+    group, _, at = key.partition("@")
+    group = group[1:] if group.startswith("/") else f"{folder}/{group}".strip("/")
+    at = at or group.replace("/", ".")
+    if at.startswith(_GLOBAL):
+        return group, at.removeprefix(_GLOBAL).lstrip(".")
+    return group, f"{place}.{at}".lstrip(".")
+
+
+def _key(group: str, place: str) -> str:
+    return group if place == group else f"{group}@{place}"
+
+
+@lru_cache(maxsize=500)
+def _file(path: Path, version: object) -> tuple[str | None, Mapping[str, Any]]:
+    """The path that a file's header sets (empty: the top), and its content, unresolved."""
+    del version  # another version, another content
+    text = path.read_text(encoding="utf-8")
+    header = _PACKAGE.match(text)
+    if path.is_relative_to(conf_dir()):
+        content: Any = yaml.load(text, _quick_loader())  # noqa: S506 - it loads plain values
+    else:  # of an included package, whose keys may be there twice
+        from omegaconf import OmegaConf
+
+        check_yaml(path)
+        content = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+    if not isinstance(content, dict):
+        raise UsageError(f"{path}: a configuration must be a mapping of keys")
+    return header and header[1].removeprefix(_GLOBAL), content
+
+
+@cache
+def _quick_loader() -> Any:
+    """A loader in C of plain values, with OmegaConf's rules of what is a number."""
+    from omegaconf._utils import get_yaml_loader
+
+    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    rules = {"yaml_implicit_resolvers": get_yaml_loader().yaml_implicit_resolvers}
+    return type("QuickLoader", (base,), rules)

@@ -1,0 +1,434 @@
+"""A job runs a cell and records its outcome in the job's folder.
+
+So a failed job neither ends a sweep nor gets lost, and a sweep's progress is read from these
+folders, wherever jobs run. Hydra copies the configuration of each job six times and writes it with
+PyYAML's writer in Python: where a command sets nothing that only Hydra reads, its jobs run without
+Hydra's launcher, leave the same files and take half of the time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from traceback import walk_tb
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from bias_pipeline.errors import (
+    NO_MEMORY,
+    AbsentModelError,
+    BiasPipelineError,
+    NotApplicableError,
+    ResourceError,
+    is_out_of_memory,
+    refused_by_system,
+    unwritable,
+)
+from bias_pipeline.io import signals
+from bias_pipeline.io.files import replace_file
+from bias_pipeline.io.machine import return_freed_memory
+from bias_pipeline.io.paths import places
+from bias_pipeline.io.progress import Bar
+from bias_pipeline.io.terminal import guard, redact_files, redacted, redacted_data, trace_of
+from bias_pipeline.metrics import catalogue
+from bias_pipeline.results.rows import Result, mapping_in
+from bias_pipeline.results.settings import READ_AS, read_as
+from bias_pipeline.results.store import ResultStore
+from bias_pipeline.run import slurm
+from bias_pipeline.run.compose import CellConfig, cell_of
+from bias_pipeline.run.overrides import jobs_of
+from bias_pipeline.run.yaml_files import as_written
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from bias_pipeline.corpus.corpus import Corpus
+    from bias_pipeline.run.hydra_composer import Loader
+
+log = logging.getLogger(__name__)
+
+OUTCOME = "outcome.json"
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # the devices that a process sees
+
+
+def job(config: DictConfig) -> Result | None:
+    """One job of Hydra: run a cell and record its outcome; returns what this process has of it.
+
+    Raises only on a request to stop, since any exception makes a launcher end the sweep.
+    """
+    from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf
+
+    guard()  # a launcher's process did not start in commands/main.py
+    hydra: Any = HydraConfig.get()
+    choices, folder = hydra.runtime.choices, Path(hydra.runtime.output_dir)
+    redact_files((folder / ".hydra").glob("*.yaml"))
+    given: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+    overrides = [str(override) for override in given]
+    job_id = OmegaConf.select(hydra, "job.id", throw_on_missing=False)
+    where = {
+        "launcher": choices.get("hydra/launcher"),
+        "id": slurm.own_job() if job_id is None else str(job_id),
+    }
+    result = run_recorded(lambda: cell_of(config, choices), folder, overrides, where)
+    close_log()
+    if result is None or where["launcher"] != slurm.HERE:
+        return None  # other launchers would write it into a file
+    return replace(result, draws={})  # those of a large sweep would fill the memory
+
+
+def runs_here(config: DictConfig) -> bool:
+    """Whether jobs run here alone: Hydra would log nothing itself, and its sweeper adds nothing."""
+    hydra: Any = config.hydra
+    alone = hydra.hydra_logging is not None and hydra.hydra_logging.get("root") is None
+    added = hydra.sweeper.params or hydra.sweeper.max_batch_size
+    return slurm.launcher_of(config) == slurm.HERE and alone and not added
+
+
+def run_one(config: DictConfig, cell: CellConfig) -> Result | None:
+    """Run a job that is no sweep; returns what this process has of it.
+
+    Args:
+        config: of the job.
+        cell: what it describes.
+    """
+    from hydra.types import RunMode
+
+    config.hydra.mode = RunMode.RUN
+    return _run_here(config, Path(config.hydra.run.dir), lambda: cell)
+
+
+def run_sweep(loader: Loader, overrides: Sequence[str]) -> list[Result | None]:
+    """Run the jobs of a sweep in their order; returns what this process has of each.
+
+    Args:
+        loader: composes the jobs, each once.
+        overrides: of the sweep.
+
+    Raises:
+        UsageError: if a job does not compose; then none runs.
+    """
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.types import RunMode
+
+    config = loader.load_configuration("config", [*overrides], RunMode.MULTIRUN)
+    folder, given = Path(config.hydra.sweep.dir), config.hydra.overrides
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_yaml(folder / "multirun.yaml", as_written(config))
+    parsed = OverridesParser.create().parse_overrides([*given.task])
+    (jobs,) = BasicSweeper.split_arguments(parsed, None)
+    for words in jobs:
+        loader.job([*given.hydra, *words])
+    results = []
+    for number, words in enumerate(jobs):
+        composed = loader.job([*given.hydra, *words])
+        composed.hydra.job.id = composed.hydra.job.num = number
+        results.append(_run_here(composed, folder / str(number), partial(cell_of, composed)))
+    return results
+
+
+def _run_here(config: DictConfig, folder: Path, compose: Callable[[], CellConfig]) -> Result | None:
+    from hydra.core.utils import configure_log
+
+    hydra: Any = config.hydra
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    hydra.runtime.output_dir = str(folder)
+    configure_log(hydra.job_logging, hydra.verbose)
+    written = as_written(config)
+    overrides = [str(word) for word in written["hydra"]["overrides"]["task"]]
+    if hydra.output_subdir is not None:
+        files = folder / hydra.output_subdir
+        files.mkdir(exist_ok=True)
+        _write_yaml(files / "hydra.yaml", {"hydra": written.pop("hydra")})
+        _write_yaml(files / "config.yaml", written)
+        _write_yaml(files / "overrides.yaml", overrides)
+        redact_files(files.glob("*.yaml"))
+    number = hydra.job.get("id")
+    where = {"launcher": slurm.HERE, "id": slurm.own_job() if number is None else str(number)}
+    result = run_recorded(compose, folder, overrides, where)
+    close_log()
+    return result and replace(result, draws={})  # those of a large sweep would fill the memory
+
+
+def _write_yaml(path: Path, data: object) -> None:
+    """Write YAML as OmegaConf does, seven times as fast where PyYAML has its writer in C."""
+    text = yaml.dump(
+        data, Dumper=_YamlWriter, default_flow_style=False, allow_unicode=True, sort_keys=False
+    )
+    path.write_text(text, encoding="utf-8")
+
+
+class _YamlWriter(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
+    """Quotes text that OmegaConf would read as a number or a truth value."""
+
+
+def _quoted(dumper: Any, text: str) -> Any:
+    from omegaconf._utils import OmegaConfDumper
+
+    return OmegaConfDumper.str_representer(dumper, text)
+
+
+_YamlWriter.add_representer(str, _quoted)
+_YamlWriter.add_multi_representer(Enum, lambda dumper, member: _quoted(dumper, member.name))
+
+
+def run_recorded(
+    compose: Callable[[], CellConfig],
+    folder: Path,
+    overrides: Sequence[str],
+    where: Mapping[str, object],
+) -> Result | None:
+    """Run a cell, unless a helper has, and record its outcome; returns rows, manifest and draws.
+
+    Args:
+        compose: gives the cell; an error counts as one of the cell.
+        folder: of the job.
+        overrides: of the cell, as given.
+        where: what runs it, for the manifest.
+    """
+    signals.stop_if_requested()
+    if done_in(folder):
+        return None
+    result = None
+    outcome: dict[str, object] = {"overrides": redacted_data(overrides)}
+    try:
+        here = compose()
+        here.require()
+        facts = {"overrides": overrides, "job": {**where, "device": os.environ.get(VISIBLE)}}
+        result, cached = load_or_run(here, here.corpus(), **facts)
+        outcome |= outcome_of(result, cached=cached)
+    except (Exception, SystemExit) as error:  # sys.exit in a metric must not end the sweep
+        if _is_preemption(error):
+            raise
+        outcome |= _failure(error, folder)
+    signals.stop_if_requested()
+    if not done_in(folder):  # else a helper computed it while this process waited
+        replace_file(folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
+    result = result and replace(result, predictions=(), ids=(), tables={})
+    return_freed_memory()
+    return result
+
+
+def make_folder(folder: Path) -> None:
+    """Create the folder, before any work."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(f"to {folder.parent.parent}", error) from error
+
+
+def done_in(folder: Path) -> bool:
+    """Whether a job's folder records that its cell was computed."""
+    try:
+        return bool(json.loads((folder / OUTCOME).read_bytes())["status"] == "done")
+    except FileNotFoundError:
+        return False
+
+
+def _is_preemption(error: Exception | SystemExit) -> bool:
+    """Whether submitit ends this process, since Slurm takes its job back and queues it again."""
+    names = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)]
+    # Not the last frame alone: wandb puts a function of its own around sys.exit.
+    called = any(name.partition(".")[0] == "submitit" for name in names)
+    return called and isinstance(error, SystemExit)
+
+
+def _failure(error: Exception | SystemExit, folder: Path) -> dict[str, object]:
+    """The outcome of a failed cell: a sentence if the user can fix it, else a bug."""
+    log.info("failed", exc_info=error)
+    if is_out_of_memory(error) and not isinstance(error, BiasPipelineError):
+        error = ResourceError(NO_MEMORY)
+    if isinstance(error, OSError) and error.filename is not None:
+        error = refused_by_system(error)
+    if isinstance(error, BiasPipelineError):
+        code, message = error.exit_code, redacted(str(error))
+    else:
+        code, message = 1, slurm.ran_out_of_time(error) or _bug(error, folder / "traceback.txt")
+    lenient = isinstance(error, NotApplicableError | AbsentModelError)
+    return {
+        "status": "failed",
+        "exit_code": code,
+        "error": message,
+        "not_applicable": lenient,
+    }
+
+
+def _bug(error: BaseException, trace: Path) -> str:
+    """A sentence on whose fault it is, ours or an included package's, and where its trace is."""
+    trace.write_text("\n".join(trace_of(error)) + "\n", encoding="utf-8")
+    message = redacted(f"{type(error).__name__}: {error}")
+    files = [Path(frame.f_code.co_filename) for frame, _ in walk_tb(error.__traceback__)]
+    for name, place in places().items():
+        if any(path.is_relative_to(place) for path in files):
+            return f"an error in your package {name!r}, whose traceback is in {trace}: {message}"
+    return f"a bug, please report it with {trace}: {message}"
+
+
+def close_log() -> None:
+    """Close the job's log file; the next job of this process opens its own."""
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        if isinstance(handler, logging.FileHandler):
+            root.removeHandler(handler)
+            handler.close()
+
+
+def outcome_of(result: Result, *, cached: bool) -> dict[str, object]:
+    """The outcome of a cell that did not fail."""
+    status = "cached" if cached else "done"
+    known = {"run_id": result.run_id, "text": mapping_in(result.manifest, "text")}
+    return {**known, "status": status, "exit_code": 0, "process": os.getpid()}
+
+
+def load_or_run(here: CellConfig, corpus: Corpus, **facts: object) -> tuple[Result, bool]:
+    """The result of a cell, computed unless it is cached, and passed to the loggers.
+
+    Returns:
+        The result, and whether it was cached.
+    """
+    identity = here.run_id(corpus)
+    store = ResultStore(here.tree["paths"]["outputs"])
+    logged = store.finished(identity) if store.is_logged(identity) else None
+    if logged is not None:
+        return read_as(logged, _text(here)), True  # even if another process claims it
+    with store.claim(identity):
+        finished = store.finished(identity)
+        result = finished or _compute(here, corpus, identity, facts)
+        stored = finished or store.save(result)
+        if not store.is_logged(identity):
+            _log(here, result, resumed=finished is not None)
+            store.mark_logged(identity)
+    return read_as(stored, _text(here)), finished is not None
+
+
+def _text(here: CellConfig) -> dict[str, object]:
+    """What of captions is scored; a setting that changes no caption is the same run."""
+    return {key: value for key, value in here.tree["text"].items() if key in READ_AS}
+
+
+def _log(here: CellConfig, result: Result, *, resumed: bool) -> None:
+    """Pass the result to the loggers, under a name that no other captioner has."""
+    from bias_pipeline.report.name_collisions import as_given
+
+    named = as_given(result, str(here.tree["captioner"] or ""))
+    named = replace(named, manifest=redacted_data(named.manifest))
+    for logger in here.loggers():
+        logger.try_log(named, resumed=resumed)
+
+
+def _compute(
+    here: CellConfig, corpus: Corpus, identity: str, facts: Mapping[str, object]
+) -> Result:
+    from bias_pipeline.run.cell import RunChoices, run_cell
+
+    names = ("encoder", "head", "masking", "alignment", "scoring")
+    origin = RunChoices(**{name: here.choice(name) for name in names})
+    included = {name: str(place) for name, place in places().items()}
+    described = {"config": here.tree["metric"], "keys": here.keys, "included": included}
+    facts = {**described, "text": _text(here), **facts}
+    metric = here.build("metric")
+    return run_cell(
+        corpus,
+        metric,
+        here.seeds,
+        run_id=identity,
+        origin=origin,
+        facts=facts,
+        label_noise=here.label_noise,
+    )
+
+
+def sweep_bar(folder: Path, overrides: Sequence[str], seeds: int | Sequence[int]) -> SweepBar:
+    """The bar of a sweep.
+
+    Args:
+        folder: contains the folders of its jobs.
+        overrides: its overrides.
+        seeds: of its first job, a number of them or a list.
+    """
+    jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in jobs_of(overrides)]
+    n_seeds = seeds if isinstance(seeds, int) else len(seeds)
+    named = [(job.get("metric", ""), job.get("encoder", "")) for job in jobs]
+    cells = [
+        (catalogue.weight(metric, n_seeds), catalogue.kind(metric, encoder))
+        for metric, encoder in named
+    ]
+    return SweepBar(folder, cells)
+
+
+class SweepBar(Bar):
+    """The progress bar of a sweep.
+
+    Cells that are expected to be slow count for more of the time left. How fast encoders and
+    networks are depends on the machine, so the time left is shown once a cell of every kind has
+    run, or was refused, as the rest of its kind then is too.
+
+    Args:
+        folder: of the sweep; each job has a folder in it, named by its number.
+        cells: the expected seconds and the kind of each (:func:`catalogue.kind`).
+    """
+
+    def __init__(self, folder: Path, cells: Sequence[tuple[float, str]]) -> None:
+        super().__init__("job")
+        self.folder = folder
+        self.total = len(cells)
+        self.weights = [seconds for seconds, _ in cells]
+        self.kinds = [kind for _, kind in cells]
+        self._ended: set[int] = set()
+        self._heard = 0.0  # when the last job ended, in seconds
+        self._spent = defaultdict[str, float](float)  # seconds, by kind
+        self._run = defaultdict[str, float](float)  # weights of the cells that ran, by kind
+        self._refused: set[str] = set()  # kinds of cells that failed
+
+    def update(self) -> None:
+        """Record the jobs that have ended, and how long those that ran took."""
+        ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
+        times = {number: self._when(ended[number]) for number in ended.keys() - self._ended}
+        for number in sorted(times, key=lambda number: (times[number], number)):
+            status, kind = json.loads(ended[number].read_text())["status"], self.kinds[number]
+            if status == "done":
+                self._spent[kind] += times[number] - self._heard
+                self._run[kind] += self.weights[number]
+            elif status == "failed":
+                self._refused.add(kind)
+            self._heard = times[number]
+        self._ended |= ended.keys()
+        self.done = len(self._ended)
+
+    def _when(self, path: Path) -> float:
+        """When a job ended, in seconds; not before the last recorded one."""
+        return max(self._heard, self.elapsed - (time.time() - path.stat().st_mtime))
+
+    def seconds_left(self) -> float | None:
+        """See :class:`Bar`; cached and failed cells do not count.
+
+        The time since the last job ended belongs to the time left.
+        """
+        left = defaultdict[str, float](float)
+        for number, (weight, kind) in enumerate(zip(self.weights, self.kinds, strict=True)):
+            if number not in self._ended:
+                left[kind] += weight
+        if any(not self._run[kind] and kind not in self._refused for kind in left):
+            return None
+        expected = sum(
+            self._spent[kind] / self._run[kind] * weight
+            for kind, weight in left.items()
+            if self._run[kind]
+        )
+        expected -= self.elapsed - self._heard
+        return expected if expected > 0 else None
+
+    def place(self) -> str:
+        """The first cell that has not ended."""
+        return f"{self.label} {min(self.done + 1, self.total)} of {self.total}"

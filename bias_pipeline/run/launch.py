@@ -1,0 +1,426 @@
+"""Jobs and sweeps: expands ``all``, checks, runs by Hydra's launcher, collects the results."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from argparse import Namespace
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass
+from functools import partial
+from io import StringIO
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from bias_pipeline.errors import (
+    BiasPipelineError,
+    DataError,
+    ResourceError,
+    UsageError,
+    unwritable,
+)
+from bias_pipeline.io.paths import choices_of, conf_dir, group_choices
+from bias_pipeline.io.progress import showing
+from bias_pipeline.io.terminal import print_out, redact_files, warn, whole_configurations
+from bias_pipeline.metrics import catalogue
+from bias_pipeline.report.name_collisions import SWEPT, swept_names
+from bias_pipeline.results.settings import ANNOTATOR
+from bias_pipeline.run import slurm
+from bias_pipeline.run.compose import (
+    INVOCATION,
+    CellConfig,
+    ComposedCells,
+    cell_of,
+    composed_cell,
+    composer,
+    new_invocation,
+)
+from bias_pipeline.run.hydra_composer import Loader, composition_message, further_folders
+from bias_pipeline.run.job import (
+    VISIBLE,
+    SweepBar,
+    job,
+    make_folder,
+    run_one,
+    run_recorded,
+    run_sweep,
+    runs_here,
+    sweep_bar,
+)
+from bias_pipeline.run.outcomes import SweepOutcome, conclude
+from bias_pipeline.run.overrides import (
+    ALL_METRICS,
+    check_folders,
+    check_names,
+    check_size,
+    choices_in,
+    each_value_once,
+    expand_intersections,
+    jobs_of,
+    options_of,
+    other_overrides,
+    override_values,
+    quoted,
+    representative_overrides,
+    sweeps,
+    unused_overrides,
+)
+from bias_pipeline.run.targets import PACKAGE
+from bias_pipeline.run.worker_processes import check_devices, worker_pool
+from bias_pipeline.run.yaml_files import broken, check_yaml
+
+if TYPE_CHECKING:
+    from hydra._internal.hydra import Hydra
+    from omegaconf import DictConfig
+
+    from bias_pipeline.results.rows import Result
+
+NOT_PERMITTED = (DataError.exit_code, ResourceError.exit_code)  # by data, or for lack of a model
+JOBS = ".hydra_jobs"  # the folder of all jobs in that of results, as conf/config.yaml names it
+
+
+def run(words: Sequence[str], *, skips: Collection[int] = ()) -> SweepOutcome:
+    """Check everything, run the job or the sweep, print its table.
+
+    Args:
+        words: Hydra's flags and overrides.
+        skips: exit codes of the cells to skip if data or absent models do not permit them.
+            ``metric=all`` and ``captioner=all`` skip all such cells, unless none is left.
+    """
+    sweep = parse_sweep(words)
+    overrides, config, loader = sweep.overrides, sweep.config, sweep.loader
+    launcher = slurm.launcher_of(config)
+    multirun = bool(sweep.options.multirun) or any(sweeps(override) for override in overrides)
+    multirun = multirun or launcher == slurm.SLURM  # a single run would not use the launcher
+    if sweep.shows:
+        _show(sweep)
+        return SweepOutcome(Path(config.paths.outputs))
+    for override in sweep.unused:
+        warn(f"note: {override} has no effect: nothing that runs here uses it")
+    slurm.check_slurm(config)
+    check_captioners(overrides, sweep.cells[0])
+    if sweep.devices:
+        os.environ[VISIBLE] = sweep.devices[0]  # helpers have the others
+    check_devices(overrides, loader, config)
+    chosen = [override for override in overrides if override.startswith("captioner=")]
+    captioners = [value for override in chosen for value in override_values(override)]
+    os.environ[SWEPT] = json.dumps(swept_names(captioners))
+    folder = Path(config.hydra.sweep.dir if multirun else config.hydra.run.dir)
+    make_folder(folder)
+    started = time.monotonic()
+    progress = showing(sweep_bar(folder, overrides, config.seeds)) if multirun else nullcontext()
+    more = multirun and launcher == slurm.HERE and sweep.processes != 1
+    swept = ComposedCells(jobs_of(overrides), sweep.options) if more else None
+    helpers = worker_pool(swept, sweep.processes, folder, sweep.devices) if swept else nullcontext()
+    results: Sequence[Result | None] = ()
+    with progress, helpers, slurm.waiting(launcher, folder):
+        results = _run_jobs(sweep, multirun)
+    redact_files(folder.glob("*.yaml"))
+    seconds = time.monotonic() - started
+    outputs = Path(config.paths.outputs)
+    jobs = [folder]
+    if multirun:
+        local = [folder / str(number) for number in range(len(results))]
+        jobs = local if launcher == slurm.HERE else slurm.job_folders(folder)
+    return conclude(
+        jobs, results, outputs, seconds, multirun=multirun, skips=skips, of_all=sweep.of_all
+    )
+
+
+def run_cells(cells: Sequence[CellConfig], *, tables_by: str = "") -> SweepOutcome:
+    """Run cells in this process and its helpers, and print their table; skip what data refuse.
+
+    Args:
+        cells: of one folder of results; the first says how many processes may run.
+        tables_by: a field of rows: a table for each of its values.
+    """
+    first = cells[0]
+    outputs = Path(first.tree["paths"]["outputs"])
+    folder = outputs / JOBS / new_invocation()
+    make_folder(folder)
+    os.environ.pop(SWEPT, None)  # every cell keeps its captioner's name
+    started = time.monotonic()
+    kinds = [catalogue.kind(cell.metric.name, cell.choice("encoder")) for cell in cells]
+    expected = [*zip(map(_expected_seconds, cells), kinds, strict=True)]
+    networks = any(cell.runs_networks for cell in cells)
+    processes = 1 if networks else first.tree["processes"]
+    folders = [folder / str(number) for number in range(len(cells))]
+    where = {"launcher": slurm.HERE, "id": slurm.own_job()}
+    results = []
+    with showing(SweepBar(folder, expected)), worker_pool(cells, processes, folder):
+        for number, cell in enumerate(cells):
+            make_folder(folders[number])
+            get = partial(cells.__getitem__, number)
+            results.append(run_recorded(get, folders[number], cell.overrides, where))
+    seconds = time.monotonic() - started
+    return conclude(folders, results, outputs, seconds, skips=NOT_PERMITTED, tables_by=tables_by)
+
+
+def _expected_seconds(cell: CellConfig) -> float:
+    try:
+        return cell.expected_seconds()
+    except BiasPipelineError:
+        return 0.0  # its job says what is wrong
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """A checked command line."""
+
+    words: Sequence[str]  # the command line
+    options: Namespace  # Hydra's flags
+    overrides: Sequence[str]  # with `all` replaced by its values
+    config: DictConfig  # of its first job
+    # The cell of its first job, then one for each further value of the sweep
+    cells: Sequence[CellConfig]
+    loader: Loader  # composes its jobs, each once
+    unused: Sequence[str] = ()  # overrides without effect
+
+    @property
+    def processes(self) -> int | str:
+        """How many processes it may use, ``auto`` for one a core."""
+        if self.devices:
+            return len(self.devices)
+        if self.config.processes == "auto" and any(cell.runs_networks for cell in self.cells):
+            return 1  # networks use several cores by themselves
+        return self.config.processes
+
+    @property
+    def devices(self) -> list[str]:
+        """The GPUs that its processes share out, one each; empty if none are named."""
+        return [str(device) for device in self.config.devices or ()]
+
+    @property
+    def shows(self) -> bool:
+        """Whether one of Hydra's flags only prints something; then nothing runs."""
+        return bool(self.options.cfg or self.options.info or self.options.hydra_help)
+
+    @property
+    def of_all(self) -> bool:
+        """Whether the command has ``metric=all`` or ``captioner=all``."""
+        return any(word in self.options.overrides for word in (ALL_METRICS, ALL_CAPTIONERS))
+
+
+def parse_sweep(words: Sequence[str]) -> SweepRequest:
+    """Check a command line and every value of its sweep; nothing runs.
+
+    The data set checks the names of captioners.
+    """
+    os.environ[INVOCATION] = new_invocation()
+    words = expand_intersections(words)
+    options = options_of(words)
+    check_names(options)
+    overrides = expand(options)
+    check_folders(overrides)
+    check_size(overrides)
+    loader = composer(options)
+    config = loader.job(representative_overrides(overrides))
+    first = cell_of(config)
+    first.loggers()  # so that a wrong WANDB_MODE is reported before the work
+    named = [
+        representative_overrides([o])[0] if o.startswith("captioner=") else o for o in overrides
+    ]
+    cells = [first, *(cell_of(loader.job(chosen)) for chosen in other_overrides(named))]
+    unused = unused_overrides(
+        options.overrides, frozenset[str]().union(*(cell.used for cell in cells))
+    )
+    unused += _added_in_vain(options, config, loader)
+    return SweepRequest(words, options, overrides, config, cells, loader, unused)
+
+
+def _added_in_vain(options: Namespace, config: DictConfig, loader: Loader) -> list[str]:
+    """The overrides that add a key (``+seed=5``) to which nothing refers."""
+    from omegaconf import OmegaConf
+
+    tops = {w: w.lstrip("+").partition("=")[0].partition(".")[0] for w in options.overrides}
+    added = {word: top for word, top in tops.items() if word[0] == "+" and "@" not in top}
+    if not added:
+        return []
+    known, text = set(loader.job([])), OmegaConf.to_yaml(config)
+    return [
+        word
+        for word, top in added.items()
+        if not (top in known or group_choices(top) or f"${{{top}" in text)
+    ]
+
+
+def _run_jobs(sweep: SweepRequest, multirun: bool) -> Sequence[Result | None]:
+    """Run the jobs of a command; returns the results that this process has."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    logging.raiseExceptions = False  # no traceback for a log that cannot be written
+    try:
+        if not runs_here(sweep.config):
+            return _hydra(sweep.loader, sweep.overrides, multirun)
+        if multirun:
+            return run_sweep(sweep.loader, sweep.overrides)
+        return [run_one(sweep.config, sweep.cells[0])]
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UsageError(composition_message(error)) from error
+    except OSError as error:
+        raise unwritable(error.filename or f"to {sweep.config.paths.outputs}", error) from error
+
+
+def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> list[Result | None]:
+    """Run jobs by Hydra; returns the results that this process has."""
+    with _initialized(loader) as hydra:
+        returned = (hydra.multirun if multirun else hydra.run)("config", job, [*overrides])
+    batches: Any = returned if multirun else [[returned]]
+    return [done.return_value for batch in batches for done in batch]
+
+
+@contextmanager
+def _initialized(loader: Loader) -> Iterator[Hydra]:
+    """Hydra with our loader, so that it uses only checked configurations."""
+    from hydra._internal.hydra import Hydra
+    from hydra.core.global_hydra import GlobalHydra
+
+    GlobalHydra.instance().clear()
+    try:
+        hydra = Hydra(task_name=PACKAGE, config_loader=loader)
+        GlobalHydra.instance().initialize(hydra)
+        yield hydra
+    finally:
+        GlobalHydra.instance().clear()
+
+
+def _show(sweep: SweepRequest) -> None:
+    """Print what Hydra's flags request."""
+    from hydra._internal.utils import get_args_parser
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    options, overrides = sweep.options, representative_overrides(sweep.overrides)
+    package = options.package
+    if package not in (None, "_global_") and OmegaConf.select(sweep.config, package) is None:
+        raise UsageError(f"--package={package}: there is no such key")
+    try:
+        with _initialized(sweep.loader) as hydra:
+            if options.cfg:
+                with redirect_stdout(StringIO()) as shown:  # which Hydra would print as it is
+                    hydra.show_cfg("config", [*overrides], options.cfg, package, options.resolve)
+                print_out(*shown.getvalue().splitlines())
+            elif options.info:
+                with whole_configurations():
+                    hydra.show_info(options.info, config_name="config", overrides=[*overrides])
+            else:
+                print_out(*hydra.format_args_help(get_args_parser()).splitlines())
+    except OmegaConfBaseException as error:
+        raise UsageError(composition_message(error)) from error
+
+
+ALL_CAPTIONERS = "captioner=all"
+ALL_ANNOTATORS = f"{ANNOTATOR}=all"
+
+
+def expand(options: Namespace) -> list[str]:
+    """Overrides with those of an experiment's sweep, and ``all`` replaced by its values."""
+    overrides = [*options.overrides, *_sweep_of_experiment(options)]
+    for override in overrides:
+        key, _, values = override.partition("=")
+        if key == "captioner" and values != "all" and "all" in values.split(","):
+            raise UsageError(f"{override}: all must be the only value, as {ALL_CAPTIONERS}")
+    for number, override in enumerate(overrides):
+        if override == ALL_METRICS:
+            folders = further_folders(options.config_dir)
+            further = [name for folder in folders for name in choices_of(folder / "metric")]
+            overrides[number] = "metric=" + ",".join(sorted({*group_choices("metric"), *further}))
+    if ALL_ANNOTATORS in overrides:
+        rest = [override for override in overrides if override != ALL_ANNOTATORS]
+        swept = ",".join(quoted(name) for name in _all_annotators(rest, options))
+        overrides[overrides.index(ALL_ANNOTATORS)] = f"{ANNOTATOR}={swept}"
+    if ALL_CAPTIONERS in overrides:
+        rest = [override for override in overrides if override != ALL_CAPTIONERS]
+        swept = ",".join(quoted(name) for name in _all_captioners(rest, options))
+        overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
+    return [each_value_once(override) for override in overrides]
+
+
+def _sweep_of_experiment(options: Namespace) -> list[str]:
+    """What an experiment's file sweeps over (``sweep:``), unless the command names the key.
+
+    Raises:
+        UsageError: if that is no mapping.
+    """
+    named = dict(word.lstrip("+").partition("=")[::2] for word in options.overrides)
+    folders = [conf_dir(), *further_folders(options.config_dir)]
+    files = [folder / "experiment" / f"{named.get('experiment', '')}.yaml" for folder in folders]
+    path = next(filter(Path.is_file, files), None)
+    if path is None:  # no experiment, several, or one that composing will refuse
+        return []
+    check_yaml(path)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise UsageError(broken(path, error)) from error
+    swept = content.get("sweep", {}) if isinstance(content, dict) else {}
+    if not isinstance(swept, dict):
+        raise UsageError(f"{path}: sweep={swept!r} must map keys to values, as in metric: lic,dbac")
+    return [f"{key}={values}" for key, values in swept.items() if key not in named]
+
+
+def _all_annotators(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    """``majority`` and the names of all annotators."""
+    from bias_pipeline.data.label_files import MAJORITY
+
+    rest = [override for override in overrides if override != ALL_CAPTIONERS]
+    cell = composed_cell(representative_overrides(rest), options)
+    dataset, attribute = cell.build("dataset"), cell.build("attribute")
+    names: Sequence[str] = dataset.annotators(attribute)
+    if not names:
+        raise UsageError(
+            f"{ALL_ANNOTATORS}: dataset {cell.choices['dataset']!r} has no labels by annotator"
+        )
+    return [MAJORITY, *names]
+
+
+def _all_captioners(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    """The captioners that all swept data sets and attributes share."""
+    keys = ("dataset", "attribute")
+    swept = [o for o in overrides if sweeps(o) and o.partition("=")[0] in keys]
+    rest = [o for o in overrides if o not in swept]
+    captioners_by_choice = {
+        " ".join(chosen): _captioners_of([*rest, *chosen], options)
+        for chosen in product(*(choices_in(override) for override in swept))
+    }
+    names = next(iter(captioners_by_choice.values()))
+    odd = next(
+        (label for label, captioners in captioners_by_choice.items() if captioners != names), None
+    )
+    if odd:
+        raise UsageError(
+            f"captioner=all: {odd} has the captioners {', '.join(captioners_by_choice[odd])}, "
+            f"{next(iter(captioners_by_choice))} has {', '.join(names)}; name the captioners to run"
+        )
+    return names
+
+
+def _captioners_of(overrides: Sequence[str], options: Namespace) -> Sequence[str]:
+    cell = composed_cell(representative_overrides(overrides), options)
+    names = cell.build("dataset").everyone(cell.build("attribute"))
+    if not names:
+        raise UsageError(
+            f"captioner=all: dataset {cell.choices['dataset']!r} has no captioner file for this "
+            "attribute, so there is nothing to run"
+        )
+    return names
+
+
+def check_captioners(overrides: Sequence[str], first: CellConfig) -> None:
+    """Refuse a sweep with an unknown captioner before its first job, ``first``, runs."""
+    swept = {override.partition("=")[0] for override in overrides if sweeps(override)}
+    if not swept or any(key.partition(".")[0] == "dataset" for key in swept):
+        return
+    words = [f"captioner={first.tree['captioner'] or ''}", *overrides]
+    named = [word.partition("=")[2] for word in words if word.startswith("captioner=")]
+    dataset = first.build("dataset")
+    for name in named[-1].split(","):
+        if name.replace("_", "").isalnum():  # else an expression, which Hydra checks
+            dataset.check_captioner(name)

@@ -1,0 +1,350 @@
+"""Loggers of finished results; they copy rows, and the run folder remains the source.
+
+A logger that fails causes one warning and never fails a run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import math
+import os
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any, ClassVar
+
+from bias_pipeline.declared import Configurable, Seconds, Text
+from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.io.terminal import redacted_data
+from bias_pipeline.results.rows import COLUMNS, Result, Row, rows_csv
+
+log = logging.getLogger(__name__)
+
+SETTINGS = "settings"  # the last column of CSV files that grow
+MODES = ("offline", "online", "disabled")
+# Symbolic links are not followed.
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
+_warned: set[str] = set()
+
+
+class ResultLogger(Configurable, ABC):
+    """Logs finished results."""
+
+    @abstractmethod
+    def log(self, result: Result) -> None:
+        """Log a result; may raise any exception."""
+
+    def knows(self, result: Result) -> bool:
+        """Whether an earlier process that ended has logged a result; called only then."""
+        del result
+        return False
+
+    def try_log(self, result: Result, *, resumed: bool = False) -> None:
+        """Log a result; any error is a warning, printed once.
+
+        Args:
+            result: finished.
+            resumed: whether a process that ended may have logged it.
+        """
+        try:
+            if not (resumed and self.knows(result)):
+                self.log(result)
+        except Exception as error:
+            warn_once(f"{type(self).__name__}: {error}; results are complete without it")
+
+
+def warn_once(message: str) -> None:
+    """Log a warning, each message only once."""
+    if message not in _warned:
+        _warned.add(message)
+        log.warning(message)
+
+
+class CsvLogger(ResultLogger):
+    """``logger=csv``: one file with the rows of every cell, in the order they finished.
+
+    A cell's rows are appended in a single write, so simultaneous writers do not mix lines. The
+    column ``settings`` has the overrides that no other column has.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Annotated[str, Text(r"[^\x00-\x1f]*\.csv", "a .csv file")]) -> None:
+        self.path = Path(path)
+
+    def knows(self, result: Result) -> bool:
+        """Whether the file has rows of the run."""
+        if not self.path.is_file():
+            return False
+        with self.path.open(encoding="utf-8", errors="replace") as lines:
+            return any(line.startswith(f"{result.run_id},") for line in lines)
+
+    def log(self, result: Result) -> None:
+        """Append the rows."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path, _APPENDING | os.O_CREAT, 0o666)
+        with os.fdopen(handle, "ab", buffering=0) as file:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)  # so that only one process writes the header
+            text = _with_settings(result)
+            if os.fstat(handle).st_size:
+                whole = text if self._has_settings() else rows_csv(result.rows)
+                text = whole.partition("\n")[2]
+            file.write(text.encode("utf-8", "replace"))
+
+    def _has_settings(self) -> bool:
+        """Whether the file has the column ``settings``, which older files lack."""
+        with self.path.open(encoding="utf-8", errors="replace") as lines:
+            return next(lines, "").rstrip().endswith(f",{SETTINGS}")
+
+
+def _with_settings(result: Result) -> str:
+    """Rows as CSV with a column of the overrides that no other column has."""
+    settings = {result.run_id: {SETTINGS: " ".join(_set(result))}}
+    return rows_csv(result.rows, [SETTINGS], settings)
+
+
+def _set(result: Result) -> list[str]:
+    given = result.manifest.get("overrides", [])
+    words = [str(word).lstrip("+~") for word in (given if isinstance(given, list) else [])]
+    keys = [word.partition("=")[0] for word in words]
+    return [
+        word
+        for word, key in zip(words, keys, strict=True)
+        if key not in COLUMNS and key.partition(".")[0] not in ("paths", "logger", "hydra")
+    ]
+
+
+class WandbLogger(ResultLogger):
+    """``logger=wandb``: one Weights & Biases run a cell.
+
+    The run's id is the cell's identity, so a cell never becomes two runs. Runs are written
+    offline, for ``wandb sync`` later, unless a mode and a key are set; offline nothing contacts a
+    server. Online, a server that does not answer in time costs a process ``timeout_s`` once; the
+    run is then written offline.
+
+    Args:
+        folder: where W&B keeps its files.
+        project: the project's name.
+        entity: user or team; W&B's default if left out.
+        mode: ``offline``, ``online`` or ``disabled``; ``WANDB_MODE`` if left out, else offline.
+        timeout_s: how long an online server may take for a cell.
+
+    Raises:
+        UsageError: on an unknown mode.
+    """
+
+    reachable: ClassVar[bool] = True  # False once a server did not answer this process
+
+    def __init__(
+        self,
+        folder: str,
+        project: str = "bias_pipeline",
+        entity: str | None = None,
+        mode: str | None = None,
+        timeout_s: Seconds = 7.0,
+    ) -> None:
+        chosen = mode or os.environ.get("WANDB_MODE") or "offline"
+        if chosen not in MODES:
+            source = "logger.wandb.mode" if mode else "WANDB_MODE"
+            raise UsageError(f"{source}={chosen} is unknown; {did_you_mean(chosen, MODES)}")
+        self.folder = Path(folder)
+        self.project, self.entity, self.mode = project, entity, chosen
+        self.timeout_s = timeout_s
+
+    def log(self, result: Result) -> None:
+        """Write the run."""
+        if self.mode == "disabled":
+            return
+        content = self.content(result)
+        if self.mode == "online" and self._online(content):
+            return
+        record(content, self.folder, "offline")
+
+    def content(self, result: Result) -> dict[str, Any]:
+        """The content of the W&B run, as plain data."""
+        first = result.rows[0]
+        names = ("metric", "attribute", "dataset", "captioner", "encoder", "head", "scoring")
+        tags = [str(getattr(first, name)) for name in names if getattr(first, name)]
+        description = {
+            "group": f"{first.metric}-{first.attribute}-{first.dataset}",
+            "job_type": first.metric,
+            "tags": tags,
+            "config": {
+                **{name: getattr(first, name) for name in (*names, "masking", "alignment")},
+                "seeds": list(first.seeds),
+                "tree": json.dumps(result.manifest.get("config")),
+            },
+            "summary": summary_of(result.rows),
+            "rows": [[_plain(value) for value in asdict(row).values()] for row in result.rows],
+            "history": history_of(result.tables.get("curves", ())),
+        }
+        named = {"id": result.run_id, "name": result.run_id}
+        return {
+            **named,
+            "project": self.project,
+            "entity": self.entity,
+            **redacted_data(description),
+        }
+
+    def _online(self, content: Mapping[str, Any]) -> bool:
+        """Send the run, unless the server did not answer before; whether it was sent."""
+        if not has_key():
+            warn_once("W&B: online mode, but no key is set (WANDB_API_KEY or wandb login): offline")
+            return False
+        if not WandbLogger.reachable:
+            return False  # it did not answer before
+        if record_online(content, self.folder, self.timeout_s):
+            return True
+        warn_once(
+            "W&B: the server did not accept the run in time; it is written offline, for wandb sync"
+        )
+        WandbLogger.reachable = False
+        return False
+
+
+def disable_telemetry() -> None:
+    """Stop W&B from reporting its own errors and counts; call it before importing wandb.
+
+    It would send them even offline, and wait for the server when the process ends.
+    """
+    os.environ["WANDB_ERROR_REPORTING"] = "false"
+
+
+def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
+    """Write one W&B run."""
+    disable_telemetry()
+    import wandb
+
+    folder.mkdir(parents=True, exist_ok=True)
+    known = ("id", "name", "project", "entity", "group", "job_type", "tags", "config")
+    run = wandb.init(
+        **{key: content[key] for key in known},
+        dir=str(folder.resolve()),
+        mode=mode,  # type: ignore[arg-type]
+        reinit="create_new",
+        settings=wandb.Settings(
+            silent=True, console="off", x_disable_stats=True, x_disable_meta=True
+        ),
+    )
+    run.define_metric("train_loss/*", step_metric="epoch", summary="none")
+    for losses in content["history"]:
+        run.log(losses)
+    table = wandb.Table(columns=list(COLUMNS), data=content["rows"])
+    run.log({"rows": table})
+    run.summary.update(content["summary"])
+    run.finish()
+
+
+def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) -> bool:
+    """Send one run to the server, in a separate process that can be killed if it hangs.
+
+    Args:
+        content: see :meth:`WandbLogger.content`.
+        folder: where W&B keeps its files.
+        timeout_s: how long the server may take.
+
+    Returns:
+        Whether the server accepted the run.
+    """
+    order = {"content": content, "folder": str(folder)}
+    try:
+        done = run_apart("loggers", "record_from_stdin", order, timeout_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def run_apart(
+    module: str, function: str, order: object, timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Call one of our functions in another process, which is killed if a W&B server hangs.
+
+    Args:
+        module: in this folder, such as ``loggers``.
+        function: its name; it takes no arguments and reads ``order``, as JSON, from standard input.
+        order: plain data.
+        timeout_s: seconds until the process is killed.
+
+    Returns:
+        Its exit code and what it printed.
+    """
+    code = f"from bias_pipeline.run.{module} import {function}; {function}()"
+    return subprocess.run(  # noqa: S603 - our own code
+        [sys.executable, "-c", code],
+        input=json.dumps(order),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=timeout_s,
+        check=False,
+        # Without these, a service that this process started would do the work.
+        env={k: v for k, v in os.environ.items() if not k.startswith("WANDB_SERVICE")},
+    )
+
+
+def record_from_stdin() -> None:
+    """Send one run, read from standard input."""
+    order = json.load(sys.stdin)
+    record(order["content"], Path(order["folder"]), "online")
+
+
+def summary_of(rows: Sequence[Row]) -> dict[str, float]:
+    """Rows as flat keys: ``score``, ``score/ci_low``, ...; without NaN."""
+    numbers = ("ci_low", "ci_high", "seed_std", "p_value", "coverage", "neutral_rate")
+    summary = {row.part: row.value for row in rows}
+    summary |= {f"{row.part}/{name}": getattr(row, name) for row in rows for name in numbers}
+    return {key: value for key, value in summary.items() if not math.isnan(value)}
+
+
+def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
+    """For every epoch, the training loss on each side, mean over its attackers.
+
+    Raises:
+        DataError: if a line does not belong to a curve.
+
+    Example:
+        >>> lines = [{"side": "model", "seed": s, "epoch": 1, "train_loss": s / 10} for s in (6, 8)]
+        >>> history_of(lines)
+        [{'epoch': 1, 'train_loss/model': 0.7}]
+    """
+    losses_by_epoch: dict[int, dict[str, list[float]]] = {}
+    for line in curves:
+        try:
+            side, epoch, loss = line["side"], int(line["epoch"]), float(line["train_loss"])
+        except (KeyError, ValueError) as error:
+            raise DataError(
+                f"curves.csv: a line is not part of a curve ({error}); run the job again"
+            ) from error
+        losses_by_epoch.setdefault(epoch, {}).setdefault(f"train_loss/{side}", []).append(loss)
+    return [
+        {"epoch": epoch, **{side: fmean(losses) for side, losses in losses_by_epoch[epoch].items()}}
+        for epoch in sorted(losses_by_epoch)
+    ]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return " ".join(map(str, value)) if isinstance(value, tuple) else value
+
+
+def has_key() -> bool:
+    """Whether a W&B key is set, by ``WANDB_API_KEY`` or ``wandb login``."""
+    if os.environ.get("WANDB_API_KEY"):
+        return True
+    import netrc
+
+    try:
+        hosts = netrc.netrc().hosts
+    except (OSError, netrc.NetrcParseError):
+        return False
+    return any("wandb" in host for host in hosts)

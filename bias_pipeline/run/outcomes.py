@@ -1,0 +1,260 @@
+"""The outcomes of jobs: reads them from the jobs' folders, prints the table and what failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bias_pipeline.errors import SweepError, UsageError, counted
+from bias_pipeline.io.terminal import print_out, warn
+from bias_pipeline.report.name_collisions import resolve_file_collisions
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.settings import ANNOTATOR, CHOICES, read_as, with_settings
+from bias_pipeline.results.store import ResultStore
+from bias_pipeline.run import slurm
+from bias_pipeline.run.job import OUTCOME
+
+
+@dataclass(frozen=True)
+class SweepOutcome:
+    """The result of a job or sweep."""
+
+    outputs: Path  # the folder of results
+    results: Sequence[Result] = ()  # of the cells that succeeded, in the order of the sweep
+    exit_code: int = 0  # of the command
+    swept: Sequence[Mapping[str, str]] = ()  # of each result, in what its job differs from others
+    skipped: Mapping[str, str] = field(default_factory=dict)  # the same of a cell, to the reason
+
+    def with_draws(self) -> list[Result]:
+        """The results with their headlines under every resampling, which comparisons need."""
+        store = ResultStore(self.outputs)
+        return [
+            result if result.draws else replace(result, draws=store.draws(result))
+            for result in self.results
+        ]
+
+
+def conclude(
+    folders: Sequence[Path],
+    results_here: Iterable[Result | None],
+    outputs: Path,
+    seconds: float,
+    *,
+    multirun: bool = True,
+    skips: Collection[int] = (),
+    of_all: bool = False,
+    tables_by: str = "",
+) -> SweepOutcome:
+    """Print the results of a job or a sweep, and what failed.
+
+    Args:
+        folders: of the jobs, in their order.
+        results_here: of jobs of this process; those of others are read.
+        outputs: the folder of results.
+        seconds: how long it took.
+        multirun: whether it was a sweep.
+        skips: exit codes of the cells to skip if data or absent models do not permit them.
+        of_all: whether to skip all such cells unless none is left.
+        tables_by: a field of rows: a table for each of its values.
+    """
+    if not folders:
+        raise UsageError("the sweep has no jobs")
+    outcomes = [_outcome(folder) for folder in folders]
+    store, known = ResultStore(outputs), {one.run_id: one for one in results_here if one}
+    differences = differing([outcome["overrides"] for outcome in outcomes])
+    for outcome, values in zip(outcomes, differences, strict=True):
+        outcome["swept"] = values
+    finished = [
+        (read_as(result, outcome.get("text", {})), outcome["swept"])
+        for outcome in outcomes
+        if outcome["status"] != "failed"
+        and (result := known.get(name := str(outcome["run_id"])) or store.load(name))
+    ]
+    results = _print_finished(finished, outputs, tables_by) if finished else ()
+    cached = sum(outcome["status"] == "cached" for outcome in outcomes)
+    if cached:
+        print_out(f"cached, not run again: {cached} of {counted(len(outcomes), 'jobs')}")
+    failed = [o for o in outcomes if o["status"] == "failed"]
+    skipped = [
+        outcome
+        for outcome in failed
+        if outcome.get("not_applicable") and (outcome["exit_code"] in skips or (of_all and results))
+    ]
+    for line in _skips(skipped):
+        print_out(f"skipped: {line}")
+    _print_work(results, outcomes)
+    if results:
+        n_processes = len({o["process"] for o in outcomes if "process" in o})
+        by = f" by {n_processes} processes" if n_processes > 1 else ""
+        summary = f"{counted(len(outcomes), 'jobs')} in {seconds:.1f} s{by}; results in {outputs}"
+        warn(summary)
+    code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
+    reasons = {_label(outcome): str(outcome["error"]) for outcome in skipped}
+    return SweepOutcome(outputs, results, code, [swept for _, swept in finished], reasons)
+
+
+def _print_finished(
+    finished: Sequence[tuple[Result, Mapping[str, str]]], outputs: Path, tables_by: str
+) -> Sequence[Result]:
+    """Print and write the table of finished cells.
+
+    Args:
+        finished: results, each with the overrides in which it differs from the others.
+        outputs: the folder of results.
+        tables_by: see :func:`conclude`.
+
+    Returns:
+        The results with these settings, under names that no two captioners share.
+    """
+    from bias_pipeline.report.tables import print_results, write_table
+
+    apart, namesakes = resolve_file_collisions([result for result, _ in finished])
+    swept = [values for _, values in finished]
+    # A key that only some jobs name comes with another choice, which rows have a column for.
+    keys = set(swept[0]).intersection(*swept) - set(CHOICES)
+    results = with_settings(
+        replace(result, settings={key: values[key] for key in values if key in keys})
+        for result, values in zip(apart, swept, strict=True)
+    )
+    # Jobs that differ in what their metric does not use are one run, and one line.
+    runs = {(result.run_id, *result.settings.items()): result for result in results}
+    by_value: dict[str, list[Result]] = {}
+    for result in runs.values():
+        value = getattr(result.rows[0], tables_by) if tables_by else ""
+        by_value.setdefault(value, []).append(result)
+    for number, table in enumerate(by_value.values()):
+        if number:
+            print_out()
+        print_results(table)
+    for sentence in namesakes:
+        print_out(sentence)
+    if any(ANNOTATOR in values for values in swept):
+        from bias_pipeline.report.sections import bounds
+
+        for bound in bounds(results, swept):
+            print_out(bound.sentence())
+    write_table(outputs, [*runs.values()])
+    return results
+
+
+def _print_work(results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]]) -> None:
+    """Print what the cells that ran took from caches, and how many captions were cut."""
+    ran = {str(outcome.get("run_id")) for outcome in outcomes if outcome["status"] == "done"}
+    accounts: list[Any] = [
+        result.manifest.get("training") for result in results if result.run_id in ran
+    ]
+    trained, cached, fresh, embedded_before, cut = (
+        sum(account.get(key, 0) for account in accounts if account)
+        for key in ("trained", "cached", "embedded", "embedded_before", "cut")
+    )
+    if cached and not trained:
+        print_out(
+            f"nothing was embedded or trained: all {cached} attackers' predictions were cached"
+        )
+    if fresh or embedded_before:
+        print_out(
+            f"embedded: {counted(f'{fresh:,}', 'captions')}; "
+            f"{counted(f'{embedded_before:,}', 'were')} embedded before"
+        )
+    if cut:
+        print_out(f"{counted(f'{cut:,}', 'captions were')} cut to what the encoder reads")
+
+
+def _outcome(job_folder: Path) -> dict[str, Any]:
+    """The outcome of a job; one without an outcome has failed."""
+    try:
+        outcome: dict[str, Any] = json.loads((job_folder / OUTCOME).read_text())
+    except (OSError, ValueError):
+        return slurm.last_words(job_folder)
+    return outcome
+
+
+def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+    """For each job the overrides in which the jobs differ, key to value.
+
+    Example:
+        >>> differing([["metric=lic", "seeds=1"], ["metric=dpa", "seeds=1"]])
+        [{'metric': 'lic'}, {'metric': 'dpa'}]
+    """
+    all_overrides = []
+    for overrides in jobs:
+        parts = (override.partition("=") for override in overrides)
+        all_overrides.append({key: value for key, _, value in parts})
+    keys = dict.fromkeys(key for job_overrides in all_overrides for key in job_overrides)
+    differing = [
+        key for key in keys if len({job_overrides.get(key) for job_overrides in all_overrides}) > 1
+    ]
+    return [
+        {key: job_overrides[key] for key in differing if key in job_overrides}
+        for job_overrides in all_overrides
+    ]
+
+
+def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Why jobs failed, each reason once, after the labels of its jobs."""
+    labels: dict[str, list[str]] = {}
+    for outcome in failed:
+        labels.setdefault(str(outcome["error"]), []).append(_label(outcome))
+    return [": ".join(filter(None, (_joined(of), reason))) for reason, of in labels.items()]
+
+
+def _skips(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Why metrics were skipped, each reason once, after the metrics and, in brackets, for whom.
+
+    Columns of labels go with an attribute, and are left out.
+    """
+    cells: dict[str, dict[str, list[str]]] = {}  # reason to what the metrics were skipped for
+    for outcome in skipped:
+        swept = {k: v for k, v in outcome["swept"].items() if not k.startswith("dataset.label_")}
+        metric = swept.pop("metric", "")
+        attribute = swept.pop("attribute", "")
+        further = [f"{key}={value}" for key, value in swept.items()]
+        whose = " ".join(filter(None, [attribute, *further]))
+        cells.setdefault(str(outcome["error"]), {}).setdefault(whose, []).append(metric)
+    lines = []
+    for reason, metrics_by_whose in cells.items():
+        whose_by_metrics: dict[str, list[str]] = {}
+        for whose, metrics in metrics_by_whose.items():
+            whose_by_metrics.setdefault(", ".join(filter(None, metrics)), []).append(whose)
+        of = [
+            " ".join(filter(None, [metrics, f"({', '.join(whose)})" if any(whose) else ""]))
+            for metrics, whose in whose_by_metrics.items()
+        ]
+        lines.append(": ".join(filter(None, ["; ".join(of), reason])))
+    return lines
+
+
+def _joined(labels: Sequence[str]) -> str:
+    """Labels as one text; those that differ only in their last value are written once.
+
+    Example:
+        >>> _joined(["seeds=1 metric=dpa", "seeds=1 metric=lic", "seeds=2 metric=lic"])
+        'seeds=1 metric=dpa,lic, seeds=2 metric=lic'
+    """
+    values: dict[str, list[str]] = {}
+    for label in labels:
+        before, sign, value = label.rpartition("=")
+        values.setdefault(before + sign, []).append(value)
+    return ", ".join(before + ",".join(alike) for before, alike in values.items())
+
+
+def _label(outcome: Mapping[str, Any]) -> str:
+    """The settings in which a job differs from the others of its sweep; empty if in none."""
+    return " ".join(f"{key}={value}" for key, value in outcome["swept"].items())
+
+
+def _exit_code(failed: Sequence[Mapping[str, Any]], n_jobs: int, multirun: bool) -> int:
+    reasons = {str(outcome["error"]) for outcome in failed}
+    every_job_alike = len(failed) == n_jobs and len(reasons) == 1  # so no label tells more
+    for line in reasons if every_job_alike else _by_reason(failed):
+        warn(f"error: {line}")
+    if not failed:
+        return 0
+    if not multirun:
+        return int(failed[0]["exit_code"])
+    others = "; the results of the others are saved" if len(failed) < n_jobs else ""
+    warn(f"{len(failed)} of {counted(n_jobs, 'jobs')} failed{others}")
+    return SweepError.exit_code

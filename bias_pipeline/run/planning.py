@@ -1,0 +1,169 @@
+"""``--dry-run``: which cells a command would run, which are cached, and how long it takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bias_pipeline.errors import (
+    AbsentModelError,
+    BiasPipelineError,
+    NotApplicableError,
+    SweepError,
+    counted,
+)
+from bias_pipeline.io.progress import duration
+from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.metrics import catalogue
+from bias_pipeline.results.rows import Result, mapping_in
+from bias_pipeline.results.store import ResultStore
+from bias_pipeline.run.compose import CellConfig, ComposedCells
+from bias_pipeline.run.launch import check_captioners, parse_sweep
+from bias_pipeline.run.outcomes import differing
+from bias_pipeline.run.overrides import jobs_of
+
+_PASSED_OVER = (NotApplicableError, AbsentModelError)
+_COUNTED = ("images", "model_captions", "human_captions")
+_MEASURED = ("ngram", "")  # the encoders with known costs
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell of a command."""
+
+    run_id: str  # its name, empty where its data cannot be read
+    overrides: Sequence[str]  # its overrides, as given
+    # `to run`, `cached`, `fails` where its data cannot be read, `skipped` where they rule it out
+    state: str
+    seconds: float = 0.0  # expected, 0 if it does not run, NaN if unknown
+    error: BiasPipelineError | None = None  # why it would fail
+
+
+def dry_run(words: Sequence[str]) -> int:
+    """Print what a command would run; see :func:`print_plan`."""
+    sweep = parse_sweep(words)
+    check_captioners(sweep.overrides, sweep.cells[0])
+    cells = ComposedCells(jobs_of(sweep.overrides), sweep.options)
+    return print_plan([*cells], lenient=sweep.of_all)
+
+
+def print_plan(cells: Sequence[CellConfig], *, lenient: bool) -> int:
+    """Print what cells would run; reads the data, which decide that, and writes nothing.
+
+    Args:
+        cells: of one folder of results.
+        lenient: whether cells that the data do not permit would be skipped.
+
+    Returns:
+        The exit code of the run, if only reading could fail.
+
+    Raises:
+        BiasPipelineError: if no cell's data can be read.
+    """
+    planned = plan(cells)
+    if lenient:
+        planned = [
+            replace(cell, state="skipped") if isinstance(cell.error, _PASSED_OVER) else cell
+            for cell in planned
+        ]
+    _print(planned)
+    refused = [cell.error for cell in planned if cell.error is not None]
+    if len(refused) == len(planned):
+        raise refused[0]
+    return SweepError.exit_code if any(cell.state == "fails" for cell in planned) else 0
+
+
+def plan(cells: Sequence[CellConfig]) -> list[PlannedCell]:
+    """Which of the cells of one folder of results run, in their order."""
+    store = ResultStore(Path(cells[0].tree["paths"]["outputs"]))
+    names = set[str]()
+    return [_planned(cell, store, names) for cell in cells]
+
+
+def _planned(cell: CellConfig, store: ResultStore, names: set[str]) -> PlannedCell:
+    overrides = cell.overrides
+    try:
+        cell.require()
+        name = cell.run_id(cell.corpus())
+    except BiasPipelineError as error:
+        return PlannedCell("", overrides, "fails", error=error)
+    if name in names or store.load(name) is not None:
+        return PlannedCell(name, overrides, "cached")
+    names.add(name)
+    return PlannedCell(name, overrides, "to run", _seconds(cell, store))
+
+
+def _seconds(cell: CellConfig, store: ResultStore) -> float:
+    """Expected seconds, by measured rates; for networks by a finished cell of the same kind."""
+    if cell.choice("encoder") in _MEASURED:
+        return cell.expected_seconds()
+    corpus, seeds, settings = cell.corpus(), len(cell.seeds), cell.tree["metric"]
+    captions = catalogue.captions(len(corpus), len(corpus.model), len(corpus.human), settings)
+    samples = [sample for result in _alike(cell, store) if (sample := _taken(result)) is not None]
+    if not samples:
+        return math.nan
+    size, taken = max(samples)  # the largest, in which starting matters least
+    return captions * seeds * taken / size
+
+
+def _alike(cell: CellConfig, store: ResultStore) -> list[Result]:
+    """Finished cells of the same metric and encoder."""
+    paths = store.root.glob(f"{cell.metric.name}-*")
+    results = [result for path in paths if (result := store.load(path.name))]
+    return [r for r in results if r.rows and r.rows[0].encoder == cell.choice("encoder")]
+
+
+def _taken(result: Result) -> tuple[int, float] | None:
+    """Captions times seeds and the seconds they took, None if attackers were cached."""
+    manifest = result.manifest
+    corpus, training, taken = (manifest.get(key) for key in ("corpus", "training", "seconds"))
+    if not isinstance(corpus, dict) or not isinstance(training, dict) or training.get("cached"):
+        return None
+    images, model, human = (corpus.get(f"n_{kind}", 0) for kind in _COUNTED)
+    settings = mapping_in(manifest, "config")
+    size = catalogue.captions(images, model, human, settings) * result.rows[0].n_seeds
+    return (size, float(taken)) if size and isinstance(taken, int | float) else None
+
+
+def _print(planned: Sequence[PlannedCell]) -> None:
+    differences = differing([cell.overrides for cell in planned])
+    keys = list(dict.fromkeys(key for values in differences for key in values))
+    lines = [
+        [*([values.get(key, "") for key in keys] or [cell.run_id]), cell.state, _time(cell)]
+        for values, cell in zip(differences, planned, strict=True)
+    ]
+    columns = keys or ["run"]
+    print_table([*columns, "state", "about"], lines, keys=len(columns))
+    for values, cell in zip(differences, planned, strict=True):
+        if cell.error is not None:
+            label = " ".join(f"{key}={value}" for key, value in values.items())
+            print_out(f"{label}: {cell.error}" if label else cell.error)
+    print_out(plan_summary(planned))
+
+
+def _time(cell: PlannedCell) -> str:
+    if cell.state != "to run":
+        return ""
+    return "unknown" if math.isnan(cell.seconds) else duration(cell.seconds)
+
+
+def plan_summary(planned: Sequence[PlannedCell]) -> str:
+    """A sentence: how many cells of each state, and the time of those to run.
+
+    Example:
+        >>> plan_summary([PlannedCell("a", [], "to run", 70.0), PlannedCell("b", [], "cached")])
+        '2 jobs: 1 to run, 1 cached; about 70 s, one after another'
+    """
+    counts = {
+        state: sum(cell.state == state for cell in planned)
+        for state in ("to run", "cached", "skipped", "fails")
+    }
+    kinds = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    seconds = [cell.seconds for cell in planned if cell.state == "to run"]
+    known = sum(s for s in seconds if not math.isnan(s))
+    times = f"; about {duration(known)}, one after another" if known else ""
+    unknown = sum(map(math.isnan, seconds))
+    times += f"; {unknown} of unknown time: no job of that kind has run yet" if unknown else ""
+    return f"{counted(len(planned), 'jobs')}: {kinds}{times}"

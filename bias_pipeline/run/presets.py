@@ -1,0 +1,193 @@
+"""Settings of calls from Python: the files of ``conf/``, merged as Hydra would, without Hydra.
+
+So calls from Python use the defaults of the command line. Errors about settings name them as a
+call does: ``dataset={'strict': False}``.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.io.paths import conf_dirs, group_choices
+from bias_pipeline.run.compose import CellConfig, cell_of
+from bias_pipeline.run.defaults_lists import ChosenFiles
+from bias_pipeline.run.overrides import CHOICE, MOST_VALUES
+from bias_pipeline.run.yaml_files import stamp
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+_NOTHING: Mapping[str, None] = MappingProxyType({})
+
+_CHOICES = (
+    "alignment|attribute|dataset|debias|encoder|head|masking|probe|scoring|split|stats|text|trainer"
+)
+_ENDING = "csv|jsonl?|npy|parquet|pkl|tsv|txt|ya?ml"  # of files, which are no settings
+_KEY = rf"(?<![\w/.\\=-])({_CHOICES})\.(?!(?:{_ENDING})\b)([a-z]\w*)"
+_CHOSEN = rf"\b({_CHOICES})=([a-z]\w*) \1\.(\w+)"  # one argument cannot have both
+_VALUE = r"(\{[^}]*\}|\[[^\]]*\]|'[^']*'|[^\s,;:)]+)"
+_PHRASES = {
+    r"(?:--[a-z-]+[ =](?:'[^']*'|\S+) )+\((dataset\.\w+=[^)]+)\)": r"\1",
+    r"--map[ =]('[^']*'|\S+): ": r"dataset={'label_map': ...}, \1: ",
+    r"dataset\.captions=FILE, audit --captions FILE": "human=...",
+    r"dataset\.instances=FILE \(audit --objects FILE\)": "objects=...",
+    r"paths\.outputs=\.\.\. \(audit: --out\)": "out=...",
+    r"dataset '[^']*', ": "",
+    r"dataset '[^']*' (ha|list)s\b": r"the data \1",
+    r"dataset '[^']*'": "the data",
+    r"\bthe data ha\b": "the data have",
+    r"\bor null\b": "or None",
+    rf"(?<![\w/.])metric\.(?!(?:{_ENDING})\b)([a-z]\w*)": r"\1",
+}
+_PLAIN = {"true": "True", "false": "False", "null": "None"}
+
+
+class UnknownSettingError(UsageError):
+    """A setting that no key and no parameter of the metric has.
+
+    Args:
+        key: the setting.
+        known: the settings that there are, one of which may be meant.
+    """
+
+    def __init__(self, key: str, known: Set[str]) -> None:
+        super().__init__(f"setting {key!r} is unknown; {did_you_mean(key, known)}")
+        self.key, self.known = key, known
+
+
+def preset(
+    settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NOTHING
+) -> CellConfig:
+    """The checked cell that settings describe.
+
+    Args:
+        settings: for a group of ``conf/`` a choice by name (``encoder="lstm"``) or values that
+            differ (``stats={"resamples": 100}``); ``attribute`` may be a list of two; for other
+            keys, also within a group (``encoder.order``), and for parameters of the metric
+            (``labels`` or ``metric.labels``), the value.
+        fixed: choices that settings cannot change, None for no choice; their values they can.
+
+    Example:
+        >>> cell = preset({"metric": "dbac", "seeds": 3, "positions": 2})
+        >>> cell.choice("scoring"), cell.seeds, cell.tree["metric"]["positions"]
+        ('inverse_ce', (0, 12, 456), 2)
+    """
+    choices = _choices(settings)
+    values = {key: value for key, value in settings.items() if key not in choices}
+    merged, chosen = _merged({**choices, **fixed})
+    config: DictConfig = pickle.loads(merged)  # noqa: S301 - from below
+    for key, value in values.items():
+        config.merge_with(_setting(key, value, config))
+    return cell_of(config, chosen)
+
+
+def _plain(value: Any, key: str) -> object:
+    """A setting as YAML has it: lists for sequences, Python's numbers for NumPy's."""
+    if isinstance(value, Mapping):
+        return {name: _plain(one, f"{key}.{name}") for name, one in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, range) and len(value) > MOST_VALUES:
+        raise UsageError(f"{key}={value!r} has more than {MOST_VALUES:,} values; name fewer")
+    if isinstance(value, list | tuple | range):
+        return [_plain(one, key) for one in value]
+    if isinstance(value, Path):
+        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise UsageError(f"{key}={value!r} must be a text, a number, or a list or mapping of them")
+
+
+_Merged = tuple[bytes, Mapping[str, Any], Mapping[Path, object]]
+_MERGED: dict[tuple[object, ...], _Merged] = {}  # by choices and folders
+_MOST_CACHED = 64
+
+
+def _merged(choices: Mapping[str, str | None]) -> tuple[bytes, Mapping[str, Any]]:
+    """The pickled configuration of choices, and all that was chosen.
+
+    It is merged again if one of its files changed.
+    """
+    from omegaconf import OmegaConf
+
+    key = (*choices.items(), *conf_dirs())
+    config, chosen, stamps = _MERGED.pop(key, (b"", {}, {}))
+    if not stamps or any(stamp(path) != known for path, known in stamps.items()):
+        files = ChosenFiles(choices)
+        config, chosen = pickle.dumps(OmegaConf.create(files.merged())), files.chosen
+        stamps = files.stamps
+    _MERGED[key] = config, chosen, stamps
+    while len(_MERGED) > _MOST_CACHED:
+        _MERGED.pop(next(iter(_MERGED)))
+    return config, chosen
+
+
+def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
+    """The settings that choose a file."""
+    chosen: dict[str, Any] = {}
+    for key, value in settings.items():
+        known = group_choices(key)
+        if key == "attribute" and isinstance(value, list | tuple):
+            chosen |= _intersection_choices(value)
+        elif known and isinstance(value, list | tuple):
+            raise UsageError(f"{key}={list(value)}: name one {key}, and call once for each")
+        elif known and isinstance(value, str):
+            if value not in known:
+                raise UsageError(f"{key}={value!r} is unknown; {did_you_mean(value, known)}")
+            chosen[key] = value
+    return chosen
+
+
+def _intersection_choices(names: Sequence[str]) -> dict[str, str]:
+    """The choices for an intersection of two attributes."""
+    if len(names) != 2:
+        raise UsageError(f"attribute={list(names)}: name one attribute or two")
+    parts = zip(("first", "second"), names, strict=True)
+    return {"attribute": CHOICE, **{f"attribute@attribute.parts.{k}": v for k, v in parts}}
+
+
+def _setting(key: str, value: object, config: DictConfig) -> dict[str, object]:
+    """A value nested under its key; one that the top lacks is a parameter of the metric."""
+    first = key.partition(".")[0]
+    if first not in config and first not in config.metric:
+        known = {str(name) for name in (*config, *config.metric) if str(name)[0] != "_"}
+        raise UnknownSettingError(key, known)
+    tree: Any = _plain(value, key)
+    for name in reversed(key.split(".") if first in config else ["metric", *key.split(".")]):
+        tree = {name: tree}
+    nested: dict[str, object] = tree
+    return nested
+
+
+def in_python(message: str) -> str:
+    """A message about a command's data and settings, about the arguments of a call.
+
+    Example:
+        >>> in_python("complete it, or set dataset.strict=false; or raise split.folds")
+        "complete it, or set dataset={'strict': False}; or raise split={'folds': ...}"
+        >>> in_python("name it with --id-column COLUMN (dataset.id_column=COLUMN)")
+        "name it with dataset={'id_column': COLUMN}"
+        >>> in_python("choose encoder=sat encoder.backbone=boxes")
+        "choose encoder='sat', **{'encoder.backbone': 'boxes'}"
+        >>> in_python("dataset 'coco' has no objects; lower metric.min_support")
+        'the data have no objects; lower min_support'
+    """
+    for pattern, words in _PHRASES.items():
+        message = re.sub(pattern, words, message)
+    message = re.sub(rf"{_CHOSEN}={_VALUE}", r"\1='\2', **{'\1.\3': '\4'}", message)
+    message = re.sub(rf"{_KEY}={_VALUE}", _argument, message)
+    return re.sub(rf"{_KEY}(?![\w.:=/'\]}}])", r"\1={'\2': ...}", message)
+
+
+def _argument(setting: re.Match[str]) -> str:
+    group, key, value = setting.groups()
+    if re.fullmatch(r"[a-z_]+", value):
+        value = _PLAIN.get(value, repr(value))
+    value = re.sub(r"^\{([^':}]+): ", r"{'\1': ", value)
+    return f"{group}={{'{key}': {value}}}"

@@ -1,0 +1,226 @@
+"""Helper processes for a local sweep, which take its cells from the end, and checks of devices.
+
+The sweep's own process goes through all cells in order, as it would alone, and finds the later ones
+finished. It does what a helper cannot do, so results never depend on helpers. Before any work the
+devices must exist on which a command's networks would be trained.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bias_pipeline.attack.lightning_loop import context, prepare_worker, require_devices
+from bias_pipeline.errors import BiasPipelineError, ResourceError
+from bias_pipeline.io.files import replace_file
+from bias_pipeline.io.machine import free_memory, n_cores, own_memory, return_freed_memory
+from bias_pipeline.io.terminal import redacted_data
+from bias_pipeline.results.store import ResultStore
+from bias_pipeline.run import slurm
+from bias_pipeline.run.compose import CellConfig, cell_of
+from bias_pipeline.run.job import OUTCOME, VISIBLE, done_in, load_or_run, outcome_of
+from bias_pipeline.run.overrides import as_hydra_writes, jobs_of
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from bias_pipeline.run.hydra_composer import Loader
+
+log = logging.getLogger(__name__)
+
+WORTH_S = 10.0  # with less work left no helper starts, which takes about two seconds
+COMPUTED_S = 1.0  # a cell that takes longer is not cached: a cached one takes a third
+POLL_S = 0.25
+LAST_WORD_S = 5.0  # time for a helper to end once all cells are done
+
+
+@contextmanager
+def worker_pool(
+    cells: Sequence[CellConfig],
+    processes: int | str,
+    folder: Path,
+    devices: Sequence[str] = (),
+) -> Iterator[None]:
+    """Start helpers once the first cells show that they pay off; end them after the block.
+
+    Args:
+        cells: of the sweep, which a helper can unpickle.
+        processes: how many may run, this one included; ``auto``: one a core, as memory allows.
+        folder: contains the folders of the sweep's jobs.
+        devices: a GPU for each process, this one first; then helpers start at once.
+    """
+    helpers = _Helpers(cells, processes, folder, devices)
+    over = threading.Event()
+    watch = threading.Thread(target=helpers.watch, args=(over,), daemon=True)
+    watch.start()
+    try:
+        yield
+        over.set()
+        watch.join()
+        helpers.wait(LAST_WORD_S)
+    finally:
+        over.set()
+        watch.join()
+        helpers.kill()
+
+
+class _Helpers:
+    """The helpers of a sweep; see :func:`worker_pool`."""
+
+    def __init__(
+        self,
+        cells: Sequence[CellConfig],
+        processes: int | str,
+        folder: Path,
+        devices: Sequence[str],
+    ) -> None:
+        self.cells, self.folder = cells, folder
+        self.processes, self.devices = processes, devices
+        self.started: list[SpawnProcess] = []
+
+    def watch(self, over: threading.Event) -> None:
+        """Start helpers once that pays off; returns when the sweep is over."""
+        n_jobs, pace = len(self.cells), _Pace(self.folder)
+        while not over.wait(POLL_S):
+            for helper in self.started:
+                helper.is_alive()  # one that was killed must not stay a zombie with a claim
+            if self.started:
+                continue
+            seconds, n_ended = pace.update()
+            if self.devices or seconds * (n_jobs - n_ended) >= WORTH_S:
+                self.start(min(_wanted(self.processes), n_jobs - n_ended) - 1)
+
+    def start(self, number: int) -> None:
+        """Start ``number`` helpers."""
+        for rank in range(1, number + 1):
+            device = self.devices[rank] if self.devices else None
+            helper = context().Process(target=_help, args=(self.cells, self.folder, device))
+            helper.start()
+            self.started.append(helper)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until each helper has ended, for at most ``seconds`` each."""
+        for helper in self.started:
+            helper.join(seconds)
+
+    def kill(self) -> None:
+        """Kill the helpers that have not ended."""
+        for helper in self.started:
+            helper.kill()
+            helper.join()
+
+
+class _Pace:
+    """How long a cell takes, from the folders of a sweep's jobs.
+
+    Cached cells do not count: a sweep of them needs no helper.
+
+    Args:
+        folder: contains the folders of the sweep's jobs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.began = self.last_end = 0.0
+        self.n_ended = 0
+        self.computed = False
+
+    def update(self) -> tuple[float, int]:
+        """Seconds for a cell, 0 as long as unknown, and how many cells have ended."""
+        now = time.monotonic()
+        folders = [path for path in self.folder.glob("*") if path.name.isdecimal()]
+        if not folders:
+            return 0.0, 0
+        self.began = self.began or now
+        ended = [path for path in folders if (path / OUTCOME).exists()]
+        if len(ended) != self.n_ended or not self.last_end:
+            self.n_ended, self.last_end = len(ended), now
+        self.computed = self.computed or any(map(done_in, ended))
+        if self.computed:
+            return (now - self.began) / max(1, self.n_ended), self.n_ended
+        going = now - self.last_end
+        return (going if going >= COMPUTED_S else 0.0), self.n_ended
+
+
+def _wanted(processes: int | str) -> int:
+    """The number of processes: as requested, else one a core, as memory allows."""
+    if isinstance(processes, int):
+        return processes
+    room = free_memory()
+    return n_cores() if room is None else min(n_cores(), 1 + room // own_memory())
+
+
+def _help(cells: Sequence[CellConfig], folder: Path, device: str | None) -> None:
+    """Run a helper."""
+    prepare_worker()
+    if device is not None:
+        os.environ[VISIBLE] = device
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        _take_cells(cells, folder)
+
+
+def _take_cells(cells: Sequence[CellConfig], folder: Path) -> None:
+    job = {"launcher": slurm.HERE, "device": os.environ.get(VISIBLE)}
+    for number in reversed(range(len(cells))):
+        job_folder = folder / str(number)
+        if (job_folder / OUTCOME).exists():
+            continue
+        try:
+            here = cells[number]
+            corpus = here.corpus()
+            store = ResultStore(here.tree["paths"]["outputs"])
+            if store.is_claimed(here.run_id(corpus)):
+                continue
+            overrides = [as_hydra_writes(override) for override in here.overrides]
+            result, cached = load_or_run(here, corpus, overrides=overrides, job=job)
+        except Exception:
+            log.debug("left to the sweep's own process", exc_info=True)
+            continue
+        if not cached:
+            job_folder.mkdir(parents=True, exist_ok=True)
+            outcome = {
+                "overrides": redacted_data(overrides),
+                **outcome_of(result, cached=False),
+            }
+            replace_file(job_folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
+        return_freed_memory()
+
+
+_CHOOSE = ("trainer", "experiment")  # keys that can choose a device other than the CPU
+
+
+def check_devices(overrides: Sequence[str], loader: Loader, config: DictConfig) -> None:
+    """Check before any work that devices exist; finished cells need none.
+
+    Args:
+        overrides: of the job or the sweep.
+        loader: composes the jobs.
+        config: of the first job.
+    """
+    chosen = any(word.lstrip("+~").startswith(_CHOOSE) for word in overrides)
+    if not chosen or slurm.launcher_of(config) == slurm.SLURM:
+        return
+    store = ResultStore(Path(config.paths.outputs))
+    for job in jobs_of(overrides):
+        _check_cell(cell_of(loader.job(job)), store)
+
+
+def _check_cell(cell: CellConfig, store: ResultStore) -> None:
+    trainer = cell.tree.get("trainer") if "trainer" in cell.used else None
+    if not trainer or trainer.get("accelerator") == "cpu":
+        return
+    try:
+        require_devices(trainer)
+    except ResourceError:
+        with suppress(BiasPipelineError):
+            if store.load(cell.run_id(cell.corpus())) is not None:
+                return
+        raise

@@ -1,0 +1,402 @@
+"""The affective world: pictures that make people feel something, and what they say about it.
+
+Pictures have an emotion; annotators mostly feel it too, say so, and name motifs as the reason. How
+motifs depend on the emotion is the bias of the pictures: which motif is more frequent where is
+invented, so that the bias is known. A thought is no motif: it is not in the picture, and depends
+on what the annotator feels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.errors import UsageError
+from bias_pipeline.scenes.lexicon import enumeration, options, pick
+from bias_pipeline.scenes.slots import Slot, draw, read_slots
+from bias_pipeline.scenes.world import HUMANS, named_draws, rows_of, uniforms
+
+# ArtEmis' nine emotions as it writes them; the shares are ours, contentment the most frequent and
+# anger the least, as there.
+SHARES: Mapping[str, float] = {
+    "amusement": 0.11,
+    "awe": 0.15,
+    "contentment": 0.23,
+    "excitement": 0.1,
+    "anger": 0.05,
+    "disgust": 0.07,
+    "fear": 0.11,
+    "sadness": 0.11,
+    "something else": 0.07,
+}
+EMOTIONS = tuple(SHARES)
+THOUGHT = "thought"
+
+_TABLE = """
+colour
+  3 blue @ contentment 1.8 sadness 1.6
+  3 brown @ disgust 2.2 sadness 1.4
+  2.5 red @ anger 4.5 excitement 2
+  2.5 yellow @ amusement 2.5 excitement 2
+  2.5 black @ fear 4 sadness 2.2 anger 1.5
+  2.5 green @ contentment 2.2 disgust 1.6
+  2.5 gray @ sadness 3.2 something_else 2
+  2 white @ awe 2 something_else 1.8
+  2 golden @ awe 3.2
+  2 pink @ amusement 2.4 excitement 1.6
+  2 purple @ awe 1.6 something_else 1.6
+
+light
+  3 sunlight|warm light @ contentment 3 excitement 1.4
+  2.5 mist|fog @ sadness 2 fear 1.8 awe 1.4
+  2.5 shadows|deep shadows @ fear 3.2
+  2.5 storm|dark clouds @ fear 2.5 anger 2.5 awe 1.5
+  2 moonlight|full moon @ awe 2.2 sadness 1.6
+  2 rain|drizzle @ sadness 3
+  2 dust|dirt @ disgust 3.5
+  2 lamps|bright lamps @ excitement 3 amusement 2
+  2 sunset|evening sky @ awe 3 contentment 1.6
+  2 empty space|blank wall @ something_else 4
+
+subject
+  3 tree|old tree @ contentment 1.6 awe 1.5
+  3 sea|waves @ awe 2.2 fear 1.8
+  3 mountain|peaks @ awe 3.5
+  3 garden|flowers @ contentment 3
+  2.5 dog|puppy @ amusement 3 contentment 1.8
+  2.5 dancer|dancers @ excitement 4 amusement 1.6
+  2.5 horse|horses @ excitement 2.5 awe 1.4
+  2 boat|sailing boat @ contentment 2
+  2 clown|jester @ amusement 3 fear 2
+  2 skull|bones @ disgust 3 fear 3.5
+  2 soldier|soldiers @ anger 4 sadness 2
+  2 fly|insects @ disgust 5
+  2 grave|tomb @ sadness 5 fear 1.8
+  2 ruin|broken house @ sadness 3
+  2 fire|flames @ fear 3 anger 3 excitement 1.6
+  2 fist|fists @ anger 6
+  2 meat|carcass @ disgust 6
+  2 cube|squares @ something_else 5
+  2 grid|stripes @ something_else 4
+
+gesture
+  3 still pose|quiet pose
+  2.5 raised arms|waving arms @ excitement 3 anger 2
+  2.5 bowed head|bent back @ sadness 4
+  2.5 closed eyes|folded hands @ contentment 3
+  2 open mouth|wide eyes @ fear 3 amusement 1.8
+  2 hard stare|clenched teeth @ anger 4.5
+  2 turned head|pale skin @ disgust 3.5
+  2 crooked hat|big belly @ amusement 4
+  2 upward look|lifted chin @ awe 3
+  2 hidden face|blank look @ something_else 3
+
+stroke
+  3 thick strokes|rough strokes @ anger 2.5 disgust 1.8
+  3 soft strokes|fine strokes @ contentment 2.6 awe 1.4
+  2.5 swirling lines|curves @ excitement 2.6 fear 1.5
+  2.5 sharp edges|sharp lines @ anger 2 fear 2
+  2 thin paint|smooth paint @ sadness 1.8
+  2 dots|spots @ amusement 2.4
+  2 tiny details|many details @ awe 2.6
+  2 straight lines|plain shapes @ something_else 3.5
+
+thought
+  3 as in an old story
+  3 as on any other day
+  2 like a long holiday @ contentment 5
+  2 like a great church @ awe 6
+  2 as in a film for kids @ amusement 6
+  2 as if the music began @ excitement 6
+  2 as if a fight began @ anger 8
+  2 like food gone bad @ disgust 8
+  2 as if something came nearer @ fear 6
+  2 as if somebody had died @ sadness 6
+  2 without any reason @ something_else 6
+"""
+SLOTS: Mapping[str, Slot] = {slot.name: slot for slot in read_slots(_TABLE)}
+MOTIFS = tuple(name for name in SLOTS if name != THOUGHT)
+
+
+@lru_cache(maxsize=1)
+def shares() -> Float64Array:
+    """(9,) shares of the emotions."""
+    return np.array(list(SHARES.values()))
+
+
+@lru_cache(maxsize=1)
+def tables() -> Mapping[str, Float64Array]:
+    """Slot name to (9, n) P(option | emotion).
+
+    Example:
+        >>> {name: table.shape for name, table in tables().items()}["subject"]
+        (9, 19)
+    """
+    return {name: _table(slot) for name, slot in SLOTS.items()}
+
+
+def _table(slot: Slot) -> Float64Array:
+    factors = [
+        [lean.get(emotion.replace(" ", "_"), 1.0) for lean in slot.leans] for emotion in EMOTIONS
+    ]
+    return _normalised(np.array(slot.weights) * np.array(factors))
+
+
+def _normalised(table: Float64Array) -> Float64Array:
+    probabilities: Float64Array = table / table.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def imagined(affect: float) -> dict[str, Float64Array]:
+    """Slot name to (9, n) P(option | emotion) of what a captioner imagines.
+
+    Args:
+        affect: above 0: only options that are over-represented in the emotion; below 0: as if the
+            emotion had no influence.
+    """
+    change = _typical if affect > 0 else _without
+    return {name: change(table) for name, table in tables().items()}
+
+
+def _typical(table: Float64Array) -> Float64Array:
+    return _normalised(table * (table > shares() @ table))
+
+
+def _without(table: Float64Array) -> Float64Array:
+    return np.broadcast_to(shares() @ table, table.shape)
+
+
+def amplification(affect: float) -> float:
+    """How much more often the motifs of a captioner are typical of the emotion.
+
+    The directional amplification emotion -> option: the mean over slots, emotions and options of
+    ``sign(P(o | e) - P(o)) (P_seen(o | e) - P(o | e))``, with ``P_seen = (1 - a) P + a Q`` where
+    ``a`` is the absolute value of ``affect`` and Q what it imagines; 0 for a person.
+
+    Example:
+        >>> round(amplification(0.5), 3), amplification(0.0), amplification(-0.5) < 0
+        (0.061, 0.0, True)
+    """
+    q = imagined(affect)
+    means = []
+    for name in MOTIFS:
+        table = tables()[name]
+        leaning = np.sign(np.round(table - shares() @ table, 12))
+        means.append(float(np.mean(leaning * abs(affect) * (q[name] - table))))
+    return float(np.mean(means))
+
+
+# Probabilities of a person's utterance; the comment names the dial that multiplies one.
+AGREES = 0.7  # an annotator feels the picture's emotion; the others feel any, by its share
+FELT = 0.8  # feeling_rate: the utterance says what is felt
+NAMED = 0.4  # length: each motif
+THOUGHT_SAID = 0.4  # length
+
+_IMAGE, _CAPTIONER = 0, HUMANS + 1  # streams of draws; those between are the annotators'
+_FIRST_ID = 1000
+
+# What is felt, the most frequent word first: an adjective after "feel", and a noun.
+FEELINGS: Mapping[str, tuple[str, str]] = {
+    "amusement": ("amused|entertained", "amusement|fun"),
+    "awe": ("amazed|awed", "awe|wonder"),
+    "contentment": ("calm|happy|peaceful", "peace|joy|contentment"),
+    "excitement": ("excited|thrilled", "excitement|passion"),
+    "anger": ("angry|furious", "anger|rage"),
+    "disgust": ("disgusted|repulsed", "disgust|revulsion"),
+    "fear": ("scared|afraid|uneasy", "fear|dread"),
+    "sadness": ("sad|lonely|gloomy", "sadness|sorrow|grief"),
+    "something else": ("confused|curious|bored", "curiosity|confusion"),
+}
+_FELT_FRAMES = options(
+    "I feel {adjective} because of {reason}|{reason} gave me a sense of {noun}"
+    "|it made me {adjective} to see {reason}|I feel {noun} when I look at {reason}"
+    "|so much {noun} in {reason}|{reason} left me {adjective}"
+)
+_PLAIN_FRAMES = options(
+    "I look at {reason} first|what I see is {reason}|my eyes went to {reason}"
+    "|the painter shows {reason}"
+)
+_PURPOSES = (
+    *("agrees", "feels", "felt", "felt frame", "plain frame", "adjective", "noun"),
+    *("thought said", *(f"{kind} {slot}" for kind in ("named", "word") for slot in SLOTS)),
+)
+
+
+@dataclass(frozen=True)
+class AffectSettings:
+    """How a captioner of the affective world differs from a person."""
+
+    # From -1 to 1, neutral 0: with this probability each motif, and the thought, is imagined
+    # instead of perceived: as typical of the picture's emotion, or, if negative, as without its
+    # influence
+    affect: float = 0.0
+    # From 0 to 1, neutral 1: the share of each list of synonyms and frames in use
+    vocabulary: float = 1.0
+    # 0 or more, neutral 1: multiplies the probability of every motif and of the thought
+    length: float = 1.0
+    # 0 or more, neutral 1: multiplies the probability that the feeling is said
+    feeling_rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        for field in fields(self):
+            low = -1.0 if field.name == "affect" else 0.0
+            high = 1.0 if field.name in ("affect", "vocabulary") else math.inf
+            value = getattr(self, field.name)
+            if not (math.isfinite(value) and low <= value <= high):
+                raise UsageError(
+                    f"scenes: dial {field.name} is {value}; it must be in [{low}, {high}]"
+                )
+
+
+AFFECT_CAPTIONERS: Mapping[str, AffectSettings] = {
+    "amplifier": AffectSettings(affect=0.5),
+    "faithful": AffectSettings(),
+    "dampener": AffectSettings(affect=-0.6),
+    "terse": AffectSettings(vocabulary=0.6, length=0.5),
+    "talkative": AffectSettings(length=1.7),
+    "neutral_speaker": AffectSettings(feeling_rate=0.4),
+}
+"""Named captioners; the first is the default."""
+
+
+class Utterance(NamedTuple):
+    """What an annotator felt, and said."""
+
+    emotion: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AffectImage:
+    """One picture."""
+
+    key: int  # its number in the world; everything about it follows from seed and key
+    seed: int  # of the world
+    emotion: str  # which it evokes, one of ArtEmis' nine
+    motifs: Mapping[str, int]  # slot to the number of its option
+    utterances: tuple[Utterance, ...]  # of five annotators
+
+    @property
+    def id(self) -> int:
+        """Its public number."""
+        return _FIRST_ID + self.key
+
+
+@lru_cache(maxsize=4)
+def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
+    """Pictures with what people say about them; image k is the same however many there are.
+
+    Example:
+        >>> image = affect_world(3, 1)[2]
+        >>> image == affect_world(9, 1)[2], len(image.utterances)
+        (True, 5)
+    """
+    keys = range(n_images)
+    emotions = _emotions(seed, keys)
+    motifs = _motifs(seed, keys, emotions)
+    columns = [
+        _utterances(seed, keys, emotions, motifs, annotator, AffectSettings())
+        for annotator in range(1, HUMANS + 1)
+    ]
+    shown = rows_of({name: motifs[name] for name in MOTIFS})
+    return tuple(
+        AffectImage(key, seed, EMOTIONS[emotion], numbers, tuple(utterances))
+        for key, emotion, numbers, *utterances in zip(keys, emotions, shown, *columns, strict=True)
+    )
+
+
+@lru_cache(maxsize=16)
+def affect_captions(n_images: int, seed: int, dials: AffectSettings) -> Mapping[int, str]:
+    """Image id to a captioner's caption; all captioners draw the same numbers."""
+    keys = range(n_images)
+    emotions = _emotions(seed, keys)
+    motifs = _motifs(seed, keys, emotions)
+    captions = _utterances(seed, keys, emotions, motifs, _CAPTIONER, dials)
+    return {_FIRST_ID + key: utterance.text for key, utterance in zip(keys, captions, strict=True)}
+
+
+def _emotions(seed: int, keys: Sequence[int]) -> IntArray:
+    u = uniforms(seed, keys, _IMAGE, ["affect emotion"])[:, 0]
+    return np.searchsorted(np.cumsum(shares())[:-1], u, side="right")
+
+
+def _motifs(seed: int, keys: Sequence[int], emotions: IntArray) -> dict[str, IntArray]:
+    u = uniforms(seed, keys, _IMAGE, [f"affect {name}" for name in MOTIFS])
+    return {name: draw(tables()[name], [emotions], u[:, i]) for i, name in enumerate(MOTIFS)}
+
+
+def _utterances(
+    seed: int,
+    keys: Sequence[int],
+    emotions: IntArray,
+    motifs: Mapping[str, IntArray],
+    stream: int,
+    dials: AffectSettings,
+) -> list[Utterance]:
+    """What one annotator, or captioner, says of each picture."""
+    draws = named_draws(uniforms(seed, keys, stream, [f"affect {p}" for p in _PURPOSES]), _PURPOSES)
+    agrees = np.array([d["agrees"] for d in draws]) < AGREES
+    any_emotion = np.searchsorted(
+        np.cumsum(shares())[:-1], [d["feels"] for d in draws], side="right"
+    )
+    felt = np.where(agrees, emotions, any_emotion)
+    thoughts = uniforms(seed, keys, stream, ["affect own thought"])[:, 0]
+    actual = {**motifs, THOUGHT: draw(tables()[THOUGHT], [felt], thoughts)}
+    perceived = _perceived(seed, keys, emotions, actual, stream, dials.affect)
+    return [
+        Utterance(EMOTIONS[code], _text(row, EMOTIONS[code], d, dials))
+        for code, row, d in zip(felt.tolist(), rows_of(perceived), draws, strict=True)
+    ]
+
+
+def _perceived(
+    seed: int,
+    keys: Sequence[int],
+    emotions: IntArray,
+    actual: Mapping[str, IntArray],
+    stream: int,
+    affect: float,
+) -> dict[str, IntArray]:
+    """The options that are seen or thought, some of them imagined."""
+    q = imagined(affect)
+    u = uniforms(seed, keys, stream, [f"affect imagines {name}" for name in SLOTS])
+    coins = uniforms(seed, keys, stream, [f"affect coin {name}" for name in SLOTS])
+    return {
+        name: np.where(coins[:, i] < abs(affect), draw(q[name], [emotions], u[:, i]), actual[name])
+        for i, name in enumerate(SLOTS)
+    }
+
+
+def _text(
+    perceived: Mapping[str, int], emotion: str, draws: Mapping[str, float], dials: AffectSettings
+) -> str:
+    """One utterance."""
+
+    def word(purpose: str, synonyms: Sequence[str]) -> str:
+        return pick(synonyms, draws[purpose] * dials.vocabulary)
+
+    def option(slot: str) -> str:
+        return word(f"word {slot}", options(SLOTS[slot].options[perceived[slot]]))
+
+    named = [name for name in MOTIFS if draws[f"named {name}"] < NAMED * dials.length]
+    reasons = [
+        f"the {option(name)}{' colors' if name == 'colour' else ''}"
+        for name in named or ["subject"]
+    ]
+    felt = draws["felt"] < FELT * dials.feeling_rate
+    frame = word("felt frame", _FELT_FRAMES) if felt else word("plain frame", _PLAIN_FRAMES)
+    adjective, noun = FEELINGS[emotion]
+    text = frame.format(
+        reason=enumeration(reasons),
+        adjective=word("adjective", options(adjective)),
+        noun=word("noun", options(noun)),
+    )
+    thought = draws["thought said"] < THOUGHT_SAID * dials.length
+    return f"{text} {option(THOUGHT)}" if thought else text

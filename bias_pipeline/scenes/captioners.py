@@ -1,0 +1,261 @@
+"""Simulated captioners: they look at the world's pictures and write one caption for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.scenes.activities import SETTINGS
+from bias_pipeline.scenes.grammar import Description, caption
+from bias_pipeline.scenes.scene import stage
+from bias_pipeline.scenes.slots import (
+    GROUPS,
+    SETTING_OF,
+    SLOTS,
+    BiasSettings,
+    given,
+    kind_of,
+    typical,
+    without,
+    world_tables,
+)
+from bias_pipeline.scenes.world import (
+    HUMANS,
+    Columns,
+    World,
+    annotator_draws,
+    choices,
+    group_codes,
+    image_draws,
+    rows_of,
+    spoken,
+    uniforms,
+)
+
+CAPTIONERS: Mapping[str, BiasSettings] = {
+    "amplifier": BiasSettings(a_to_t=0.5),
+    "faithful": BiasSettings(),
+    "stereotyper": BiasSettings(t_to_a=0.4),
+    "dampener": BiasSettings(a_to_t=-0.6),
+    "terse": BiasSettings(vocabulary=0.6, length=0.4),
+    "talkative": BiasSettings(mention_rate=1.7),
+    "neutral_speaker": BiasSettings(gender_word_rate=0.4),
+    "verbose": BiasSettings(sentences=10),
+}
+"""Named captioners; the first is the data set's default."""
+
+EVIDENCE = ("activity", "clothing", "carried", "nearby")  # kinds that suggest a group
+_STREAM = HUMANS + 1  # all captioners share it: they differ by their dials, not by chance
+_APART = 1_000  # between the streams of two samples
+
+
+def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[int, str]:
+    """Let a captioner describe every picture of a world.
+
+    All captioners draw the same numbers: two of them differ only where their dials differ.
+
+    Args:
+        world: any subset or order of its images will do.
+        dials: of the captioner.
+        sample: which of its captions of each picture, from 0; each is drawn anew.
+
+    Returns:
+        Image id to caption.
+
+    Example:
+        >>> from bias_pipeline.scenes.world import generate
+        >>> world = generate(n_images=2)
+        >>> captions = world_captions(world, BiasSettings(a_to_t=0.5))
+        >>> sorted(captions) == [image.id for image in world.images]
+        True
+    """
+    keys = [image.key for image in world.images]
+    stream = _STREAM + _APART * sample
+    columns = perceived(world.seed, keys, group_codes(world.seed, keys), dials, stream)
+    beliefs = _believed(world.seed, keys, columns, dials, stream)
+    assumed_groups = [  # the groups that the captioner assumes; unsure ones stay unsure
+        {name: belief.get(name, group) if group else "" for name, group in spoken(labels).items()}
+        for labels, belief in zip((image.labels for image in world.images), beliefs, strict=True)
+    ]
+    return _written(world, columns, assumed_groups, dials, stream)
+
+
+def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
+    """Let a captioner describe pictures in which nothing on a person shows a group.
+
+    The share ``t_to_a`` of its captions assumes the group that the scene suggests, all others
+    assume none. What it imagines (``a_to_t``) follows that group too, said or not. All else is as
+    in :func:`world_captions`.
+
+    Returns:
+        Image id to caption.
+
+    Example:
+        >>> from bias_pipeline.scenes.world import generate
+        >>> captions = captions_without_marks(generate(n_images=40), BiasSettings())
+        >>> any({"man", "woman"} & set(text.lower().split()) for text in captions.values())
+        False
+    """
+    keys = [image.key for image in world.images]
+    codes = group_codes(world.seed, keys)
+    actual = choices(world.seed, keys, codes, world_tables(), 0)
+    assumed = {attribute: suggested(attribute, actual) for attribute in GROUPS}
+    columns = perceived(world.seed, keys, codes, dials, assumed=assumed)
+    assumed_groups = [
+        {**dict.fromkeys(GROUPS, ""), **belief}
+        for belief in _believed(world.seed, keys, columns, dials, _STREAM)
+    ]
+    return _written(world, columns, assumed_groups, dials, _STREAM)
+
+
+def _written(
+    world: World,
+    columns: Columns,
+    assumed_groups: Sequence[Mapping[str, str]],
+    dials: BiasSettings,
+    stream: int,
+) -> dict[int, str]:
+    """Image id to the caption of what is perceived, with the groups that are in mind."""
+    keys = [image.key for image in world.images]
+    sentences = range(stream, stream + int(dials.sentences))
+    rows = zip(
+        world.images,
+        rows_of(columns),
+        image_draws(world.seed, keys),
+        zip(*(annotator_draws(world.seed, keys, each) for each in sentences), strict=True),
+        assumed_groups,
+        strict=True,
+    )
+    return {
+        image.id: _joined(
+            [
+                caption(Description(stage(options, chosen), assumed_group, draw, dials))
+                for draw in draws
+            ]
+        )
+        for image, options, chosen, draws, assumed_group in rows
+    }
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    """One caption of some sentences; one alone stays as it is."""
+    if len(sentences) == 1:
+        return sentences[0]
+    return " ".join(f"{sentence.rstrip(' .')}." for sentence in sentences)
+
+
+def perceived(
+    seed: int,
+    keys: Sequence[int],
+    codes: Columns,
+    dials: BiasSettings,
+    stream: int = _STREAM,
+    assumed: Columns | None = None,
+) -> dict[str, IntArray]:
+    """The options that a captioner perceives: the picture's own, some replaced by imagined ones.
+
+    Args:
+        seed: of the world.
+        keys: of the pictures.
+        codes: their groups.
+        dials: of the captioner.
+        stream: of the random numbers.
+        assumed: the groups for which it imagines; the pictures' own if left out.
+
+    Returns:
+        Slot name to (N,) option numbers.
+    """
+    actual = choices(seed, keys, codes, world_tables(), 0)
+    imagined = choices(seed, keys, assumed or codes, imagined_tables(dials), stream)
+    coins = uniforms(seed, keys, stream, [f"imagines {kind_of(slot)}" for slot in SLOTS])
+    return {
+        slot: np.where(coins[:, i] < abs(dials.a_to_t), imagined[slot], actual[slot])
+        for i, slot in enumerate(SLOTS)
+    }
+
+
+def imagined_tables(dials: BiasSettings) -> dict[str, Float64Array]:
+    """P(option | groups) of what a captioner imagines.
+
+    Slots that do not lean on the amplified attribute keep their table.
+
+    Returns:
+        Slot name to (2, 2, 2, 5, n).
+    """
+    change = typical if dials.a_to_t > 0 else without
+    return {
+        name: change(dials.attribute, table) if SLOTS[name].leans_on(dials.attribute) else table
+        for name, table in world_tables().items()
+    }
+
+
+@lru_cache(maxsize=8)
+def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
+    """How strongly each option suggests each group.
+
+    Returns:
+        Slot name to (K, n) natural logarithms of P(option | group) in the world.
+
+    Example:
+        >>> group_evidence("gender")["activity"].shape
+        (2, 40)
+    """
+    return {
+        name: np.log(given(attribute, table))
+        for name, table in world_tables().items()
+        if kind_of(name) in EVIDENCE
+    }
+
+
+def suggested(attribute: str, columns: Columns) -> IntArray:
+    """The group that activity, clothing and objects suggest most, ignoring base rates.
+
+    Args:
+        attribute: the one in question.
+        columns: slot name to (N,) option numbers.
+
+    Returns:
+        (N,) group numbers.
+    """
+    weights = group_evidence(attribute)
+    setting = np.array(SETTING_OF)[columns["activity"]]
+    total = weights["activity"][:, columns["activity"]]  # (K, N)
+    for slot in weights:
+        if slot != "activity":
+            applies = setting == SETTINGS.index(slot.partition(" ")[2])
+            total = total + np.where(applies, weights[slot][:, columns[slot]], 0.0)
+    return strongest(total)
+
+
+def strongest(total: Float64Array) -> IntArray:
+    """The group of most evidence; a tie goes to the first.
+
+    Sums are rounded, since their last bit depends on the order of adding.
+
+    Args:
+        total: (K, ...) evidence for each group.
+
+    Returns:
+        (...) group numbers.
+
+    Example:
+        >>> strongest(np.array([[0.1, 2.0], [0.3, 1.0]])).tolist()
+        [1, 0]
+    """
+    winner: IntArray = np.argmax(np.round(total, 6), axis=0)
+    return winner
+
+
+def _believed(
+    seed: int, keys: Sequence[int], columns: Columns, dials: BiasSettings, stream: int
+) -> Iterator[dict[str, str]]:
+    """The groups that the captioner takes from the scene instead of the person; mostly none."""
+    names = tuple(GROUPS[dials.attribute])
+    coins = uniforms(seed, keys, stream, ["follows the scene"])[:, 0]
+    for coin, group in zip(
+        coins.tolist(), suggested(dials.attribute, columns).tolist(), strict=True
+    ):
+        yield {dials.attribute: names[group]} if coin < dials.t_to_a else {}

@@ -1,0 +1,472 @@
+"""``dataset=scenes``: the embedded data set, made on the spot, or written in COCO's format.
+
+The files of a world are the same for the same world, byte for byte.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.object_names import CATEGORIES
+from bias_pipeline.corpus.pictures import Pictures, Pixels, Region
+from bias_pipeline.data.generator import Generator, UnmarkedPicture
+from bias_pipeline.declared import Range, Seed, Share
+from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
+from bias_pipeline.scenes.activities import ACTIVITIES
+from bias_pipeline.scenes.captioners import (
+    CAPTIONERS,
+    captions_without_marks,
+    world_captions,
+)
+from bias_pipeline.scenes.lexicon import Verb, noun_phrase
+from bias_pipeline.scenes.pixels import SceneDrawing
+from bias_pipeline.scenes.slots import GROUPS, BiasSettings
+from bias_pipeline.scenes.world import UNSURE, Image, World, generate
+
+if TYPE_CHECKING:  # what belongs to the affective world is imported when that is made
+    from bias_pipeline.scenes.affect_world import AffectImage, AffectSettings
+
+INSTANCES = "annotations/instances.json"
+COLUMNS = {"bb_gender": "gender", "bb_skin": "skin", "age": "age", "emotion": "emotion"}
+RELEASE = "artemis_dataset_release_v0.csv"  # as ArtEmis names it
+DRAWN = "Drawn"  # the style of the affective world's pictures, where it is written as ArtEmis is
+
+
+def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings]) -> None:
+    """Write a world as a data set folder.
+
+    The files are ``annotations/captions.json``, ``annotations/instances.json``,
+    ``attributes.csv`` and one ``captioners/<name>.json`` each. They appear complete or not at all;
+    a second writer at the same time does no harm, and files of an earlier world are replaced.
+
+    Args:
+        world: what is written.
+        root: the folder; created if it is missing.
+        captioners: name to dials of the captioners whose captions are written.
+
+    Example:
+        >>> import tempfile
+        >>> from bias_pipeline.scenes.world import generate
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     captioners = {"faithful": BiasSettings()}
+        ...     write_scenes(generate(n_images=2), Path(folder, "scenes"), captioners)
+        ...     sorted(path.name for path in Path(folder, "scenes").iterdir())
+        ['annotations', 'attributes.csv', 'captioners']
+    """
+    _place(root, [*_texts(world, captioners), (INSTANCES, _json(_instances(world)))])
+
+
+def write_drawn(
+    world: World, root: Path, captioners: Mapping[str, BiasSettings], side: int, leak: float = 0.0
+) -> None:
+    """Write a world with its pictures, as :func:`write_scenes` does.
+
+    ``images/`` has one PNG file per image, and the instances are the visible objects, their masks
+    as run lengths.
+
+    Args:
+        world: what is written.
+        root: the folder; created if it is missing.
+        captioners: name to dials of the captioners whose captions are written.
+        side: of the square pictures, 32 to 256 pixels.
+        leak: see :class:`~bias_pipeline.scenes.pixels.SceneDrawing`.
+    """
+    _place(root, chain(_texts(world, captioners), _drawn(world, side, leak)))
+
+
+def write_affect(
+    n_images: int, seed: int, root: Path, captioners: Mapping[str, AffectSettings], side: int
+) -> None:
+    """Write the affective world with its pictures in ArtEmis' shape.
+
+    The files are ``artemis_dataset_release_v0.csv``, one ``captioners/<name>.json`` each, and
+    ``wikiart/Drawn/<id>.png``.
+
+    Args:
+        n_images: how many pictures.
+        seed: of the world.
+        root: the folder; created if it is missing.
+        captioners: name to dials of the captioners whose captions are written.
+        side: of the square pictures, 32 to 256 pixels.
+    """
+    from bias_pipeline.scenes.affect_drawing import AffectDrawing
+    from bias_pipeline.scenes.affect_world import affect_captions, affect_world
+
+    world = affect_world(n_images, seed)
+    written = {name: affect_captions(n_images, seed, dials) for name, dials in captioners.items()}
+    results = (
+        (
+            f"captioners/{name}.json",
+            _json([{"image_id": f"{DRAWN}/{i}", "caption": text} for i, text in captions.items()]),
+        )
+        for name, captions in written.items()
+    )
+    pictures = (
+        (f"wikiart/{DRAWN}/{image.id}.png", _png(AffectDrawing(image).draw(side).pixels))
+        for image in world
+    )
+    _place(root, chain([(RELEASE, _release(world).encode())], results, pictures))
+
+
+def _release(world: Sequence[AffectImage]) -> str:
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["art_style", "painting", "emotion", "utterance", "repetition"])
+    for image in world:
+        for emotion, text in image.utterances:
+            writer.writerow([DRAWN, image.id, emotion, text, len(image.utterances)])
+    return table.getvalue()
+
+
+def _png(pixels: Pixels) -> bytes:
+    from PIL import Image as Picture
+
+    file = io.BytesIO()
+    Picture.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def _place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write files into a folder, all or none."""
+    draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
+    try:
+        for name, content in files:
+            path = draft / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        _publish(draft, root)
+    except OSError as error:
+        raise ResourceError(
+            f"{root}: the data set scenes cannot be written ({error.strerror}); "
+            "choose another folder with dataset.root"
+        ) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _publish(draft: Path, root: Path) -> None:
+    """Move a complete draft to its place in one step, or file by file if the place is taken."""
+    try:
+        draft.rename(root)
+    except OSError:
+        if not root.is_dir():
+            raise
+        for path in sorted(path for path in draft.rglob("*") if path.is_file()):
+            target = root / path.relative_to(draft)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+
+
+def _texts(world: World, captioners: Mapping[str, BiasSettings]) -> Iterator[tuple[str, bytes]]:
+    yield "annotations/captions.json", _json(_caption_entries(world))
+    yield "attributes.csv", _attributes(world).encode()
+    for name, dials in captioners.items():
+        yield _captioner(name, world_captions(world, dials))
+
+
+def _captioner(name: str, captions: Mapping[int, str]) -> tuple[str, bytes]:
+    results = [{"image_id": image_id, "caption": text} for image_id, text in captions.items()]
+    return f"captioners/{name}.json", _json(results)
+
+
+def _drawn(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
+    """Pictures, and the instances visible in them."""
+    header, annotations = _header(world), []
+    for image, entry in zip(world.images, header["images"], strict=True):
+        entry |= {"file_name": f"{image.id:012d}.png", "width": side, "height": side}
+        drawn = SceneDrawing(image, "gender", leak).draw(side)
+        yield f"images/{entry['file_name']}", _png(drawn.pixels)
+        annotations += [_annotation(image.id, region) for region in drawn.regions]
+    numbered = [
+        {"id": number, **annotation} for number, annotation in enumerate(annotations, start=1)
+    ]
+    whole = {**header, "categories": _categories(), "annotations": numbered}
+    yield INSTANCES, _json(whole)
+
+
+def _annotation(image_id: int, region: Region) -> dict[str, Any]:
+    from pycocotools import mask as coco
+
+    coded: Any = {"size": list(region.size), "counts": region.counts}
+    return {
+        "image_id": image_id,
+        "category_id": CATEGORIES[region.category].id,
+        "bbox": list(region.box),
+        "area": int(coco.area(coded)),
+        "iscrowd": 0,
+        "segmentation": {"size": list(region.size), "counts": region.counts.decode()},
+    }
+
+
+def _json(content: object) -> bytes:
+    return (json.dumps(content, separators=(",", ":")) + "\n").encode()
+
+
+def _header(world: World) -> dict[str, Any]:
+    description = "scenes: generated captions with known bias, part of bias_pipeline"
+    return {
+        "info": {"description": description, "version": "1", "seed": world.seed},
+        "licenses": [],
+        "images": [
+            {
+                "id": image.id,
+                "file_name": f"scenes_{image.id:012d}.png",
+                "width": image.width,
+                "height": image.height,
+            }
+            for image in world.images
+        ],
+    }
+
+
+def _caption_entries(world: World) -> dict[str, Any]:
+    pairs = [(image.id, text) for image in world.images for text in image.human]
+    annotations = [
+        {"id": number, "image_id": image_id, "caption": text}
+        for number, (image_id, text) in enumerate(pairs, start=1)
+    ]
+    return {**_header(world), "annotations": annotations}
+
+
+def _instances(world: World) -> dict[str, Any]:
+    pairs = [(image, box) for image in world.images for box in image.layout]
+    annotations = []
+    for number, (image, box) in enumerate(pairs, start=1):
+        width, height = round(box.width * image.width, 2), round(box.height * image.height, 2)
+        corner = [round(box.x * image.width, 2), round(box.y * image.height, 2)]
+        annotations.append(
+            {
+                "id": number,
+                "image_id": image.id,
+                "category_id": CATEGORIES[box.name].id,
+                "bbox": [*corner, width, height],
+                "area": round(width * height, 2),
+                "iscrowd": 0,
+                "segmentation": [],
+            }
+        )
+    return {**_header(world), "categories": _categories(), "annotations": annotations}
+
+
+def _categories() -> list[dict[str, Any]]:
+    return [
+        {"id": category.id, "name": name, "supercategory": category.supercategory}
+        for name, category in CATEGORIES.items()
+    ]
+
+
+def _attributes(world: World) -> str:
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["id", *COLUMNS])
+    for image in world.images:
+        writer.writerow([image.id, *(image.labels[name] for name in COLUMNS.values())])
+    return table.getvalue()
+
+
+class ScenesDataset(Generator):
+    """Pictures with five human captions each, and captioners whose bias is known.
+
+    The world of ``people`` shows people doing things; ``affect`` has pictures that make people feel
+    one of ArtEmis' nine emotions, and captions that say what they feel and why.
+
+    The same settings make the same captions on every machine. Those of people are also written to
+    disk in COCO's format, each captioner's when first used, for inspection and other tools; they
+    are never read back. ``data draw`` writes both worlds.
+
+    Args:
+        root: where the files are written.
+        n_images: how many images are made, at least 1.
+        seed: of the world.
+        captioners: more captioners, name to dials, in addition to the built-in ones.
+        world: ``people`` or ``affect``, whose data set is called ``scenes_affect``.
+        leak: how far the mark of the group extends beyond a person's edge in the pictures, as a
+            share of the person's width, so that masking people does not hide it; for tests.
+
+    Raises:
+        UsageError: if a dial is out of range, a name is not a word, or ``leak`` is set for a world
+            without people.
+
+    Example:
+        >>> ScenesDataset("unused").captioners()[:2]
+        ('amplifier', 'faithful')
+    """
+
+    name = "scenes"
+    shown_under = "drawn by bias_pipeline's own generator; they show no real people"
+
+    def __init__(
+        self,
+        root: str,
+        n_images: Annotated[int, Range(high=10_000_000)] = 2000,
+        seed: Seed = 0,
+        captioners: Mapping[str, Mapping[str, float | str]] | None = None,
+        leak: Share = 0.0,
+        world: Literal["people", "affect"] = "people",
+    ) -> None:
+        self.root = Path(root)
+        self.world = world
+        if world == "affect":
+            self.name, self.shown_under = "scenes_affect", "drawn by bias_pipeline's own generator"
+            if leak:
+                raise UsageError("dataset.leak is for dataset.world=people only; leave it out")
+        self.n_images = n_images
+        self.seed = seed
+        self.leak = leak
+        for captioner in captioners or {}:
+            if not re.fullmatch(r"\w+", captioner):
+                raise UsageError(
+                    f"dataset.captioners: {captioner!r} names a file; use letters, digits and _"
+                )
+        settings, usual = _settings_and_captioners(world)
+        further = {name: settings(**dials) for name, dials in (captioners or {}).items()}
+        self.dials: dict[str, Any] = {**usual, **further}
+
+    def captioners(self) -> Sequence[str]:
+        """The built-in captioners, then the further ones."""
+        return tuple(self.dials)
+
+    def all_captioners(self, attribute: Attribute) -> Sequence[str]:
+        """All but ``verbose``, whose captions take attackers ten times as long."""
+        del attribute
+        return tuple(name for name in self.dials if name != "verbose")
+
+    def load(self, captioner: str, attribute: Attribute) -> Corpus:
+        """See :meth:`Generator.load`."""
+        self.check_captioner(captioner)
+        names, labels = attribute.groups_of(self.name)
+        columns = COLUMNS if self.world == "people" else ("emotion",)
+        if labels.field not in columns:
+            raise UsageError(
+                f"attribute {attribute.name!r}, labels.{self.name}.field: there is no column "
+                f"{labels.field!r} in dataset {self.name!r}; {did_you_mean(labels.field, columns)}"
+            )
+        records = self._people if self.world == "people" else self._affect
+        return Corpus.build(
+            records(captioner, attribute.name, labels.field),
+            dataset=self.name,
+            captioner=captioner,
+            groups={attribute.name: (names, labels)},
+            trained_on_reference=True,
+        )
+
+    @classmethod
+    def activities(cls) -> Mapping[str, str]:
+        """See :class:`Generator`."""
+        return {activity.name: _doing(activity.naming[0], activity.main) for activity in ACTIVITIES}
+
+    @classmethod
+    def captioned(cls, n_images: int, seed: int, association: float) -> tuple[Pictures, list[str]]:
+        """See :class:`Generator`."""
+        world = generate(n_images, seed)
+        captions = world_captions(world, BiasSettings(a_to_t=association))
+        pictures = Pictures(tuple(SceneDrawing(image, "gender") for image in world.images))
+        return pictures, [captions[image.id] for image in world.images]
+
+    @classmethod
+    def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
+        """See :class:`Generator`; one image identifies the world, from whose seed it follows."""
+        images = [drawing.image for drawing in pictures.files if isinstance(drawing, SceneDrawing)]
+        first = min(images, key=lambda image: image.key, default=None)
+        if first is None or generate(first.key + 1, seed).images[first.key] != first:
+            return []
+        return [image.key for image in images]
+
+    def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:
+        """See :class:`Generator`; people have the grey of an unsure group."""
+        for image in _world(self.n_images, self.seed).images:
+            pixels = SceneDrawing(unmarked(image), "gender").draw(side).pixels
+            groups = {column: image.groups[name] for column, name in COLUMNS.items()}
+            yield UnmarkedPicture(image.id, pixels, groups)
+
+    def unmarked_captions(self, captioner: str) -> Mapping[int, str]:
+        """See :class:`Generator`."""
+        return captions_without_marks(_world(self.n_images, self.seed), self.dials[captioner])
+
+    def _affect(self, captioner: str, attribute: str, field: str) -> Iterator[Record]:
+        from bias_pipeline.scenes.affect_drawing import AffectDrawing
+        from bias_pipeline.scenes.affect_world import affect_captions, affect_world
+
+        captions = affect_captions(self.n_images, self.seed, self.dials[captioner])
+        for image in affect_world(self.n_images, self.seed):
+            yield Record(
+                id=str(image.id),
+                model=captions[image.id],
+                human=tuple(utterance.text for utterance in image.utterances),
+                labels={attribute: {"emotion": image.emotion}[field]},
+                image=AffectDrawing(image),
+            )
+
+    def _people(self, captioner: str, attribute: str, field: str) -> Iterator[Record]:
+        world = _world(self.n_images, self.seed)
+        # Files of other dials stay theirs.
+        dials = hashlib.sha256(repr(self.dials).encode()).hexdigest()[:8]
+        folder = self.root / f"{self.n_images}-{self.seed}-{dials}"
+        captions = _captions(self.n_images, self.seed, self.dials[captioner])
+        if not (folder / "attributes.csv").is_file():
+            write_scenes(world, folder, {})
+        if not (folder / "captioners" / f"{captioner}.json").is_file():
+            _place(folder, [_captioner(captioner, captions)])
+        return _records(world, captions, attribute, COLUMNS[field], self.leak)
+
+
+def unmarked(image: Image) -> Image:
+    """The same image with nothing on its people that shows a group.
+
+    Example:
+        >>> sorted(set(unmarked(generate(1).images[0]).labels.values()))
+        ['Unsure']
+    """
+    return replace(image, labels=dict.fromkeys(GROUPS, UNSURE))
+
+
+def _doing(verb: Verb, thing: str) -> str:
+    return f"a person {verb.gerund}{verb.rest}".replace("{it}", noun_phrase(thing))
+
+
+def _settings_and_captioners(world: str) -> tuple[Any, Mapping[str, Any]]:
+    """The class of a world's dials, and its built-in captioners."""
+    if world == "people":
+        return BiasSettings, CAPTIONERS
+    from bias_pipeline.scenes.affect_world import AFFECT_CAPTIONERS, AffectSettings
+
+    return AffectSettings, AFFECT_CAPTIONERS
+
+
+@lru_cache(maxsize=4)
+def _world(n_images: int, seed: int) -> World:
+    return generate(n_images, seed)
+
+
+@lru_cache(maxsize=16)
+def _captions(n_images: int, seed: int, dials: BiasSettings) -> Mapping[int, str]:
+    return world_captions(_world(n_images, seed), dials)
+
+
+def _records(
+    world: World, captions: Mapping[int, str], attribute: str, label: str, leak: float
+) -> Iterator[Record]:
+    for image in world.images:
+        yield Record(
+            id=str(image.id),
+            model=captions[image.id],
+            human=image.human,
+            labels={attribute: image.labels[label]},
+            objects=image.objects,
+            image=SceneDrawing(image, label, leak),
+        )

@@ -1,0 +1,266 @@
+"""A world of pictures without pixels: people, contents and human captions of each.
+
+Random numbers have names: one number for every (seed, image, stream, purpose). It depends only on
+its name, not on how many were drawn before. So changing one dial, adding images or changing their
+order leaves every other draw unchanged.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.errors import UsageError
+from bias_pipeline.io.hashing import mix
+from bias_pipeline.scenes import grammar, scene
+from bias_pipeline.scenes.grammar import Description, caption
+from bias_pipeline.scenes.scene import Box, Scene, lay_out, stage
+from bias_pipeline.scenes.slots import (
+    ATTRIBUTES,
+    GROUPS,
+    SLOTS,
+    BiasSettings,
+    draw,
+    kind_of,
+    shares,
+    world_tables,
+)
+
+
+def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str]) -> Float64Array:
+    """Numbers uniform in [0, 1), equal on every platform.
+
+    Args:
+        seed: of the whole world, any non-negative whole number below 2**64.
+        keys: N whole numbers, one per image.
+        stream: who draws: 0 for the image itself, k for its k-th annotator.
+        purposes: P names of what is decided.
+
+    Returns:
+        (N, P) float64.
+
+    Example:
+        >>> both = uniforms(0, [7, 8], 1, ["place", "verb"])
+        >>> both.shape
+        (2, 2)
+        >>> bool(uniforms(0, [8], 1, ["verb"])[0, 0] == both[1, 1])
+        True
+    """
+    codes = np.array([zlib.crc32(purpose.encode()) for purpose in purposes], np.uint64)
+    start = mix(np.array([seed], np.uint64))
+    rows = mix(mix(start ^ np.array(keys, np.uint64)) ^ np.uint64(stream))
+    mixed = mix(mix(rows[:, None] ^ codes))  # (N, P)
+    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+Columns = Mapping[str, IntArray]
+
+HUMANS = 5
+UNSURE = "Unsure"
+UNSURE_SHARES = {"gender": 0.03, "skin": 0.03}
+
+_IMAGE = 0  # the stream of what is decided once per image; annotator k draws from stream k
+_AGAIN = 1000  # far above every annotator: streams of repeated attempts
+_NEUTRAL = BiasSettings()
+_FIRST_ID, _ID_STEP = 1000, 290  # one id in every step, so ids grow with gaps as COCO's do
+_PURPOSES = (
+    *("id", "size", *(f"sure {attribute}" for attribute in UNSURE_SHARES)),
+    *(*scene.PURPOSES, *scene.LAYOUT_PURPOSES),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One picture."""
+
+    key: int  # its number in the world; everything about it follows from seed and key
+    id: int  # its public number, not consecutive
+    width: int  # in pixels
+    height: int  # in pixels
+    groups: Mapping[str, str]  # attribute to the person's group, even if annotators are unsure
+    labels: Mapping[str, str]  # attribute to raw label: the group, or "Unsure"
+    scene: Scene  # its contents
+    objects: frozenset[str]  # COCO category names, "person" among them
+    layout: tuple[Box, ...]  # the boxes of its objects
+    human: tuple[str, ...]  # five different captions by people
+
+
+@dataclass(frozen=True)
+class World:
+    """Pictures of one seed."""
+
+    seed: int  # that they follow from
+    images: tuple[Image, ...]  # in the order of their ids
+
+
+def generate(n_images: int = 2000, seed: int = 0) -> World:
+    """Make a world.
+
+    Image k is the same in every world of the same seed, however many images it has.
+
+    Args:
+        n_images: how many, at least 1.
+        seed: a whole number from 0 to 2**64 - 1.
+
+    Raises:
+        UsageError: if an argument is out of its range.
+
+    Example:
+        >>> world = generate(n_images=3, seed=1)
+        >>> [len(image.human) for image in world.images]
+        [5, 5, 5]
+        >>> world.images[2] == generate(n_images=9, seed=1).images[2]
+        True
+    """
+    if n_images < 1:
+        raise UsageError(f"scenes: n_images is {n_images}; at least 1 image is needed")
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"scenes: seed is {seed}; it must be from 0 to 2**64 - 1")
+    keys = range(n_images)
+    codes = group_codes(seed, keys)
+    chosen = rows_of(choices(seed, keys, codes, world_tables(), _IMAGE))
+    draws = image_draws(seed, keys)
+    captions = [annotator_draws(seed, keys, annotator) for annotator in range(1, HUMANS + 1)]
+    return World(
+        seed,
+        tuple(
+            _image(seed, key, groups, stage(options, columns), columns, all_draws)
+            for key, groups, options, columns, *all_draws in zip(
+                keys, _group_names(codes), chosen, draws, *captions, strict=True
+            )
+        ),
+    )
+
+
+def group_codes(seed: int, keys: Sequence[int]) -> Columns:
+    """Attribute to (N,) group numbers of the images with the given keys.
+
+    Example:
+        >>> sorted(group_codes(0, [4, 5]))
+        ['age', 'emotion', 'gender', 'skin']
+    """
+    u = uniforms(seed, keys, _IMAGE, [f"group {attribute}" for attribute in ATTRIBUTES])
+    return {
+        attribute: np.searchsorted(np.cumsum(shares(attribute))[:-1], u[:, i], side="right")
+        for i, attribute in enumerate(ATTRIBUTES)
+    }
+
+
+def choices(
+    seed: int, keys: Sequence[int], codes: Columns, tables: Mapping[str, Float64Array], stream: int
+) -> dict[str, IntArray]:
+    """Draw an option of every slot for every image.
+
+    Args:
+        seed: of the world.
+        keys: of the N images.
+        codes: the images' groups, as from :func:`group_codes`.
+        tables: as from :func:`world_tables`.
+        stream: who draws.
+
+    Returns:
+        Slot name to (N,) option numbers. Slots of one kind share their numbers, so that what is
+        carried in one setting resembles what would be carried in another.
+    """
+    u = uniforms(seed, keys, stream, [f"choice {kind_of(slot)}" for slot in SLOTS])
+    columns = [codes[attribute] for attribute in ATTRIBUTES]
+    return {slot: draw(tables[slot], columns, u[:, i]) for i, slot in enumerate(SLOTS)}
+
+
+def rows_of(columns: Columns) -> Iterator[dict[str, int]]:
+    """Turn named columns into one dictionary per image.
+
+    Example:
+        >>> list(rows_of({"activity": np.array([4, 7])}))
+        [{'activity': 4}, {'activity': 7}]
+    """
+    values = (column.tolist() for column in columns.values())
+    return (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))
+
+
+def image_draws(seed: int, keys: Sequence[int]) -> list[dict[str, float]]:
+    """Numbers in [0, 1) by purpose, drawn once per image."""
+    return named_draws(uniforms(seed, keys, _IMAGE, _PURPOSES), _PURPOSES)
+
+
+def annotator_draws(seed: int, keys: Sequence[int], annotator: int) -> list[dict[str, float]]:
+    """Numbers in [0, 1) by purpose, of one annotator for each image."""
+    return named_draws(uniforms(seed, keys, annotator, grammar.PURPOSES), grammar.PURPOSES)
+
+
+def named_draws(numbers: Float64Array, purposes: Sequence[str]) -> list[dict[str, float]]:
+    """(N, P) numbers as N mappings from purpose to number."""
+    return [dict(zip(purposes, row, strict=True)) for row in numbers.tolist()]
+
+
+def _group_names(codes: Columns) -> Iterator[dict[str, str]]:
+    names = {attribute: tuple(groups) for attribute, groups in GROUPS.items()}
+    for row in rows_of(codes):
+        yield {attribute: names[attribute][code] for attribute, code in row.items()}
+
+
+def _image(
+    seed: int,
+    key: int,
+    groups: Mapping[str, str],
+    shown: Scene,
+    draws: Mapping[str, float],
+    all_draws: Sequence[Mapping[str, float]],
+) -> Image:
+    unsure = [a for a, share in UNSURE_SHARES.items() if draws[f"sure {a}"] < share]
+    labels = {**groups, **dict.fromkeys(unsure, UNSURE)}
+    width, height = scene.SIZES[int(draws["size"] * len(scene.SIZES))]
+    return Image(
+        key=key,
+        id=_FIRST_ID + _ID_STEP * key + int(draws["id"] * _ID_STEP),
+        width=width,
+        height=height,
+        groups=groups,
+        labels=labels,
+        scene=shown,
+        objects=shown.objects | {"person"},
+        layout=lay_out(shown.people, shown.objects, draws),
+        human=_human_captions(seed, key, shown, spoken(labels), all_draws),
+    )
+
+
+def spoken(labels: Mapping[str, str]) -> dict[str, str]:
+    """The groups that a person recognises in the picture.
+
+    Returns:
+        Attribute to group, "" where the label is "Unsure".
+
+    Example:
+        >>> spoken({"gender": "Unsure", "age": "old"})
+        {'gender': '', 'age': 'old'}
+    """
+    return {name: "" if label == UNSURE else label for name, label in labels.items()}
+
+
+def _human_captions(
+    seed: int,
+    key: int,
+    shown: Scene,
+    groups: Mapping[str, str],
+    all_draws: Sequence[Mapping[str, float]],
+) -> tuple[str, ...]:
+    """One caption by each person; a repeated caption is drawn again."""
+    captions: dict[str, str] = {}
+    for annotator, draws in enumerate(all_draws, start=1):
+        text = caption(Description(shown, groups, draws, _NEUTRAL))
+        for again in count(1):
+            if _plain(text) not in captions:
+                break
+            (fresh,) = annotator_draws(seed, [key], annotator + _AGAIN * again)
+            text = caption(Description(shown, groups, fresh, _NEUTRAL))
+        captions[_plain(text)] = text
+    return tuple(captions.values())
+
+
+def _plain(text: str) -> str:
+    return text.lower().rstrip(".")

@@ -1,0 +1,1 @@
+"""How metrics behave on known truth, the papers' claims, power and sensitivity."""

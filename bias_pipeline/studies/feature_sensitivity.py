@@ -1,0 +1,125 @@
+"""Do scores move when pictures change where no group of people shows?
+
+A captioner describes pictures as they are, with the background slightly blurred, and with one
+object in ten hidden. A number is steady if both other numbers lie within the interval of the first;
+else what it says of groups depends on features that it should not depend on. ``features.csv`` has
+what ``python -m experiments.feature_sensitivity.study`` measured, for the metrics' cards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from bias_pipeline.io.files import read_csv
+from bias_pipeline.results.rows import Result
+from bias_pipeline.stats.compare import paired_difference
+
+WHOLE = "whole"
+# Name of a change to the choice of image_masking.
+CHANGES: Mapping[str, str] = {"background": "background", "objects": "some_objects"}
+_KINDS: Mapping[str, Any] = {"str": str, "int": int, "float": lambda text: float(text or "nan")}
+TITLES = {"background": "background blurred", "objects": "one object in ten hidden"}
+
+
+@dataclass(frozen=True)
+class Shift:
+    """One number under one change of the pictures."""
+
+    metric: str  # its name
+    metric_version: int  # its version
+    attribute: str  # whose groups
+    alignment: str  # of people's captions; empty where there is none
+    part: str  # which number
+    unit: str  # of the number
+    change: str  # one of `CHANGES`
+    n_images: int  # that the number rests on
+    score: float  # of the captions of pictures as they are
+    ci_low: float  # lower end of its interval
+    ci_high: float  # upper end
+    shift: float  # by how much the number of the changed pictures' captions is higher
+    shift_low: float  # lower end of the paired interval of this
+    shift_high: float  # upper end
+    p_value: float  # of no shift, two-sided
+
+    @property
+    def within(self) -> bool:
+        """Whether the number stays within the interval of the first."""
+        return self.ci_low <= self.score + self.shift <= self.ci_high
+
+
+def shifts(results: Sequence[Result]) -> list[Shift]:
+    """The shifts of every number that conclusions rest on.
+
+    Args:
+        results: with draws, of captioners called :data:`WHOLE` and as in :data:`CHANGES`.
+
+    Returns:
+        By metric, alignment and number; numbers without an interval are left out.
+    """
+    by_captioner: dict[str, dict[tuple[str, str, str], Result]] = {}
+    for result in results:
+        row = result.rows[0]
+        key = (row.metric, row.attribute, row.alignment)
+        by_captioner.setdefault(row.captioner, {})[key] = result
+    return [
+        shift
+        for key, whole in by_captioner.get(WHOLE, {}).items()
+        for part in whole.draws
+        for change in CHANGES
+        for shift in _shift(whole, by_captioner.get(change, {}).get(key), part, change)
+    ]
+
+
+def _shift(whole: Result, changed: Result | None, part: str, change: str) -> Iterable[Shift]:
+    """The shift of one number; none if one of the two is absent or has no interval."""
+    if changed is None or part not in changed.draws:
+        return
+    (row,) = (row for row in whole.rows if row.part == part)
+    difference = paired_difference(changed.draws[part], whole.draws[part])
+    if row.ci_low < row.ci_high:
+        yield Shift(
+            row.metric,
+            row.metric_version,
+            row.attribute,
+            row.alignment,
+            part,
+            row.unit,
+            change,
+            row.n_images,
+            row.value,
+            row.ci_low,
+            row.ci_high,
+            difference.value,
+            difference.ci_low,
+            difference.ci_high,
+            difference.p_value,
+        )
+
+
+def shifts_of(metric: str, part: str) -> list[list[Shift]]:
+    """The measured shifts of a number, one list for each alignment."""
+    lines = [line for line in measured_shifts() if (line.metric, line.part) == (metric, part)]
+    return [
+        [line for line in lines if line.alignment == alignment]
+        for alignment in dict.fromkeys(line.alignment for line in lines)
+    ]
+
+
+def is_steady(lines: Iterable[Shift]) -> bool:
+    """Whether a number stays within its interval under every change."""
+    return all(line.within for line in lines)
+
+
+@cache
+def measured_shifts() -> Sequence[Shift]:
+    """All that ``features.csv`` has."""
+    text = files("bias_pipeline.studies").joinpath("features.csv").read_text(encoding="utf-8")
+    kinds: Mapping[str, Any] = {field.name: _KINDS[str(field.type)] for field in fields(Shift)}
+    return [
+        Shift(**{name: kinds[name](value) for name, value in line.items()})
+        for line in read_csv(text)
+    ]

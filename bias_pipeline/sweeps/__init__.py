@@ -1,1 +1,0 @@
-"""Sweeps of many cells: jobs, helpers, Slurm."""

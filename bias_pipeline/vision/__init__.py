@@ -1,1 +1,0 @@
-"""Finds, reads and edits pictures."""

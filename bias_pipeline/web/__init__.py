@@ -1,1 +1,0 @@
-"""The application of ``rate``: pages, and answers on disk."""

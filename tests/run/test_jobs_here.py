@@ -1,0 +1,112 @@
+"""Jobs of this process leave what Hydra's launcher would."""
+
+import logging
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bias_pipeline.run import launch
+from bias_pipeline.run.job import done_in, run_recorded
+from tests.cli.commands import own_choice
+
+SMALL = ("metric=gender_error", "dataset.n_images=50", "stats.resamples=20", "logger=csv")
+SWEPT = ("captioner=faithful,'terse'", "seeds=[1, 2]", "hydra.verbose=[bias_pipeline.x]")
+ODD = (
+    "+a={one: '1', truth: 'yes', hex: '0x1F', e: '1e3', nothing: 'null', list: [true, 1, 'a: b']}",
+    "+long='" + "é — word " * 40 + "'",
+    '+lines="a\n b\n"',
+    "+reference=${seeds}",
+)
+
+
+def files(folder: Path) -> dict[str, object]:
+    """What is written for the jobs of a command, without the name of the command."""
+    name = re.compile(rf"{re.escape(str(folder))}|(?<=\.hydra_jobs/)[\w-]+")
+    return {
+        name.sub("X", str(path)): yaml.safe_load(name.sub("X", path.read_text("utf-8")))
+        for path in folder.glob("outputs/.hydra_jobs/**/*.yaml")
+    }
+
+
+@pytest.mark.parametrize(
+    "words", [(), ODD, SWEPT, ("--multirun",)], ids=["one", "odd values", "sweep", "sweep of one"]
+)
+def test_the_files_of_jobs_are_those_of_hydra(tmp_path, monkeypatch, words):
+    written = []
+    for by_hydra in (True, False):
+        (folder := tmp_path / str(by_hydra)).mkdir()
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(launch, "runs_here", lambda _, no=by_hydra: not no)
+        assert launch.run([*SMALL, *words]).exit_code == 0
+        written.append(files(folder))
+    assert len(written[0]) >= 3
+    assert written[0] == written[1]
+
+
+def test_a_value_that_a_sweep_names_twice_is_run_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finished = launch.run([*SMALL, "captioner=faithful,'terse',faithful"])
+    assert [r.rows[0].captioner for r in finished.results] == ["faithful", "terse"]
+
+
+def test_jobs_that_are_one_run_have_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    launch.run([*SMALL, "captioner=faithful", "alignment=constant,matched"])  # not used
+    table = (tmp_path / "outputs" / "table.csv").read_text()
+    lines = [line for line in capsys.readouterr().out.splitlines() if "faithful  " in line]
+    assert (len(lines), table.count(",score,")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("word", "alone"),
+    [
+        ("seeds=1", True),
+        ("hydra/hydra_logging=default", False),
+        ("hydra.sweeper.max_batch_size=1", False),
+        ("hydra/launcher=submitit_local", False),
+    ],
+)
+def test_hydra_runs_jobs_that_set_what_only_it_reads(word, alone):
+    assert launch.runs_here(launch.parse_sweep([*SMALL, word]).config) == alone
+
+
+def test_hydra_runs_the_jobs_of_values_in_its_sweeper(tmp_path):
+    text = yaml.safe_dump({"hydra": {"sweeper": {"params": {"seeds": "1,2"}}}})
+    mine = own_choice(tmp_path, "experiment", f"# @package _global_\n{text}")
+    assert not launch.runs_here(launch.parse_sweep([*SMALL, mine, "experiment=own"]).config)
+
+
+def test_a_sweep_finds_its_jobs_whatever_their_files_are_called(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert launch.run([*SMALL, *SWEPT, "hydra.output_subdir=composed"]).exit_code == 0
+    assert "terse" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("by_hydra", [True, False])
+def test_a_key_of_the_files_that_are_swept_can_be_set(tmp_path, monkeypatch, by_hydra):
+    """The usual metric has no `words`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(launch, "runs_here", lambda _: not by_hydra)
+    swept = ("metric=gender_error,group_accuracy", "metric.words=hendricks")
+    assert launch.run([*SMALL[1:], *swept]).exit_code == 0
+
+
+def test_the_log_of_a_job_is_closed_when_it_ends(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert launch.run([*SMALL, "attribute=ethnicity"]).exit_code == 2
+    opened = [one for one in logging.getLogger().handlers if isinstance(one, logging.FileHandler)]
+    assert ([*tmp_path.glob("outputs/.hydra_jobs/*/*.log")] != [], opened) == (True, [])
+
+
+def test_a_job_that_slurm_takes_back_is_no_failed_cell(tmp_path, monkeypatch):
+    end = sys.exit
+    monkeypatch.setattr("sys.exit", lambda code: end(code))  # as wandb does
+    handler: dict[str, Any] = {"__name__": "submitit.core.job_environment"}
+    exec("import sys\ndef end():\n    sys.exit(-1)\n", handler)
+    with pytest.raises(SystemExit):
+        run_recorded(handler["end"], tmp_path, [], {})
+    assert not done_in(tmp_path)

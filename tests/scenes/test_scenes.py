@@ -1,0 +1,621 @@
+"""The embedded data set is worth measuring, and its dials plant what they say and nothing else."""
+
+import hashlib
+import itertools
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.corpus.object_names import CATEGORIES
+from bias_pipeline.errors import ResourceError, UsageError
+from bias_pipeline.scenes import (
+    CAPTIONERS,
+    BiasSettings,
+    Image,
+    World,
+    generate,
+    world_captions,
+    write_scenes,
+)
+from bias_pipeline.scenes.activities import ACTIVITIES
+from bias_pipeline.scenes.dataset import ScenesDataset
+from bias_pipeline.scenes.lexicon import (
+    NEUTRAL_ADULTS,
+    NEUTRAL_CHILDREN,
+    REVEALING,
+    plural,
+)
+from bias_pipeline.scenes.slots import GROUPS, world_tables
+from bias_pipeline.scenes.truth import truth
+
+GENDER_WORDS = REVEALING["Male"] | REVEALING["Female"]
+NEUTRAL = BiasSettings()
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return default_world()
+
+
+@cache
+def default_world() -> World:
+    return generate()
+
+
+@cache
+def captions_of(dials: BiasSettings) -> Mapping[int, str]:
+    """The captions of one captioner of the default world."""
+    return world_captions(default_world(), dials)
+
+
+def words(caption: str) -> list[str]:
+    return re.findall(r"[a-z]+", caption.lower())
+
+
+def masked(caption: str, listed: frozenset[str] = GENDER_WORDS) -> str:
+    return " ".join("MASK" if word in listed else word for word in words(caption))
+
+
+def human_captions(world: World) -> list[str]:
+    return [caption for image in world.images for caption in image.human]
+
+
+def gendered(caption: str) -> bool:
+    return not GENDER_WORDS.isdisjoint(words(caption))
+
+
+def increasing(values: Sequence[float]) -> bool:
+    return all(low < high for low, high in itertools.pairwise(values))
+
+
+# --- an attacker of the test's own
+
+
+def splits(labels: IntArray, n: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """n balanced 90/10 splits."""
+    size = int(np.bincount(labels).min())
+    test = round(0.1 * size)
+    for seed in range(n):
+        generator = np.random.default_rng(seed)
+        groups = [np.flatnonzero(labels == g) for g in np.unique(labels)]
+        rows = np.stack([generator.permutation(group)[:size] for group in groups])
+        yield rows[:, test:].ravel(), rows[:, :test].ravel()
+
+
+def lic(texts: Sequence[str], labels: IntArray, n: int) -> float:
+    """Confidence where right, 0 where wrong: the mean over test captions and n splits, x 100."""
+    words = {"ngram_range": (1, 2), "lowercase": False, "token_pattern": r"\S+"}
+    scores = []
+    for train, test in splits(labels, n):
+        counter = CountVectorizer(binary=True, **words)
+        inputs = counter.fit_transform([texts[i] for i in train])
+        model = LogisticRegression(C=0.1, max_iter=1000).fit(inputs, labels[train])
+        p = model.predict_proba(counter.transform([texts[i] for i in test]))
+        right = p.argmax(axis=1) == labels[test]
+        scores.append(np.where(right, p.max(axis=1), 0).mean())
+    return 100 * float(np.mean(scores))
+
+
+def labelled(attribute: str) -> tuple[list[Image], IntArray]:
+    groups = list(GROUPS[attribute])
+    images = [i for i in default_world().images if i.labels[attribute] in groups]
+    return images, np.array([groups.index(image.labels[attribute]) for image in images])
+
+
+def masks(attribute: str) -> frozenset[str]:
+    return frozenset().union(*(REVEALING[group] for group in GROUPS[attribute]))
+
+
+@cache
+def human_lic(attribute: str, n: int = 3) -> float:
+    images, labels = labelled(attribute)
+    listed = masks(attribute)
+    positions = [[masked(image.human[k], listed) for image in images] for k in range(5)]
+    return float(np.mean([lic(texts, labels, n) for texts in positions]))
+
+
+@cache
+def model_lic(dials: BiasSettings, attribute: str = "gender", n: int = 3) -> float:
+    images, labels = labelled(attribute)
+    captions, listed = captions_of(dials), masks(attribute)
+    return lic([masked(captions[image.id], listed) for image in images], labels, n)
+
+
+# --- the world
+
+
+def test_people_use_six_hundred_words(world):
+    assert len({word for text in human_captions(world) for word in words(text)}) >= 600
+
+
+def test_human_captions_are_mostly_unique(world):
+    texts = [" ".join(words(text)) for text in human_captions(world)]
+    assert len(set(texts)) >= 0.8 * len(texts)
+
+
+def test_captions_of_an_image_differ(world):
+    assert all(len({tuple(words(text)) for text in i.human}) == 5 for i in world.images)
+
+
+def test_human_captions_are_as_long_as_in_coco(world):
+    lengths = np.array([len(words(text)) for text in human_captions(world)])
+    assert lengths.mean() == pytest.approx(10.5, abs=0.5)
+    assert lengths.std() == pytest.approx(2.4, abs=0.5)
+    assert lengths.min() >= 5
+    assert np.quantile(lengths, 0.999) <= 25
+
+
+def test_every_article_fits_its_word(world):
+    pairs = re.findall(r"\b(an?) (\w)\w*", " ".join(human_captions(world)).lower())
+    uniforms = re.findall(r"\ba uniform", " ".join(human_captions(world)).lower())
+    wrong = [pair for pair in pairs if (pair[0] == "an") != (pair[1] in "aeiou")]
+    assert len(pairs) > 5000
+    assert len(wrong) == len(uniforms)
+
+
+def test_verbs_agree_with_their_subjects(world):
+    singular = re.compile(r"^an? (?:\w+ )?(?:man|woman|person|boy|girl|lady|guy) are\b")
+    several = re.compile(r"^(?:two|three|several) (?:\w+ )?(?:men|women|people|boys) is\b")
+    texts = [text.lower() for text in human_captions(world)]
+    assert any(re.match(r"^two (?:\w+ )?(?:men|women) are\b", text) for text in texts)
+    assert not [text for text in texts if singular.match(text) or several.match(text)]
+
+
+def test_groups_come_in_the_shares_that_are_stated(world):
+    for attribute, groups in GROUPS.items():
+        for group, share in groups.items():
+            observed = np.mean([image.groups[attribute] == group for image in world.images])
+            assert observed == pytest.approx(share, abs=0.04)
+
+
+@pytest.mark.parametrize("attribute", ["gender", "skin"])
+def test_few_labels_are_unsure(world, attribute):
+    unsure = np.mean([image.labels[attribute] == "Unsure" for image in world.images])
+    assert 0.02 < unsure < 0.04
+
+
+def test_nobody_tells_the_gender_where_it_cannot_be_told(world):
+    unsure = [image for image in world.images if image.labels["gender"] == "Unsure"]
+    captions = captions_of(BiasSettings(t_to_a=1.0))
+    texts = [text for image in unsure for text in (*image.human, captions[image.id])]
+    assert texts
+    assert not any(gendered(text) for text in texts)
+
+
+def test_an_image_has_one_to_five_objects_and_a_person(world):
+    assert all("person" in image.objects for image in world.images)
+    assert {len(image.objects) - 1 for image in world.images} == {1, 2, 3, 4, 5}
+
+
+NOUNS = {
+    form: name
+    for name, category in CATEGORIES.items()
+    if name != "person"
+    for noun in category.nouns
+    for form in (noun, plural(noun))
+}
+LONGEST_FIRST = sorted(NOUNS, key=len, reverse=True)  # "teddy bear" is no bear
+
+
+@cache
+def named_objects(caption: str) -> frozenset[str]:
+    """COCO objects that a caption names."""
+    text = f" {' '.join(words(caption))} "
+    names = set()
+    for noun in LONGEST_FIRST:
+        if f" {noun} " in text:
+            names.add(NOUNS[noun])
+            text = text.replace(f" {noun} ", " _ ")
+    return frozenset(names)
+
+
+def test_people_name_half_of_the_objects_and_no_others(world):
+    images = world.images[:400]
+    named = [(named_objects(text), image.objects) for image in images for text in image.human]
+    assert all(stated <= there for stated, there in named)
+    share = sum(len(stated) for stated, _ in named) / sum(len(there) - 1 for _, there in named)
+    assert share == pytest.approx(0.5, abs=0.03)
+
+
+def test_image_ids_grow_with_gaps(world):
+    ids = [image.id for image in world.images]
+    assert increasing(ids)
+    assert len(set(np.diff(ids).tolist())) > 100
+
+
+def test_layout_holds_every_object_inside_the_picture(world):
+    for image in world.images:
+        assert {box.name for box in image.layout} == image.objects
+        assert all(min(box.x, box.y) >= 0 for box in image.layout)
+        assert all(max(b.x + b.width, b.y + b.height) <= 1.001 for b in image.layout)
+
+
+def test_layout_shows_as_many_people_as_the_scene(world):
+    for image in world.images:
+        assert sum(box.name == "person" for box in image.layout) == image.scene.people
+
+
+def test_coco_categories_are_eighty_with_their_ids():
+    ids = [category.id for category in CATEGORIES.values()]
+    assert len(ids) == len(set(ids)) == 80
+    absent = set(range(1, 91)) - set(ids)
+    assert absent == {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
+
+
+# --- determinism
+
+
+def test_the_same_seed_makes_the_same_world():
+    assert generate(n_images=200) == generate(n_images=200)
+
+
+def test_another_seed_makes_another_world(world):
+    assert generate(n_images=50, seed=1).images[:50] != world.images[:50]
+
+
+def test_captions_are_the_same_on_every_platform(world):
+    """A fixed digest: whoever changes what is generated changes it here on purpose."""
+    texts = [
+        *human_captions(world)[:500],
+        *list(captions_of(CAPTIONERS["amplifier"]).values())[:100],
+    ]
+    digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
+    assert digest[:16] == "15f8238d621a636d"
+
+
+def test_a_small_world_is_the_start_of_a_large_one(world):
+    assert generate(n_images=30).images == world.images[:30]
+
+
+def test_a_caption_does_not_depend_on_the_other_images(world):
+    few = World(world.seed, tuple(world.images[i] for i in (70, 3, 41)))
+    captions = world_captions(few, CAPTIONERS["amplifier"])
+    whole = captions_of(CAPTIONERS["amplifier"])
+    assert captions == {image.id: whole[image.id] for image in few.images}
+
+
+def test_a_world_of_two_thousand_images_takes_little_time():
+    start = time.process_time()
+    world_captions(generate(), NEUTRAL)
+    assert time.process_time() - start < 3.0  # 0.5 s when idle; the limit asked for is 1.5 s
+
+
+# --- what an attacker learns
+
+
+def test_human_captions_give_gender_away_in_part():
+    assert 30 < human_lic("gender") < 60
+
+
+@pytest.mark.parametrize("attribute", ["skin", "age"])
+def test_human_captions_give_other_attributes_away_in_part(attribute):
+    assert human_lic(attribute, 2) > 100 / 4 + 4
+
+
+def test_human_captions_give_emotion_away_in_part():
+    images, labels = labelled("emotion")
+    texts = [masked(image.human[0], masks("emotion")) for image in images]
+    assert lic(texts, labels, 1) > 100 / 25 + 2
+
+
+def test_faithful_captioner_amplifies_nothing():
+    assert model_lic(NEUTRAL, n=10) - human_lic("gender") == pytest.approx(0, abs=2.5)
+
+
+@pytest.mark.parametrize("attribute", ["skin", "age"])
+def test_other_attributes_can_be_amplified(attribute):
+    amplified = model_lic(BiasSettings(a_to_t=0.6, attribute=attribute), attribute)
+    assert amplified > model_lic(NEUTRAL, attribute) + 5
+
+
+@pytest.mark.parametrize(
+    ("dial", "value", "tolerance"),
+    [
+        *(("gender_word_rate", rate, 1.5) for rate in (0.2, 0.6, 1.4)),
+        *(("length", length, 3) for length in (0.0, 0.4, 1.6, 3.0)),
+    ],
+)
+def test_leakage_does_not_depend_on_words_and_length(dial, value, tolerance):
+    assert model_lic(BiasSettings(**{dial: value})) == pytest.approx(
+        model_lic(NEUTRAL), abs=tolerance
+    )
+
+
+# --- each dial moves what it governs
+
+
+def test_amplifying_attributes_leaves_all_other_words_alone():
+    plain, some, all_wrong = (
+        [masked(text) for text in captions_of(BiasSettings(t_to_a=t)).values()] for t in (0, 0.3, 1)
+    )
+    assert plain == some == all_wrong
+
+
+def wrong_gender(dials: BiasSettings, group: str) -> float:
+    """Share of a group's gendered captions that use words of the other group."""
+    (other,) = set(GROUPS["gender"]) - {group}
+    images = [image for image in default_world().images if image.labels["gender"] == group]
+    words_named = [set(words(captions_of(dials)[image.id])) & GENDER_WORDS for image in images]
+    gendered_only = [named for named in words_named if named]
+    return float(np.mean([bool(named & REVEALING[other]) for named in gendered_only]))
+
+
+def test_people_never_name_the_wrong_gender(world):
+    other = {"Male": REVEALING["Female"], "Female": REVEALING["Male"]}
+    for image in world.images:
+        wrong = other.get(image.labels["gender"], frozenset())
+        assert all(wrong.isdisjoint(words(text)) for text in image.human)
+
+
+@cache
+def large_world() -> World:
+    return generate(n_images=6000)
+
+
+@pytest.mark.parametrize("rate", [0.4, 1.0])
+def test_both_genders_are_named_equally_often(rate):
+    """Otherwise the masks alone would give gender away."""
+    world = large_world()
+    texts = world_captions(world, BiasSettings(gender_word_rate=rate))
+    male, female = (
+        np.mean([gendered(texts[i.id]) for i in world.images if i.labels["gender"] == group])
+        for group in ("Male", "Female")
+    )
+    assert male == pytest.approx(female, abs=0.035)  # 2.7 standard errors
+
+
+def test_gender_words_give_way_to_neutral_ones_and_nothing_else_changes():
+    roles = " ".join(role for activity in ACTIVITIES for role in activity.roles)
+    nouns = {form for role in roles.split() for form in (role, plural(role))}
+    people = {noun for pair in (*NEUTRAL_ADULTS, *NEUTRAL_CHILDREN) for noun in pair}
+    person = {*GENDER_WORDS, *nouns, *people, "someone", "their", "a", "an", "the"}
+    never, always = (captions_of(BiasSettings(gender_word_rate=rate)) for rate in (0, 2))
+    for image_id in never:
+        assert set(words(never[image_id])) ^ set(words(always[image_id])) <= person
+
+
+def named_share(dials: BiasSettings, group: str) -> float:
+    """Share of the objects of a group's images that captions name."""
+    images = [image for image in default_world().images if image.labels["gender"] == group]
+    total = sum(len(named_objects(captions_of(dials)[image.id])) for image in images[:500])
+    return total / sum(len(image.objects) - 1 for image in images[:500])
+
+
+def test_mention_rate_is_the_same_for_both_groups():
+    male, female = (named_share(NEUTRAL, group) for group in GROUPS["gender"])
+    assert male == pytest.approx(female, abs=0.04)
+
+
+def word_types(dials: BiasSettings) -> int:
+    return len({word for text in captions_of(dials).values() for word in words(text)})
+
+
+def mean_length(dials: BiasSettings) -> float:
+    return float(np.mean([len(words(text)) for text in captions_of(dials).values()]))
+
+
+def gendered_share(dials: BiasSettings) -> float:
+    return float(np.mean([gendered(text) for text in captions_of(dials).values()]))
+
+
+WRONG = {group: partial(wrong_gender, group=group) for group in GROUPS["gender"]}
+NAMED = {group: partial(named_share, group=group) for group in GROUPS["gender"]}
+
+
+@pytest.mark.parametrize(
+    ("measure", "dial", "values"),
+    [
+        pytest.param(model_lic, "a_to_t", (-1, -0.5, 0, 0.25, 0.5, 0.75, 1), id="leakage"),
+        *(pytest.param(WRONG[g], "t_to_a", (0, 0.25, 0.5, 1), id=f"wrong {g}") for g in WRONG),
+        pytest.param(gendered_share, "gender_word_rate", (0, 0.4, 0.8, 1.2), id="gender words"),
+        *(pytest.param(NAMED[g], "mention_rate", (0, 0.5, 1, 2), id=f"objects {g}") for g in NAMED),
+        pytest.param(word_types, "vocabulary", (0, 0.5, 0.7, 0.85, 1), id="vocabulary"),
+        pytest.param(mean_length, "length", (0, 0.5, 1, 1.5, 2.5), id="length"),
+    ],
+)
+def test_what_a_dial_governs_grows_with_it(measure, dial, values):
+    assert increasing([measure(BiasSettings(**{dial: value})) for value in values])
+
+
+@pytest.mark.parametrize(
+    ("measure", "dials", "expected"),
+    [
+        *(pytest.param(WRONG[g], {"t_to_a": 0}, 0, id=f"wrong {g}") for g in WRONG),
+        pytest.param(gendered_share, {"gender_word_rate": 0}, 0, id="no gender words"),
+        *(pytest.param(NAMED[g], {"mention_rate": 0}, 0, id=f"no objects {g}") for g in NAMED),
+        *(pytest.param(NAMED[g], {"mention_rate": 2}, 1, id=f"all objects {g}") for g in NAMED),
+    ],
+)
+def test_a_dial_at_its_end_gives_none_or_all(measure, dials, expected):
+    assert measure(BiasSettings(**dials)) == expected
+
+
+# --- known truth
+
+
+def test_neutral_dials_plant_nothing():
+    planted = truth(NEUTRAL)
+    assert planted.contradicted.tolist() == [0, 0]
+    assert all(planted.amplification(slot) == 0 for slot in planted.world)
+
+
+def test_planted_amplification_grows_with_its_dial():
+    planted = [truth(BiasSettings(a_to_t=a)) for a in (-1, -0.5, 0, 0.5, 1)]
+    for slot in ("activity", "clothing home", "carried street", "nearby sport"):
+        assert increasing([known.amplification(slot) for known in planted])
+
+
+def test_without_any_influence_both_groups_see_the_same():
+    perceived = truth(BiasSettings(a_to_t=-1.0)).perceived
+    assert all(np.allclose(table[0], table[1]) for table in perceived.values())
+
+
+def test_tables_are_probabilities():
+    for table in (*world_tables().values(), *truth(BiasSettings(a_to_t=0.3)).perceived.values()):
+        assert (table >= 0).all()
+        assert np.allclose(table.sum(axis=-1), 1)
+
+
+@pytest.mark.parametrize("group", [0, 1])
+def test_objects_occur_as_often_as_the_truth_says(world, group):
+    name, planted = list(GROUPS["gender"])[group], truth(NEUTRAL)
+    images = [image for image in world.images if image.groups["gender"] == name]
+    for i, known in enumerate(planted.objects[group]):
+        observed = np.mean([planted.names[i] in image.objects for image in images])
+        assert observed == pytest.approx(known, abs=4.5 * np.sqrt(known / len(images)) + 0.002)
+
+
+@pytest.mark.parametrize("group", [0, 1])
+def test_objects_are_named_as_often_as_the_truth_says(world, group):
+    name, dials = list(GROUPS["gender"])[group], CAPTIONERS["amplifier"]
+    images = [image for image in world.images if image.groups["gender"] == name][:700]
+    lines = [named_objects(captions_of(dials)[image.id]) for image in images]
+    planted = truth(dials)
+    for i, known in enumerate(planted.named[group]):
+        observed = np.mean([planted.names[i] in result for result in lines])
+        assert observed == pytest.approx(known, abs=4.5 * np.sqrt(known / len(images)) + 0.004)
+
+
+@pytest.mark.parametrize("dials", [BiasSettings(t_to_a=1.0), BiasSettings(t_to_a=0.6, a_to_t=-0.5)])
+def test_wrong_gender_is_as_frequent_as_the_truth_says(dials):
+    for group, known in zip(GROUPS["gender"], truth(dials).contradicted, strict=True):
+        assert wrong_gender(dials, group) == pytest.approx(known, abs=0.045)
+
+
+# --- arguments
+
+
+def test_amplifier_is_the_default_and_faithful_second():
+    assert list(CAPTIONERS)[:2] == ["amplifier", "faithful"]
+    assert CAPTIONERS["faithful"] == NEUTRAL
+
+
+@pytest.mark.parametrize(
+    ("dial", "value"),
+    [
+        ("a_to_t", 1.5),
+        ("t_to_a", -0.1),
+        ("vocabulary", 2.0),
+        ("length", -1.0),
+        ("mention_rate", float("nan")),
+        ("gender_word_rate", float("inf")),
+        ("attribute", "gendr"),
+    ],
+)
+def test_a_dial_out_of_range_is_refused_by_name(dial, value):
+    with pytest.raises(UsageError, match=dial):
+        replace(NEUTRAL, **{dial: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_images", 0), ("seed", -1), ("seed", 2**64)])
+def test_a_world_out_of_range_is_refused_by_name(name, value):
+    with pytest.raises(UsageError, match=name):
+        generate(**{name: value})
+
+
+# --- files
+
+
+@pytest.fixture(scope="module")
+def small() -> World:
+    return generate(n_images=40)
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    files = [path for path in root.rglob("*") if path.is_file()]
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def written(small, tmp_path_factory) -> Mapping[str, bytes]:
+    root = tmp_path_factory.mktemp("written") / "scenes"
+    write_scenes(small, root, CAPTIONERS)
+    return contents(root)
+
+
+def test_files_are_where_coco_readers_look(written):
+    expected = {"annotations/captions.json", "annotations/instances.json", "attributes.csv"}
+    assert set(written) == expected | {f"captioners/{name}.json" for name in CAPTIONERS}
+
+
+def test_files_are_equal_byte_for_byte(written, tmp_path):
+    write_scenes(generate(n_images=40), tmp_path / "two", CAPTIONERS)
+    assert contents(tmp_path / "two") == written
+
+
+def test_captions_file_holds_every_human_caption(small, written):
+    content = json.loads(written["annotations/captions.json"])
+    pairs = [(entry["image_id"], entry["caption"]) for entry in content["annotations"]]
+    assert pairs == [(image.id, text) for image in small.images for text in image.human]
+    assert content["licenses"] == []
+
+
+def test_instances_file_holds_every_object(small, written):
+    content = json.loads(written["annotations/instances.json"])
+    names = {category["id"]: category["name"] for category in content["categories"]}
+    result: dict[int, set[str]] = {}
+    for entry in content["annotations"]:
+        result.setdefault(entry["image_id"], set()).add(names[entry["category_id"]])
+    assert result == {image.id: set(image.objects) for image in small.images}
+
+
+def test_attributes_file_holds_the_raw_labels(small, written):
+    header, first, *_ = written["attributes.csv"].decode().splitlines()
+    image = small.images[0]
+    assert header == "id,bb_gender,bb_skin,age,emotion"
+    assert first == ",".join([str(image.id), *image.labels.values()])
+
+
+def test_results_file_holds_one_caption_per_image(small, written):
+    content = json.loads(written["captioners/faithful.json"])
+    captions = {entry["image_id"]: entry["caption"] for entry in content}
+    assert captions == world_captions(small, NEUTRAL)
+
+
+def test_writers_at_the_same_time_do_no_harm(small, written, tmp_path):
+    with ThreadPoolExecutor(4) as pool:
+        path = tmp_path / "scenes"
+        tasks = [pool.submit(write_scenes, small, path, CAPTIONERS) for _ in range(4)]
+        for task in tasks:
+            task.result()
+    assert contents(path) == written
+    assert [path.name for path in tmp_path.iterdir()] == ["scenes"]
+
+
+def test_an_earlier_world_is_replaced(small, written, tmp_path):
+    write_scenes(generate(n_images=3), tmp_path / "scenes", CAPTIONERS)
+    write_scenes(small, tmp_path / "scenes", CAPTIONERS)
+    assert contents(tmp_path / "scenes") == written
+
+
+def test_a_folder_that_cannot_be_written_is_named(small, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ResourceError, match="scenes"):
+        write_scenes(small, tmp_path / "file" / "scenes", CAPTIONERS)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_dial_turned_leaves_the_files_of_the_other_setting(tmp_path):
+    labels = LabelMap("bb_gender", {"Male": "male", "Female": "female"}, ("Unsure",))
+    gender = Attribute("gender", ("male", "female"), {}, {"scenes": labels})
+    for a_to_t in (0.1, 0.9):
+        ScenesDataset(str(tmp_path), 40, 0, {"mine": {"a_to_t": a_to_t}}).load("mine", gender)
+    files = [path.read_text() for path in tmp_path.glob("*/captioners/mine.json")]
+    assert len(set(files)) == 2
+
+
+def test_a_captioner_that_could_not_be_a_file_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"'\.\./x' names a file; use letters, digits and _"):
+        ScenesDataset(tmp_path, captioners={"../x": {}})
