@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from bias_pipeline.commands.rated_items import known_answers, rated_captions
 from bias_pipeline.io.files import read_csv
+from bias_pipeline.people.commands.rated_items import known_answers, rated_captions
 from bias_pipeline.people.commands.web import rate_parser
 from bias_pipeline.run import compose
 from tests.cli.commands import served

@@ -17,14 +17,6 @@ from bias_pipeline.commands.photos import (
     masking_of,
     without_settings,
 )
-from bias_pipeline.commands.rated_items import (
-    check_items,
-    consent_text,
-    known_answers,
-    pair_study,
-    rated_captions,
-    rating_question,
-)
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.data.photos import find_photos, read_photo
 from bias_pipeline.declared import Count, Range
@@ -32,6 +24,14 @@ from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
 from bias_pipeline.io.files import write_file
 from bias_pipeline.io.machine import WEB
 from bias_pipeline.io.terminal import print_out, warn
+from bias_pipeline.people.commands.rated_items import (
+    check_items,
+    consent_text,
+    known_answers,
+    pair_study,
+    rated_captions,
+    rating_question,
+)
 from bias_pipeline.report.caption_pairs import write_pairs
 from bias_pipeline.run import compose
 from bias_pipeline.run.overrides import quoted

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra web")
 
-from bias_pipeline.commands.rated_items import PAIR_QUESTION, pair_study
 from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.people.commands.rated_items import PAIR_QUESTION, pair_study
 from bias_pipeline.people.commands.web import rate_command, rate_parser
 from bias_pipeline.people.web.pair_summary import number_correlations, pair_lines
 from bias_pipeline.people.web.rating import RatingPages
