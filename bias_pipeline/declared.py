@@ -63,11 +63,7 @@ class Configurable:
     __signature__ = _Signature()
 
     def __new__(cls, *args: Any, **settings: Any) -> Self:
-        """An object whose arguments are within the ranges and choices of their annotations.
-
-        Raises:
-            UsageError: naming the argument.
-        """
+        """An object whose arguments are within the ranges and choices of their annotations."""
         names, kinds = _limits_of(cls)  # type: ignore[arg-type]
         for name, value in (*zip(names, args, strict=False), *settings.items()):
             words = violation(value, kinds[name]) if name in kinds else None
@@ -81,9 +77,6 @@ class Configurable:
 
         A run's identity uses them instead of the names: a moved file is the same run, a changed
         one a different run.
-
-        Args:
-            settings: as configured.
         """
         del settings
         return {}

@@ -156,10 +156,6 @@ _VERBS = r"\b(are|were|have|belong|hold|occur|open|retrieve)\b"
 def counted(number: object, words: str) -> str:
     """A number and a noun, with verbs if they follow, in the singular if the number is one.
 
-    Args:
-        number: of the things.
-        words: in the plural; ``of 9 images have``, if it is a part of them.
-
     Example:
         >>> counted(1, "blank captions are left out"), counted(1, "of 9 images have")
         ('1 blank caption is left out', '1 of 9 images has')
@@ -197,13 +193,6 @@ _MOST = 40  # names in a message
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Suggest the nearest known name, as the end of an error message.
-
-    Args:
-        name: what the user wrote.
-        known: every name that would have been accepted.
-
-    Returns:
-        A sentence that names the nearest match, if there is one, and all known names.
 
     Example:
         >>> did_you_mean("sta", ["sat", "oscar"])

@@ -58,12 +58,8 @@ class LengthBatches:
     batches and shuffles these, so a batch holds captions of almost equal length.
 
     Args:
-        inputs: of all captions.
         rows: (N,) which of them are trained on.
         targets: (N, ...) the truth.
-        batch_size: captions in a batch.
-        seed: of the permutations.
-        pool: batches sorted together.
         shares: (N,) with which probability each caption is drawn, N times an epoch; None: each
             once.
 
@@ -116,11 +112,6 @@ class SharedBatches:
     Gradients are averaged over processes and parts. A batch may not divide evenly, so each part
     has a weight that makes this average the mean over the whole batch, as in one process and one
     part. A part without rows gets one row with weight zero.
-
-    Args:
-        batches: the whole batches, the same in every process.
-        share: of this process.
-        parts: pieces of its share of a batch.
     """
 
     def __init__(self, batches: LengthBatches, share: Share, parts: int = 1) -> None:
@@ -146,9 +137,6 @@ class SideBySide:
     """Batches of several attackers, each in its own order, one of each at a time.
 
     An attacker with fewer batches than another is left out of an epoch's last steps.
-
-    Args:
-        batches: of each attacker.
     """
 
     def __init__(self, batches: Sequence[LengthBatches | SharedBatches]) -> None:
@@ -172,9 +160,6 @@ class Attacker(Learner):
     Args:
         encoder: its inputs, by name, to vectors (N, D).
         head: vectors (N, D) to outputs (N, O).
-        exclusive: whether groups exclude each other.
-        optimizer: moves its weights.
-        schedule: how the learning rate changes, None if it does not.
     """
 
     def __init__(
@@ -241,13 +226,7 @@ def optimization(
 
 
 class Ensemble(pl.LightningModule):
-    """S attackers that take their steps together.
-
-    Args:
-        members: S attackers of one description that can be stacked.
-        seeds: of each.
-        states: state of the processor's random numbers after each was built.
-    """
+    """S attackers that take their steps together."""
 
     def __init__(
         self, members: Sequence[Attacker], seeds: Sequence[int], states: Sequence[Tensor]
@@ -337,13 +316,7 @@ def checkpoint_name(version: int, recipe: Recipe, data: str, job: TrainingJob) -
 
 
 class Best(Callback):
-    """Keeps the weights of the epoch with the lowest loss on the validation part.
-
-    Args:
-        inputs: of all captions.
-        rows: of the validation part.
-        targets: their truth.
-    """
+    """Keeps the weights of the epoch with the lowest loss on the validation part."""
 
     def __init__(self, inputs: Inputs, rows: np.ndarray[Any, Any], targets: Tensor) -> None:
         self.inputs, self.rows, self.targets = inputs, rows, targets

@@ -64,8 +64,6 @@ class Checkpoint(callbacks.Checkpoint):
     killed training ends with the same numbers.
 
     Args:
-        path: the file; every process writes its own draft, so the file is complete or absent.
-        batches: whose order continues.
         every_s: least seconds between two checkpoints.
     """
 

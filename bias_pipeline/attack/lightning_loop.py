@@ -50,12 +50,7 @@ class CheckpointSettings:
     minutes: float  # between two checkpoints; a shorter training writes none
 
     def of(self, name: str, batches: Ordered) -> Checkpoint:
-        """The checkpoint of a training.
-
-        Args:
-            name: from all settings that change its weights.
-            batches: its training batches.
-        """
+        """The checkpoint of a training."""
         from bias_pipeline.attack.checkpoints import Checkpoint
 
         return Checkpoint(Path(self.folder) / f"{name}.ckpt", batches, 60 * self.minutes)
@@ -67,21 +62,7 @@ def run_training(
     settings: Mapping[str, Any],
     callbacks: Sequence[Callback] = (),
 ) -> torch.device:
-    """Train with Lightning's loop, without its warnings about data loaders.
-
-    Args:
-        module: to train.
-        batches: iterated once an epoch.
-        settings: Lightning's flags.
-        callbacks: Lightning's; with a :class:`~bias_pipeline.attack.checkpoints.Checkpoint` a
-            killed training resumes.
-
-    Returns:
-        The device of this process's training. Lightning moves the module to the processor.
-
-    Raises:
-        ResourceError: if the devices are missing.
-    """
+    """Train with Lightning's loop, without its warnings about data loaders."""
     from bias_pipeline.attack.checkpoints import Checkpoint
 
     ours = next((callback for callback in callbacks if isinstance(callback, Checkpoint)), None)
@@ -231,9 +212,6 @@ WHOLE = Share()
 def world_size(flags: Mapping[str, Any]) -> int:
     """The number of processes by Lightning's flags.
 
-    Raises:
-        ValueError: if they give no number of devices, or several machines.
-
     Example:
         >>> world_size({"devices": 1}), world_size({"devices": [0, 3]})
         (1, 2)
@@ -252,11 +230,7 @@ def world_size(flags: Mapping[str, Any]) -> int:
 
 
 class Ranks:
-    """One process for each device, connected with each other.
-
-    Args:
-        world: how many.
-    """
+    """One process for each device, connected with each other."""
 
     def __init__(self, world: int) -> None:
         port = _free_port()
@@ -278,16 +252,7 @@ def ranks(world: int) -> Ranks:
 
 
 def together(world: int, function: Callable[..., Returned], *arguments: object) -> Returned:
-    """The result of a function in the first of several processes; in this one if ``world`` is 1.
-
-    Args:
-        world: how many processes.
-        function: its last argument is the process's share.
-        arguments: before that.
-
-    Raises:
-        Exception: the first of any process; the others are then ended.
-    """
+    """The result of a function in the first of several processes; in this one if ``world`` is 1."""
     if world == 1:
         return function(*arguments, WHOLE)
     try:

@@ -31,10 +31,8 @@ class ConvexProbe(Probe):
     sigmoid, more a softmax, T tasks one sigmoid each. The intercept is not regularised.
 
     Args:
-        encoder: gives the attacker's features.
         inverse_penalty: C of ``C * sum of log losses + |w|^2 / 2``, above 0. We chose 0.1 once, on
             published LIC_M values.
-        cache: see :class:`Probe`.
     """
 
     quick: ClassVar[bool] = True

@@ -28,12 +28,7 @@ def random_word_vectors(n_words: int, size: int) -> nn.Embedding:
 
 
 class RecurrentNet(nn.Module):
-    """The final state of a recurrent network.
-
-    Args:
-        n_words: size of the vocabulary, the specials included.
-        cell: this and all others: see :class:`~bias_pipeline.attack.trained.Recurrent`.
-    """
+    """The final state of a recurrent network."""
 
     def __init__(
         self,
@@ -74,11 +69,7 @@ class RecurrentNet(nn.Module):
 
 
 class GivenNet(nn.Module):
-    """Returns vectors (N, D) unchanged, below a head whose encoder is frozen.
-
-    Args:
-        size: D.
-    """
+    """Returns vectors (N, D) unchanged, below a head whose encoder is frozen."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -102,13 +93,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class TransformerNet(nn.Module):
-    """The mean over words of a transformer encoder.
-
-    Args:
-        n_words: size of the vocabulary, the specials included.
-        n_heads: this and all others: see
-            :class:`~bias_pipeline.attack.trained.Transformer`.
-    """
+    """The mean over words of a transformer encoder."""
 
     def __init__(
         self,
@@ -149,12 +134,7 @@ def positions(length: int, size: int) -> Tensor:
 
 
 class LanguageNet(nn.Module):
-    """Tokens to one vector a text, in training mode, with the published weights.
-
-    Args:
-        model: the model.
-        how: see :class:`~bias_pipeline.models.sentences.Pooling`.
-    """
+    """Tokens to one vector a text, in training mode, with the published weights."""
 
     together = 256  # texts at once when it predicts
 

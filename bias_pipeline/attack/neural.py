@@ -59,31 +59,6 @@ class NeuralProbe(Probe):
     An attacker has failed if its predictions are not finite, or the same for all test captions
     although these differ. It is counted, never averaged in, and trained again from the next derived
     seed, at most three times in all.
-
-    Args:
-        encoder: see :class:`Recipe`.
-        head: see :class:`Recipe`.
-        optimizer: see :class:`Recipe`.
-        batch_size: see :class:`Recipe`.
-        trainer: see :class:`Recipe`. With several ``devices`` each attacker is trained by as many
-            processes, on the same batches as one process would use.
-        processes: how many trainings run at once; all cores if left out, one on a GPU or on
-            several devices.
-        cache: see :class:`Probe`.
-        may_leave_gpu: see :class:`Recipe`.
-        ensemble: how many attackers are trained at once over stacked weights; 1 trains each
-            alone. If left out, all of a call on a single GPU or under a frozen encoder, 1
-            elsewhere. Encoders that ``attack/stacked.py`` does not support are always
-            trained one after the other.
-        schedule: see :class:`Recipe`.
-        checkpoint_minutes: a longer training writes a checkpoint at the end of an epoch, whenever
-            so many minutes have passed, and resumes from it if it is killed; None: never.
-            Attackers trained at once over stacked weights start again.
-        select: which epoch's weights are used: the ``last``, or the ``best`` by the loss on the
-            split's validation part.
-
-    Raises:
-        UsageError: if ``select=best`` is set for attackers trained at once.
     """
 
     def __init__(
@@ -134,11 +109,7 @@ class NeuralProbe(Probe):
             self.recipe = replace(self.recipe, survival=survival)
 
     def job(self, split: Split, images: IntArray, groups: IntArray) -> TrainingJob:
-        """See the base.
-
-        Raises:
-            UsageError: if ``select=best`` and the split has no validation part.
-        """
+        """See the base."""
         job = super().job(split, images, groups)
         if self.select == "last":
             return job
@@ -198,9 +169,6 @@ class NeuralProbe(Probe):
 
         It is the one that :meth:`train` would train for the job, except for the order of float sums
         if that trains several at once.
-
-        Raises:
-            DataError: if all attempts fail.
         """
         for attempt in range(ATTEMPTS):
             prepared = train_locally(self.recipe, data, _attempt(job, attempt))

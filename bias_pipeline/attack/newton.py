@@ -52,8 +52,6 @@ def fit(
         counts: (N, B) how often each item counts in each regression; 0 leaves it out.
         truths: (N, B, K) how often each output is true of it: K = 1 for a sigmoid, else K groups
             under a softmax, which sum to ``counts``.
-        inverse_penalty: C, above 0. Intercepts are not regularised; if all labels are the same, an
-            intercept has no optimum, and stops when its slope is within the tolerance.
         known: (F, B) features that each regression may use; all if left out.
         near: (F + 1, 1, K) weights of a regression that all resemble, from which they start; they
             stop at a gradient of ``ROUGH``.

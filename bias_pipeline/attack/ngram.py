@@ -50,7 +50,6 @@ class Ngram(FeatureEncoder):
         """The words of n-grams.
 
         Args:
-            captions: those that :meth:`read` numbered.
             wanted: (F,) numbers of n-grams.
 
         Example:

@@ -53,12 +53,7 @@ class ProbeResult:
 
 
 class Probe(Configurable, ABC):
-    """Trains one attacker per split and returns what each predicts for its test images.
-
-    Args:
-        cache: folder where predictions are stored, None to store none. It does not change them, so
-            it is not part of a result's identity.
-    """
+    """Trains one attacker per split and returns what each predicts for its test images."""
 
     encoder: Encoder  # gives its attackers' inputs
     # Whether training takes so little time that more attackers than a score needs are trained, for
@@ -82,31 +77,13 @@ class Probe(Configurable, ABC):
         return every_image_tested(splits)
 
     def fit_predict(self, data: LabelledCaptions, splits: Sequence[Split]) -> Predictions:
-        """Train the attackers whose predictions are not stored.
-
-        Args:
-            data: captions and labels.
-            splits: one attacker is trained for each; the folds of a seed are neighbours.
-
-        Returns:
-            The predictions for the test captions, seed by seed; those of the folds of a seed
-            together.
-        """
+        """Train the attackers whose predictions are not stored."""
         return self.fit_predict_each(data, [splits])[0]
 
     def fit_predict_each(
         self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
     ) -> list[Predictions]:
-        """The predictions of several sets of splits, whose attackers are trained together.
-
-        Args:
-            data: captions and labels.
-            sets: see :meth:`fit_predict`.
-
-        Returns:
-            The predictions of each set, as if its attackers were trained alone. The captions that
-            an encoder embedded are counted with the first set.
-        """
+        """The predictions of several sets of splits, whose attackers are trained together."""
         groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
         rows = data.captions.image_rows
         drawn = [[self.job(split, rows, groups) for split in splits] for splits in sets]
@@ -224,15 +201,6 @@ class ZeroShotProbe(Probe):
     """The answers of a model about the test captions of each split.
 
     Seeds differ only in their splits, so their spread is that of the images alone.
-
-    Args:
-        encoder: the model that answers.
-        renormalise: whether the groups' answers share all of the probability; see
-            :class:`~bias_pipeline.pictures.captioners.prompted.Answers`.
-        cache: see :class:`~bias_pipeline.attack.probe.Probe`.
-
-    Raises:
-        UsageError: if the encoder must be trained.
     """
 
     def __init__(

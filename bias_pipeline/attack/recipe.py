@@ -109,12 +109,7 @@ class Schedule(Configurable, ABC):
 
     @abstractmethod
     def factor(self, step: int, n_steps: int) -> float:
-        """The factor of the learning rate.
-
-        Args:
-            step: from 0.
-            n_steps: of the whole training.
-        """
+        """The factor of the learning rate."""
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,6 @@ def drop(
     Args:
         values: (S, ...).
         rate: share of values that become zero, in [0, 1).
-        shapes: of each network's part, which begins at the first place of every axis.
-        generators: a random generator each.
 
     Returns:
         (S, ...); zero outside the networks' parts.
@@ -91,11 +89,6 @@ def encode_recurrent(
     nets: Sequence[RecurrentNet], batches: Sequence[Words], generators: Sequence[torch.Generator]
 ) -> Tensor:
     """The final states of each network for its own batch in training.
-
-    Args:
-        nets: S networks of one description; their vocabularies may differ.
-        batches: a batch each, of N_s captions of at most L_s words.
-        generators: a random generator each, on the networks' device.
 
     Returns:
         (S, N, D) final states; rows beyond N_s are meaningless.
@@ -221,11 +214,6 @@ def encode_transformer(
 ) -> Tensor:
     """The vectors of each network for its own batch in training.
 
-    Args:
-        nets: S networks of one description; their vocabularies may differ.
-        batches: a batch each, of N_s captions of at most L_s words.
-        generators: a random generator each, on the networks' device.
-
     Returns:
         (S, N, D) means over words; rows beyond N_s are meaningless.
     """
@@ -329,11 +317,6 @@ def can_stack(encoder: nn.Module, head: nn.Module) -> bool:
 def encode(nets: Sequence[nn.Module], batches: Inputs, generators: Generators) -> Tensor:
     """The vectors of each encoder for its own batch in training.
 
-    Args:
-        nets: S encoders of one description; their vocabularies may differ.
-        batches: the inputs of a batch each, of N_s captions of at most L_s words.
-        generators: a random generator each, on the encoders' device.
-
     Returns:
         (S, N, D) vectors; rows beyond N_s are meaningless.
     """
@@ -371,10 +354,7 @@ def decide(
     """The outputs of each head for its own rows in training.
 
     Args:
-        heads: S heads of one description.
         vectors: (S, N, D).
-        rows: how many of the N rows belong to each head.
-        generators: a random generator each.
 
     Returns:
         (S, N, O) outputs.

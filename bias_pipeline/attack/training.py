@@ -43,12 +43,6 @@ def train_attacker(
 ) -> ProbeResult:
     """Train one attacker and predict with it.
 
-    Args:
-        recipe: how to train.
-        data: captions and labels.
-        job: which rows are trained on and tested; its seed is that of weights and batches.
-        share: which part of each batch is trained on here, and which test captions are predicted.
-
     Returns:
         (M, K) or (M, T) probabilities, M the test captions of the share, and the losses.
     """
@@ -93,16 +87,7 @@ def training_callbacks(
 def train_ensemble(
     recipe: Recipe, data: LabelledCaptions, jobs: Sequence[TrainingJob]
 ) -> list[ProbeResult]:
-    """Train attackers at once over stacked weights, or one after the other if they differ.
-
-    Args:
-        recipe: how to train.
-        data: captions and labels.
-        jobs: which rows each is trained on and predicts.
-
-    Returns:
-        The result of each, as :func:`train_attacker` would return it.
-    """
+    """Train attackers at once over stacked weights, or one after the other if they differ."""
     from bias_pipeline.attack.attacker import Ensemble, SideBySide
     from bias_pipeline.attack.stacked import can_stack
 
@@ -127,15 +112,7 @@ def prepare(
     share: Share = WHOLE,
     items: Items | None = None,
 ) -> Prepared:
-    """A fresh attacker with its inputs and batches.
-
-    Args:
-        recipe: how to train.
-        data: captions and labels.
-        job: of the attacker.
-        share: of each batch.
-        items: the captions as the encoder reads them, if it has read them before.
-    """
+    """A fresh attacker with its inputs and batches."""
     import torch
 
     make_importable()  # before Lightning imports it

@@ -205,9 +205,6 @@ _QUICK = {"limit": f"{QUICK_IMAGES}", "seeds": "2"}
 def expand_flags(words: Sequence[str]) -> list[str]:
     """Words with ``--limit`` and ``--quick`` replaced by their keys; a given key wins.
 
-    Raises:
-        UsageError: if ``--limit`` comes without its number.
-
     Example:
         >>> expand_flags(["metric=lic", "--limit", "300"]), expand_flags(["--quick", "seeds=3"])
         (['metric=lic', 'limit=300'], ['limit=500', 'seeds=3'])

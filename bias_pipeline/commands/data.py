@@ -30,15 +30,7 @@ _SHOWN = 5  # broken pictures by name
 
 
 def validate_command(words: Sequence[str]) -> int:
-    """Read a data set as a run would, pictures included, and print what it contains.
-
-    Args:
-        words: overrides, and options of columns; ``captioner=``
-            may name several, or ``all``.
-
-    Returns:
-        0, or the exit code of the fault; 4 if some of several captioners have one.
-    """
+    """Read a data set as a run would, pictures included, and print what it contains."""
     from bias_pipeline.run import compose
 
     options, words = validate_parser().parse_known_args(list(words))

@@ -314,12 +314,6 @@ _FIRST = list(dict.fromkeys(word.name.partition(" ")[0] for word in WORDS))
 def resolve_command(words: Sequence[str]) -> tuple[Command | None, list[str]]:
     """The command that a command line begins with, and its arguments.
 
-    Returns:
-        No command if the first word needs a second one and has none.
-
-    Raises:
-        UsageError: if there is no such word.
-
     Example:
         >>> resolve_command(["report", "wandb", "outputs"])[0].name
         'report wandb'
@@ -414,9 +408,6 @@ def completion_parser() -> Parser:
 
 def completions(line: str) -> list[str]:
     """The completions of a line's last word, after its last ``=``.
-
-    Args:
-        line: the text after the program's name, up to the cursor.
 
     Example:
         >>> completions("re"), completions("report w")

@@ -69,15 +69,7 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
 
 
 def check_photo_options(options: Namespace, *sources: str) -> None:
-    """Refuse options on photos that do not fit together.
-
-    Args:
-        options: as parsed.
-        sources: the options of which exactly one must be given.
-
-    Raises:
-        UsageError: naming what is absent or too much.
-    """
+    """Refuse options on photos that do not fit together."""
     given = [name for name in sources if getattr(options, name) is not None]
     if options.gather:
         if given or options.model or options.out:
@@ -139,11 +131,7 @@ def without_settings(words: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | None:
-    """What is painted over; None if photos are shown whole.
-
-    Raises:
-        UsageError: if the words do not fit together.
-    """
+    """What is painted over; None if photos are shown whole."""
     if not (options.image_masking or settings or options.crop or options.regions):
         return None
     named = [word for word in settings if word.startswith(f"{_GROUP}=")]
@@ -166,12 +154,7 @@ def masking_of(options: Namespace, settings: Sequence[str]) -> ImageMasking | No
 
 
 def masked_photos(options: Namespace, photos: Collection[str]) -> MaskedPhotos | None:
-    """What reads photos masked; None if they are shown whole.
-
-    Raises:
-        BiasPipelineError: if the file of regions is absent, broken, of other photos, or lacks what
-            is to be hidden.
-    """
+    """What reads photos masked; None if they are shown whole."""
     if options.masking is None:
         return None
     layout = Layout()

@@ -60,14 +60,7 @@ reason is printed.
 
 
 def compare_command(words: Sequence[str]) -> int:
-    """Run what has not been run, compare, print.
-
-    Returns:
-        The exit code.
-
-    Raises:
-        BiasPipelineError: if the words are wrong or nothing can be compared.
-    """
+    """Run what has not been run, compare, print."""
     options, rest = compare_parser().parse_known_args(arguments.expand_flags(words))
     names = [word for word in rest if _names_captioner(word)]
     rest = [*(word for word in rest if word not in names), *arguments.column_overrides(options)]

@@ -133,11 +133,7 @@ hydra.launcher.KEY=VALUE (hydra.launcher.partition=gpu).
 
 
 def submit_command(words: Sequence[str]) -> int:
-    """Submit a sweep and return; prints the job numbers and how to get the table.
-
-    Args:
-        words: overrides as of ``run``; ``hydra.launcher.<key>`` and ``cluster=`` say how to submit.
-    """
+    """Submit a sweep and return; prints the job numbers and how to get the table."""
     from bias_pipeline.run.launch import check_captioners
 
     sweep = _prepare(arguments.expand_flags(words))
@@ -155,12 +151,7 @@ def submit_parser() -> Parser:
 
 
 def _submit_shards(name: str, words: Sequence[str]) -> int:
-    """Submit a command on photos, one job for each share.
-
-    Args:
-        name: of the command.
-        words: its arguments, ``--shards N``, and keys of the launcher.
-    """
+    """Submit a command on photos, one job for each share."""
     shards = Parser(f"{PROGRAM} submit {name}", allow_abbrev=False, add_help=False)
     _add_shards(shards)
     launching = [word for word in words if _of_launcher(word)]

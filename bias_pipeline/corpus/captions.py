@@ -31,10 +31,6 @@ class ReadCache:
     def read(self, how: Callable[..., T], *words: Hashable) -> T:
         """The cached result of a function of this object; do not change it.
 
-        Args:
-            how: takes this object and ``words``.
-            words: further arguments that decide the result.
-
         Example:
             >>> data = ReadCache()
             >>> data.read(lambda self, more: [more], 3)
@@ -79,7 +75,6 @@ class Captions(ReadCache):
         """Split texts at white space.
 
         Args:
-            texts: N captions.
             images: (N,) row of the image of each caption, ascending; 0 .. N - 1 if left out.
         """
         index: dict[str, int] = {_SEPARATOR: 0}
@@ -265,9 +260,6 @@ class Captions(ReadCache):
 
     def join(self, phrases: Iterable[str]) -> Captions:
         """Make one word of every occurrence of a phrase ("hot dog"), the longest first.
-
-        Args:
-            phrases: words joined by single blanks; single words are left alone.
 
         Example:
             >>> Captions.from_texts(["a hot dog stand"]).join(["hot dog"]).words(0)

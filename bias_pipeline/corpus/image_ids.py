@@ -35,10 +35,6 @@ def canonical_id(raw: object) -> str:
     So ``42``, ``"42"`` and ``"000042"`` are one image, and ``"a042"`` is another. Systems write
     accents in names of files differently (NFC, NFD); here they are in NFC, without hidden signs.
 
-    Raises:
-        DataError: if ``raw`` is neither a whole number nor a non-empty string, or a number whose
-            last digits a spreadsheet left out (``3.97E+05``).
-
     Example:
         >>> canonical_id("000042") == canonical_id(42) == "42"
         True
@@ -77,9 +73,6 @@ def short_id(identifier: str) -> str:
     """The image id in a file name, a path, a URL or a number such as "42.0".
 
     Other ids stay as they are.
-
-    Args:
-        identifier: canonical, see :func:`canonical_id`.
 
     Example:
         >>> short_id("val2014/COCO_val2014_000000000042.jpg"), short_id("000000000139.png")
@@ -120,10 +113,6 @@ def _as_number(identifier: str) -> str:
 def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
     """Each long id to its short form.
 
-    Returns:
-        None if two ids of one file would become the same: they are different images, so ids are
-        used as written.
-
     Example:
         >>> short_forms([["42", "7"], ["000042.jpg", "7.jpg"]])
         {'000042.jpg': '42', '7.jpg': '7'}
@@ -144,11 +133,7 @@ def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
 def _without_separators(
     files: Collection[Collection[str]], forms: Mapping[str, str]
 ) -> dict[str, str]:
-    """Ids with separators of thousands to their numbers, if another file has the numbers.
-
-    Raises:
-        DataError: if two ids of one file would become the same.
-    """
+    """Ids with separators of thousands to their numbers, if another file has the numbers."""
     written = [
         {i: canonical_id(re.sub(r"\D", "", i)) for i in ids if _THOUSANDS.fullmatch(i)}
         for ids in files
@@ -175,9 +160,6 @@ def _without_separators(
 
 def reading_notes(short: Mapping[str, str]) -> list[str]:
     """How ids were read, with an example of names and one of numbers.
-
-    Args:
-        short: see :func:`short_forms`.
 
     Example:
         >>> reading_notes({"42.jpg": "42", "1,097": "1097"})[1]

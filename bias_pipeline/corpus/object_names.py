@@ -186,9 +186,6 @@ class ObjectNames:
     and plural; then COCO's categories are known by the names that other lists have for them. What
     could mean two of the names means neither.
 
-    Args:
-        names: those of categories or tasks.
-
     Example:
         >>> names = ObjectNames(["couch", "hot dog", "person"])
         >>> [names.meaning_of(name) for name in ("Sofa ", "hot_dogs", "woman", "dog")]
@@ -250,11 +247,6 @@ class ObjectsRead:
     ) -> ObjectsRead:
         """The names of a data set by some known names.
 
-        Args:
-            names: the known ones.
-            images: name to how many images have it.
-            excluded: those of the known ones that are not looked for.
-
         Example:
             >>> images = {"Couch": 3, "sky": 1, "N/A": 9, "Woman": 9}
             >>> ObjectsRead.by(["couch", "person"], images, ["person"]).unknown_share
@@ -283,11 +275,7 @@ class ObjectsRead:
         return sorted(names, key=lambda name: (-self.images[name], name))
 
     def fault(self, tasks: str) -> str:
-        """How many objects have unknown names, with the most frequent; empty if none has.
-
-        Args:
-            tasks: the name of the list that lacks them.
-        """
+        """How many objects have unknown names, with the most frequent; empty if none has."""
         unknown, total = self.unknown, sum(self.images.values())
         if not unknown:
             return ""
@@ -324,15 +312,7 @@ def coco_number(label: str) -> int | None:
 
 
 def coco_numbers(labels: Sequence[str], model: str) -> list[int | None]:
-    """COCO's number of each label of a model.
-
-    Args:
-        labels: the L labels, in the model's order.
-        model: its name.
-
-    Raises:
-        DataError: if none of them is people's.
-    """
+    """COCO's number of each label of a model."""
     numbers = [coco_number(label) for label in labels]
     if CATEGORIES[PERSON].id not in numbers:
         shown = ", ".join(map(repr, labels[:_SHOWN]))

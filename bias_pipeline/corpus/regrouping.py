@@ -72,13 +72,7 @@ class Intersection(Attribute):
 def scored_corpus(
     corpora: Sequence[Corpus], attribute: Attribute, limit: int | None = None
 ) -> Corpus:
-    """What is scored for an attribute.
-
-    Args:
-        corpora: the same captioner's, read for each of the attribute's ``singles``.
-        attribute: whose groups count.
-        limit: see :func:`bias_pipeline.corpus.split_rules.limited`.
-    """
+    """What is scored for an attribute."""
     if not isinstance(attribute, Intersection):
         (corpus,) = corpora
         return limited(corpus, limit)
@@ -88,15 +82,7 @@ def scored_corpus(
 
 
 def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
-    """One corpus with the groups of the product, of the images that both corpora have.
-
-    Args:
-        corpora: the same captioner's, read for each of the two attributes.
-        attribute: the product.
-
-    Raises:
-        DataError: if they share no image, or a group of the product is too small.
-    """
+    """One corpus with the groups of the product, of the images that both corpora have."""
     first, second = corpora
     place = {identifier: row for row, identifier in enumerate(second.ids)}
     rows = np.array([row for row, i in enumerate(first.ids) if i in place], np.int64)
@@ -158,13 +144,7 @@ def _check_sizes(grouping: Grouping, attribute: Intersection) -> None:
 
 
 def with_attributes(corpus: Corpus, others: Mapping[str, Corpus]) -> Corpus:
-    """A corpus with the groups of more attributes.
-
-    Args:
-        corpus: what is scored; it keeps its images and their order.
-        others: attribute to the same captioner's corpus read for it. Images that it lacks belong to
-            none of its groups.
-    """
+    """A corpus with the groups of more attributes."""
     return replace(
         corpus,
         groupings={
@@ -241,9 +221,6 @@ class LabelNoise:
     def of(cls, attribute: Attribute, rates: ErrorRates) -> LabelNoise:
         """Checked rates.
 
-        Raises:
-            UsageError: if a name is no group, or shares are not in [0, 1].
-
         Example:
             >>> gender = Attribute("gender", ("male", "female"), {}, {})
             >>> noise = LabelNoise.of(gender, {"male": 0.02, "female": {"male": 0.1}})
@@ -275,11 +252,7 @@ class LabelNoise:
         return noise
 
     def wrong(self, groups: Sequence[str]) -> dict[str, float]:
-        """Group to the share of its images that have a wrong label.
-
-        Raises:
-            UsageError: if nothing is known of a group.
-        """
+        """Group to the share of its images that have a wrong label."""
         for group in groups:
             if group not in self.rates:
                 raise UsageError(
@@ -299,10 +272,6 @@ class LabelNoise:
 
         Labels err independently of each other and of captions. An image whose drawn label is none
         of the corpus's groups belongs to no group.
-
-        Args:
-            corpus: whose labels are drawn anew.
-            draw: which of several, from 0.
         """
         grouping = corpus.groupings[self.attribute]
         words = random_words("label noise", draw, corpus.read(_record_keys))

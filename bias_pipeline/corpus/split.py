@@ -76,9 +76,6 @@ class Split:
         Args:
             images: (N,) corpus row of each caption, each image at most once.
             labels: (N,) class of each caption.
-
-        Returns:
-            Two index arrays into the table, ascending.
         """
         train, test = (_positions(part, images) for part in (self.train, self.test))
         tested = test if self.whole_test else self._balance(test, labels)
@@ -128,11 +125,7 @@ class SplitRule(Configurable, ABC):
 
 
 def rows_by_group(corpus: Corpus, attribute: str) -> dict[str, IntArray]:
-    """Group to the rows of its images.
-
-    Raises:
-        NotApplicableError: if a group has fewer than ten images.
-    """
+    """Group to the rows of its images."""
     grouping = corpus.groupings[attribute]
     rows = {name: np.flatnonzero(grouping.codes == k) for k, name in enumerate(grouping.names)}
     small = [name for name, group in rows.items() if len(group) < SMALLEST_GROUP]
@@ -154,10 +147,6 @@ def seeds_of(seeds: int | Sequence[int]) -> tuple[int, ...]:
     """The seeds of ``seeds=``: a list as given, or for a number n the first n published seeds.
 
     After the ten seeds of the published runs come 1235, 1236 and so on.
-
-    Raises:
-        UsageError: on fewer than one seed, more than ten thousand, one that is negative or has more
-            than 62 bits, or one named twice.
 
     Example:
         >>> seeds_of(3), seeds_of([7, 8])

@@ -39,20 +39,7 @@ _MANY_AT_ONCE = 1 << 16  # rows of a batch whose texts are counted
 def parquet_rows(
     path: Path, wanted: Sequence[str] | None = None
 ) -> tuple[list[str], Iterator[tuple[int, Mapping[str, Any]]]]:
-    """Read a Parquet file, a few rows at a time.
-
-    Args:
-        path: the file, known to be one.
-        wanted: the columns to read if present, in any spelling
-            (:func:`~bias_pipeline.data.columns.plain_name`); all if left out.
-
-    Returns:
-        The names of all columns; and number and content of each row, in the columns that are read.
-
-    Raises:
-        DataError: if the file is broken or too large (while going through the rows, too), or two
-            columns have one name.
-    """
+    """Read a Parquet file, a few rows at a time."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
@@ -75,11 +62,7 @@ def parquet_rows(
 
 
 def _check_text(path: Path, schema: Schema, columns: Iterable[str]) -> None:
-    """Count the characters of texts, a repeated one where it is stored: a tenth of reading rows.
-
-    Raises:
-        DataError: if the file is broken or has too many.
-    """
+    """Count the characters of texts, a repeated one where it is stored: a tenth of reading rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow.parquet import ParquetFile
@@ -100,16 +83,7 @@ def _check_text(path: Path, schema: Schema, columns: Iterable[str]) -> None:
 
 
 def columns_to_read(path: Path, schema: Schema, wanted: Sequence[str] | None) -> dict[str, bool]:
-    """The columns of a file that are read, and whether each has pictures.
-
-    Args:
-        path: the file.
-        schema: its columns.
-        wanted: see :func:`parquet_rows`.
-
-    Raises:
-        DataError: if two columns have one name, or a name is no text.
-    """
+    """The columns of a file that are read, and whether each has pictures."""
     try:
         names = list(schema.names)
         pictures = {
@@ -138,15 +112,7 @@ def _has_pictures(kind: DataType) -> bool:
 def rows_of_batches(
     path: Path, batches: Iterator[RecordBatch]
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Number and content of each row.
-
-    Args:
-        path: the file, for messages.
-        batches: its rows; a column of ``{"path": ...}`` becomes one of texts.
-
-    Raises:
-        DataError: if the file is broken or has too much text.
-    """
+    """Number and content of each row."""
     import pyarrow as pa
 
     number = text = 0
@@ -214,11 +180,7 @@ def stem(path: Path) -> str:
 
 
 def file_of(path: Path) -> Path:
-    """The one file of samples in a folder; any other path as it is.
-
-    Raises:
-        DataError: if the folder has several files of samples.
-    """
+    """The one file of samples in a folder; any other path as it is."""
     if not path.is_dir() or _is_data_set(path):
         return path
     samples = _samples(path)
@@ -243,19 +205,7 @@ def _is_data_set(folder: Path) -> bool:
 def saved_rows(
     folder: Path, wanted: Sequence[str] | None
 ) -> tuple[list[str], Iterator[tuple[int, Mapping[str, Any]]]]:
-    """Read a saved data set, a batch of rows at a time.
-
-    Args:
-        folder: of the data set.
-        wanted: see :func:`~bias_pipeline.data.binary_tables.parquet_rows`.
-
-    Returns:
-        The names of all columns; and number and content of each row, in the columns that are read.
-
-    Raises:
-        DataError: if the data set has several parts, or a file is broken or too large (while going
-            through the rows, too).
-    """
+    """Read a saved data set, a batch of rows at a time."""
     if not (folder / _STATE).is_file():
         folder = _only_part(folder)
     state = expect(load_json(folder / _STATE, what=_WHAT), dict, folder / _STATE, "")
@@ -339,20 +289,7 @@ MAX_UNPACKED = 1 << 30  # bytes
 
 
 def sheet_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, Mapping[str, Any]]], str]:
-    """Read the only sheet of a workbook.
-
-    Args:
-        path: the ``.xlsx`` file, known to be a file.
-
-    Returns:
-        The columns, named by the heading; number and content of each row below; and where the
-        heading is, if it is below a title. A whole number stays one, an empty cell is None.
-
-    Raises:
-        DataError: if the file is broken or too large, has several sheets, or two columns of one
-            name (while going through the rows, too).
-        ResourceError: if the extra is not installed.
-    """
+    """Read the only sheet of a workbook."""
     SHEETS.require()
     _check_size(path)
     rows = _cells(path)

@@ -38,13 +38,7 @@ class CaptionerFolder:
         return sorted(self._stems())
 
     def file(self, captioner: str) -> Path:
-        """The file of a captioner, given by name or by path.
-
-        Raises:
-            DataError: if two files have the name.
-            ResourceError: if a path is given and the file is absent.
-            UsageError: if there is no such name.
-        """
+        """The file of a captioner, given by name or by path."""
         stems = self._stems()
         files = stems.get(captioner, [])
         if len(files) > 1:
@@ -93,11 +87,7 @@ class ImageMatch:
     def check_captions(
         self, model: Mapping[str, str], known: Sequence[Collection[str]]
     ) -> Iterator[str]:
-        """Refuse, or note, images without a caption and captions of unknown images.
-
-        Raises:
-            DataError: if no caption at all is of a labelled image, even if not ``strict``.
-        """
+        """Refuse, or note, images without a caption and captions of unknown images."""
         if self.path is None:
             return
         self.check_any(self.path, model)

@@ -34,11 +34,6 @@ class Answer:
 def request_id(image: str, sample: int, n: int) -> str:
     """The ``custom_id`` of a request in a batch.
 
-    Args:
-        image: its id.
-        sample: which of its captions, from 0.
-        n: captions for each image.
-
     Example:
         >>> request_id("42", 0, 1), request_id("42", 1, 5)
         ('42', '42#1')
@@ -58,14 +53,7 @@ def image_of_request(custom_id: Any) -> tuple[Any, int | None]:
 
 
 def answer_of_row(image: Any, row: Mapping[str, Any], path: Path, where: str) -> Answer:
-    """The answer in one row of a batch's results.
-
-    Args:
-        image: the image's id.
-        row: with ``response`` and ``error``.
-        path: the file, for messages.
-        where: the place in it.
-    """
+    """The answer in one row of a batch's results."""
     written, error = row.get("response"), row.get("error")
     if error or written is None:
         return Answer(image, absent=_code_of(error))
@@ -79,12 +67,6 @@ def answer_of_row(image: Any, row: Mapping[str, Any], path: Path, where: str) ->
 
 def answer_of_body(image: Any, body: Any, path: Path, where: str) -> Answer:
     """The answer in the body of a response.
-
-    Args:
-        image: the image's id.
-        body: ``{"choices": [{"message": {"content": ...}, "finish_reason": ...}]}``.
-        path: the file, for messages.
-        where: the place in it.
 
     Example:
         >>> choice = {"message": {"content": "a dog and"}, "finish_reason": "length"}

@@ -53,46 +53,6 @@ class CocoDataset(Dataset):
 
     Files that are not named are looked for in ``root`` under their usual names, but only if
     ``attributes`` is not named either: your own labels are never mixed with the files of ``root``.
-
-    Args:
-        root: a folder with ``annotations/captions_val2014.json``,
-            ``annotations/instances_val2014.json`` and ``attributes/images_val2014.csv``.
-        attributes: the label file, see :mod:`bias_pipeline.data.label_files`.
-        captions: human captions; without them only the model side is scored.
-        instances: the objects in each image.
-        images: a folder of the pictures, named by their image ids; equal pictures stay in one part
-            of a split.
-        regions: a file of regions in the pictures, COCO's instances or a detector's results; if
-            left out, ``instances`` if it has boxes. Without ``images`` only these regions are used.
-        captioners: the folder where a captioner given by name has its file; if left out,
-            ``captioners`` in ``root`` or next to it.
-        strict: whether to refuse a captioner's file that does not fit the labels, and images
-            without a picture if there is a folder of pictures.
-        multi_caption: whether a captioner's file may have several captions of an image without
-            numbering them as samples; one per image is scored.
-        caption_index: which of them, in the file's order, from 0; an image with fewer counts as
-            having none.
-        split_file: the part that each image belongs to; if left out, column ``split`` of the
-            label file.
-        split: the parts that are scored, one name or several; all images if left out.
-        annotator: whose labels are used if several people labelled; the majority's if left out. One
-            run per annotator shows how much a score depends on the choice.
-        labels: attribute name to how the label file writes it, if that differs from the attribute's
-            own entry.
-        trained_on_reference: whether the captioner was trained on captions of this data set;
-            None if unknown.
-        blank_limit: the share of blank captions of a side above which it is refused.
-        id_column: the column of image ids, in every file that has it; if left out, a usual name is
-            used if there is just one (:mod:`bias_pipeline.data.columns`).
-        caption_column: the column of captions in captioners' files.
-        human_caption_column: that in the file of people's captions.
-        label_column: the column of the attribute's labels.
-        label_map: label to group, or to a known label of no group ("Unsure"), in addition to the
-            attribute's own; or the same as texts, ``"M=male"``.
-        separator: what is between several captions in a cell, ``none`` if each cell is one caption;
-            if left out, as the file shows it.
-        shown_under: the terms under which the pictures may be shown to others, such as "our own,
-            with the consent of those in them"; None: no report contains them.
     """
 
     name = "coco"
@@ -162,11 +122,7 @@ class CocoDataset(Dataset):
         return place if look and place.is_file() else None
 
     def captioners(self) -> Sequence[str]:
-        """The names of the files in the captioners' folder.
-
-        Raises:
-            ResourceError: if there are none.
-        """
+        """The names of the files in the captioners' folder."""
         names = self.folder.names()
         if not names:
             raise ResourceError(

@@ -61,19 +61,7 @@ class CaptionerFile(NamedTuple):
 def model_captions(
     path: Path, index: int | None = None, layout: Layout | None = None
 ) -> CaptionerFile:
-    """The captions of one captioner.
-
-    Args:
-        path: the file.
-        index: which of several different captions of an image is taken, in the file's order from
-            0; None if there must be one, or the first if the file numbers them (``sample``).
-        layout: the user's column names; the recognised columns, and how captions were decoded if
-            the file says it, are noted in it.
-
-    Raises:
-        DataError: if the file is broken, or has two different captions of an image and ``index``
-            is None.
-    """
+    """The captions of one captioner."""
     layout = layout or Layout()
     rows, image, (text, *_) = _captions(path, RESULTS, MODEL, layout)
     captions: dict[str, str] = {}
@@ -139,15 +127,7 @@ def _as_samples(row: Mapping[str, Any]) -> str:
 
 
 def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:
-    """The numbers of a file's samples, ascending; 0 alone if the first row has no number.
-
-    Args:
-        path: the captioner's file.
-        layout: see :func:`model_captions`.
-
-    Raises:
-        DataError: if the file is broken, or has more than 100 samples.
-    """
+    """The numbers of a file's samples, ascending; 0 alone if the first row has no number."""
     rows, *_ = _captions(path, RESULTS, MODEL, layout)
     first, rows = rows.peek()
     if not first or SAMPLE not in first:
@@ -238,16 +218,6 @@ def human_captions(
 
     An image's captions are sorted by their ids, or in file order without ids. (A caption's position
     decides which attacker reads it.)
-
-    Args:
-        path: the file.
-        layout: see :func:`model_captions`.
-
-    Returns:
-        Canonical id to captions, and how many equal repetitions of an id were collapsed.
-
-    Raises:
-        DataError: if the file is broken or an annotation id has two captions.
     """
     layout = layout or Layout()
     if layout.id_column == "id":  # in people's files that numbers captions
@@ -314,12 +284,7 @@ def _in_order(captions: list[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def objects_by_id(path: Path, layout: Layout | None = None) -> dict[str, frozenset[str]]:
-    """The objects in each image by category name; boxes, if there are any, are not needed.
-
-    Args:
-        path: the file.
-        layout: gets the names of files that the file gives to its numbers of images.
-    """
+    """The objects in each image by category name; boxes, if there are any, are not needed."""
     layout = layout or Layout()
     objects: dict[str, set[str]] = {}
     read = _json_objects if is_json(path) else _table_objects
@@ -371,12 +336,7 @@ def _table_objects(path: Path, layout: Layout) -> Iterator[tuple[str, str | None
 
 
 def splits_by_id(path: Path, layout: Layout | None = None) -> dict[str, str]:
-    """The part (train, val, test, ...) that each image belongs to.
-
-    Args:
-        path: the file.
-        layout: gets the names of files that the file gives to its numbers of images.
-    """
+    """The part (train, val, test, ...) that each image belongs to."""
     layout, karpathy = layout or Layout(), is_json(path)
     wanted = ("split", *layout.wanted(IMAGE))
     rows = open_rows(path, what=SPLITS, wanted=wanted, key="images" if karpathy else None)

@@ -177,17 +177,7 @@ class Layout:
         return numbered
 
     def column(self, path: Path, row: Mapping[str, Any], kind: Kind) -> str:
-        """The column of a kind in a file.
-
-        Args:
-            path: the file.
-            row: its columns, with the values of its first row where they are known.
-            kind: what is looked for.
-
-        Raises:
-            DataError: if there is no such column, or two that may be meant.
-            UsageError: if the user names one that is not there.
-        """
+        """The column of a kind in a file."""
         chosen = self.named(kind)
         if chosen is not None and chosen in row:
             self.used.add(chosen)
@@ -250,9 +240,6 @@ def same_name(name: str, columns: Sequence[str]) -> str | None:
 
 def label_words(given: Mapping[Any, Any] | Sequence[str]) -> dict[str, str]:
     """What labels mean, given as a mapping or as texts; labels as they were meant.
-
-    Raises:
-        UsageError: if a text has no ``=``, or a label two meanings.
 
     Example:
         >>> label_words({0: "male"}), label_words(["F=female", "no idea=Unsure"])

@@ -40,23 +40,7 @@ _MAX_CELL = 1 << 26  # the csv module's own limit would refuse a caption of 128 
 def csv_rows(
     path: Path, what: str, usual: str, column: str | None, wanted: Sequence[str]
 ) -> tuple[list[str], Iterator[tuple[int, Mapping[str, Any]]], str]:
-    """Read a table of text.
-
-    Args:
-        path: the file.
-        what: the expected contents, for messages.
-        usual: the separator that the file's ending says.
-        column: what the second of two columns holds where there is no heading; None if a table
-            without a heading is not known.
-        wanted: the columns that are looked for.
-
-    Returns:
-        The columns; the line on which each row ends, and its content; and how the file deviates
-        from its format, empty if it does not.
-
-    Raises:
-        DataError: if the file is broken (while going through the rows, too).
-    """
+    """Read a table of text."""
     with _text_of(path, what) as text:
         lines = list(islice(text, FIRST_ROWS))
     heading = find_heading(lines, usual)
@@ -200,11 +184,7 @@ def _mappings(
 def _swallowed(
     table: _Table, cells: Sequence[str], first: int, place: int
 ) -> dict[str, _Swallowed]:
-    """The ids with which lines within cells begin, each with its cell.
-
-    Raises:
-        DataError: if all lines of a cell but the first are rows, by their ids.
-    """
+    """The ids with which lines within cells begin, each with its cell."""
     suspects: dict[str, _Swallowed] = {}
     for k, cell in enumerate(cells):
         within = ids_within(cell, table.heading.separator, len(cells), place)

@@ -19,9 +19,6 @@ _FILES = ("file_name", "filename")
 def listed_names(path: Path, images: object) -> dict[str, str]:
     """The names in a file's list of images by the file's numbers; none if all have theirs.
 
-    Raises:
-        DataError: if one number has two names.
-
     Example:
         >>> listed_names(Path("a.json"), [{"id": 95, "file_name": "000001.jpg"}])
         {'95': '000001.jpg'}
@@ -50,11 +47,7 @@ def name_column(row: Mapping[str, Any], key: str) -> str | None:
 
 
 def note_name(names: dict[str, str], path: Path, number: object, name: object) -> None:
-    """Add the name of an image's file to those by number; anything but an id or a name is left.
-
-    Raises:
-        DataError: if the number has another name.
-    """
+    """Add the name of an image's file to those by number; anything but an id or a name is left."""
     if isinstance(number, float) and number.is_integer():  # as tables with gaps have it
         number = int(number)
     if type(number) not in (int, str) or not isinstance(name, str):

@@ -81,11 +81,7 @@ _BY_FIRST_BYTES: tuple[tuple[bytes, Callable[[Path], str]], ...] = (
 
 
 def way_to_read(path: Path) -> str:
-    """A sentence on what makes a readable file of one whose ending is unknown, by its content.
-
-    Args:
-        path: of a file that is there.
-    """
+    """A sentence on what makes a readable file of one whose ending is unknown, by its content."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     if head[_TAR] == b"ustar":

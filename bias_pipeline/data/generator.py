@@ -42,8 +42,6 @@ class Generator(Dataset):
         """Pictures, and a caption of each.
 
         Args:
-            n_images: how many.
-            seed: of the world.
             association: the share of activities in captions, in [0, 1], that are replaced by ones
                 typical of the person's group.
         """

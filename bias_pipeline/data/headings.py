@@ -43,10 +43,6 @@ def heading_place(rows: Sequence[Sequence[str]]) -> int | None:
 def find_heading(lines: Sequence[str], usual: str) -> Heading:
     """The heading of a text table.
 
-    Args:
-        lines: the first of the file.
-        usual: the separator that the file's ending says.
-
     Example:
         >>> find_heading(["sep=;", "image_id;caption"], ",")
         Heading(place=1, separator=';', note='columns separated by semicolons')
@@ -88,10 +84,6 @@ def _separator(heading: str, separators: Sequence[str]) -> str:
 
 def lacks_heading(names: Sequence[str], known: Collection[str]) -> bool:
     """Whether a first row of two cells is a picture's id and its caption, not a heading.
-
-    Args:
-        names: the first row.
-        known: the columns that are looked for.
 
     Example:
         >>> lacks_heading(["1000", "a dog"], []), lacks_heading(["image_id", "caption"], [])

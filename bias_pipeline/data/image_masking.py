@@ -108,12 +108,7 @@ class ImageMasking(Configurable):
         )
 
     def check_things(self, known: Iterable[tuple[Region, ...] | None], source: str) -> None:
-        """Refuse to hide things where people alone are annotated: pictures would stay whole.
-
-        Args:
-            known: the regions of each picture, None if it was not annotated.
-            source: where they are from, for the message.
-        """
+        """Refuse to hide things where people alone are annotated: pictures would stay whole."""
         certain = chain.from_iterable(self.certain(regions or ()) for regions in known)
         if self.objects and all(region.category == PERSON for region in certain):
             raise DataError(
@@ -127,12 +122,7 @@ class ImageMasking(Configurable):
         return self.person == "none" and not self.objects
 
     def absent(self, regions: tuple[Region, ...] | None, file: Path | MissingPicture) -> str | None:
-        """What a picture lacks to be masked, in words; None if nothing.
-
-        Args:
-            regions: annotated in the picture, None if it was not annotated.
-            file: the picture.
-        """
+        """What a picture lacks to be masked, in words; None if nothing."""
         return None if self.idle or self._knows(regions, file) else self._sought
 
     @property
@@ -307,11 +297,7 @@ class FeatureMasking(ImageMasking):
     blur: InnerShare = 0.02  # the radius of `fill=blur`, as a share of the picture's larger side
 
     def __post_init__(self) -> None:
-        """Check that one kind of change is chosen.
-
-        Raises:
-            UsageError: if both are.
-        """
+        """Check that one kind of change is chosen."""
         if self.background and self.objects:
             raise UsageError(
                 "image_masking.objects=true: image_masking.background=true changes the background "

@@ -34,14 +34,7 @@ _CLEAR = 4.0  # standard errors
 
 
 def noting_names(rows: Rows, first: Mapping[str, Any], key: str, layout: Layout) -> Rows:
-    """The same rows; the layout gets the names of files in the file's list, or beside its ids.
-
-    Args:
-        rows: of the file.
-        first: the first of them.
-        key: the column of image ids.
-        layout: see above.
-    """
+    """The same rows; the layout gets the names of files in the file's list, or beside its ids."""
     names = layout.names[rows.path] = dict(rows.names)
     column = None if names or key == layout.id_column else name_column(first, key)
     return rows if column is None else replace(rows, items=_noted(rows, names, key, column))
@@ -74,16 +67,6 @@ class LabelledImages:
     find nearly all labelled images; else what finds more. A tie is decided by words in common with
     other captions of the images, or refused. Numbers without names are those of another file's
     list, if only that finds labelled images.
-
-    Args:
-        ids: as the label file writes them.
-        layout: has the names that files give to their numbers.
-        by_name: whether the labels or the captions name pictures by file name.
-        enough: the share of the labelled images that is nearly all.
-        notes: what was decided, in words.
-        decided: lists of names, and whether their names won over their numbers.
-        numbers: file name to number, where labels have a file's numbers.
-        readings: file to its ids that change, each to that of its picture.
     """
 
     ids: Collection[str]
@@ -112,16 +95,7 @@ class LabelledImages:
     def renamed(
         self, path: Path | None, values: Mapping[str, T], alike: Alike | None = None
     ) -> Mapping[str, T]:
-        """A file's values by the ids that labels and other files have.
-
-        Args:
-            path: the file; None: there is none.
-            values: by the ids of the file.
-            alike: see :data:`Alike`, if the file has texts.
-
-        Raises:
-            DataError: if the ids can be read in two ways, or lack a name.
-        """
+        """A file's values by the ids that labels and other files have."""
         if path is None or not values:
             return values
         if path not in self.readings:
@@ -265,18 +239,7 @@ def labelled_images(
     captions: Mapping[str, object],
     layout: Layout,
 ) -> tuple[Mapping[str, str], LabelledImages]:
-    """The labels by the ids that are used, and their images.
-
-    Args:
-        path: of the labels.
-        labels: by the ids of the file.
-        captioner: the file of the captions.
-        captions: by its ids; photos or other captions where there is no captioner.
-        layout: has the names that files give to their numbers.
-
-    Raises:
-        DataError: if the ids of the labels can be read in two ways.
-    """
+    """The labels by the ids that are used, and their images."""
     names = own_numbers(layout.names.get(captioner, {})) if captioner else {}
     by_name = bool(names) or is_named(captions)
     captioned = LabelledImages(with_names(captioner, captions, names), layout, by_name, enough=2.0)
@@ -296,27 +259,13 @@ def labelled_images(
 def of_photos(
     path: Path, values: Mapping[str, T], photos: Collection[str], layout: Layout
 ) -> dict[str, T]:
-    """A file's values by the ids of photos, which are known by the names of their files.
-
-    Args:
-        path: the file.
-        values: by its ids.
-        photos: their ids.
-        layout: has the names that the file gives to its numbers.
-
-    Raises:
-        DataError: if an id lacks a name, or two have one.
-    """
+    """A file's values by the ids of photos, which are known by the names of their files."""
     by_name = LabelledImages(photos, layout, by_name=True).renamed(file_of(path), values)
     return {short_id(image): value for image, value in by_name.items()}
 
 
 def with_names(path: Path | None, values: Mapping[str, T], names: Names) -> Mapping[str, T]:
-    """Values by the names of pictures' files.
-
-    Raises:
-        DataError: if two ids have one name.
-    """
+    """Values by the names of pictures' files."""
     if not names:
         return values
     first: dict[str, str] = {}

@@ -19,12 +19,7 @@ IMAGE, WEIGHT = "image", "weight"
 
 
 def read_weights(path: Path, corpus: Corpus) -> Float64Array:
-    """(N,) the weight of each image of a corpus; 1 for images that the file does not list.
-
-    Args:
-        path: a table with the columns ``image`` and ``weight``.
-        corpus: whose images they are.
-    """
+    """(N,) the weight of each image of a corpus; 1 for images that the file does not list."""
     rows = open_rows(check_file(path, "--weights"), what="a table with image, weight")
     rows.require(IMAGE, WEIGHT)
     place = {image: row for row, image in enumerate(corpus.ids)}
@@ -64,10 +59,6 @@ def caption_shares(weights: Float64Array, captions: Captions) -> Float64Array:
 
     Args:
         weights: (N,) of all images of the corpus.
-        captions: C of its captions.
-
-    Raises:
-        DataError: if all of them have weight 0.
 
     Example:
         >>> captions = Captions.from_texts(["a dog", "a cat", "a cow"], np.array([0, 0, 1]))

@@ -87,17 +87,7 @@ _SIGNS: Mapping[str, _Sign] = {
 def separated(
     path: Path, captions: Mapping[str, tuple[str, ...]], layout: Layout, kind: Kind
 ) -> Mapping[str, tuple[str, ...]]:
-    """The captions of each image, where the file has them in one cell with separators.
-
-    Args:
-        path: the file.
-        captions: image id to captions, as the cells have them.
-        layout: has the user's separator, and gets a note.
-        kind: whose captions they are.
-
-    Raises:
-        DataError: if cells often have a separator, but the file does not show what it is.
-    """
+    """The captions of each image, where the file has them in one cell with separators."""
     cells = {i: texts[0] for i, texts in captions.items() if _is_one(texts)}
     if layout.separator == "none" or not cells or len(cells) <= len(captions) / 2:
         return captions
@@ -218,16 +208,7 @@ def _example(parts: Sequence[str]) -> str:
 
 
 def check_chosen(path: Path, captions: Mapping[str, tuple[str, ...]], index: int | None) -> None:
-    """Refuse a captioner's captions of which an image has several, unless one is chosen.
-
-    Args:
-        path: the file.
-        captions: image id to captions.
-        index: which one of an image is scored; None: there must be one.
-
-    Raises:
-        DataError: naming the image and what to do.
-    """
+    """Refuse a captioner's captions of which an image has several, unless one is chosen."""
     image = next((image for image, texts in captions.items() if len(texts) > 1), None)
     if image is not None and index is None:
         raise DataError(

@@ -19,18 +19,7 @@ _LISTED = 8
 def list_within(
     data: Mapping[str, Any], path: Path, *, key: str | None, mapping: bool, what: str
 ) -> str | None:
-    """The key of the list of rows, None if the object maps ids to values.
-
-    Args:
-        data: the file's content.
-        path: the file.
-        key: the list's key in the format.
-        mapping: whether the object may map ids to values.
-        what: the format, for messages.
-
-    Raises:
-        DataError: if several lists could be meant, or the object is neither.
-    """
+    """The key of the list of rows, None if the object maps ids to values."""
     if key is not None and key in data:
         return key
     lists = [name for name, value in data.items() if _has_rows(value)]
@@ -50,10 +39,6 @@ def list_within(
 
 def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
     """A row for each value of a mapping of image ids; several values of an id are several rows.
-
-    Args:
-        data: id to a text, to a mapping of columns, or to a list of these.
-        name: the column for a text.
 
     Example:
         >>> list(rows_of_mapping({"7": "a dog", "8": [{"caption": "a cat"}]}, "caption"))
@@ -102,11 +87,6 @@ class ColumnsTable(NamedTuple):
 
 def rows_of_columns(data: object, column: str, wanted: Sequence[str]) -> ColumnsTable | None:
     """The rows of a table that was written by its columns; None if it was not.
-
-    Args:
-        data: the file's content.
-        column: of captions or labels, for lists of an id and a text.
-        wanted: the columns that are looked for.
 
     Example:
         >>> by_columns = {"image": {"0": "7.jpg"}, "caption": {"0": "a dog"}}

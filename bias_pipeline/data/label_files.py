@@ -70,9 +70,6 @@ def label_map(
     The data set's own map comes first, then the attribute's map of the data set. Without either,
     the column has the attribute's name and contains group names, so a new attribute needs no map.
     Group names are always recognised.
-
-    Raises:
-        UsageError: if a map names a group that the attribute does not have.
     """
     names = {group: group for group in attribute.groups}
     plain = LabelMap(attribute.name, names, _UNDECIDED, _UNSURE)
@@ -108,20 +105,7 @@ def read_labels(
     annotator: str = MAJORITY,
     layout: Layout | None = None,
 ) -> Labels:
-    """Read the labels of one attribute.
-
-    Args:
-        path: CSV, TSV, Parquet, JSON or JSON Lines.
-        dataset: whose label map of the attribute is used.
-        attribute: which labels.
-        label_maps: the data set's own label maps by attribute name.
-        annotator: ``majority``, or the one annotator whose labels are used.
-        layout: the user's column names; the recognised columns are noted in it.
-
-    Raises:
-        DataError: on a broken file, two different labels of an image, or an unknown label.
-        UsageError: if the annotator, a column or a group is unknown.
-    """
+    """Read the labels of one attribute."""
     layout = layout or Layout()
     groups, labels = label_map(dataset, attribute, label_maps)
     labels = with_map(labels, attribute, layout.label_map)

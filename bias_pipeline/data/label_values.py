@@ -16,16 +16,7 @@ from bias_pipeline.errors import UsageError, did_you_mean
 
 
 def with_map(labels: LabelMap, attribute: Attribute, meanings: Mapping[str, str]) -> LabelMap:
-    """A copy with the user's meanings of labels.
-
-    Args:
-        labels: how the data set writes the attribute.
-        attribute: whose groups the labels name.
-        meanings: label to group, or to a known label of no group ("Unsure").
-
-    Raises:
-        UsageError: if it maps to neither.
-    """
+    """A copy with the user's meanings of labels."""
     groups: dict[str, str] = {}
     strata: dict[str, str] = {}
     known = {**{group: group for group in attribute.groups}, **labels.groups}
@@ -49,15 +40,6 @@ def recognised(
     mapped: Collection[str] = (),
 ) -> tuple[LabelMap, list[str]]:
     """A copy with the unknown labels that are unambiguous.
-
-    Args:
-        raw_labels: the labels of a file.
-        labels: those that are known.
-        attribute: whose words and groups are looked up.
-        mapped: known labels that the user maps; their first letters are those of no group.
-
-    Returns:
-        The map, and how each of these labels is read; the others stay unknown.
 
     Example:
         >>> known = LabelMap("sex", {"Male": "male", "Female": "female"}, ("Unsure",))

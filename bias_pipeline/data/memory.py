@@ -50,12 +50,6 @@ Row = Mapping[str, object]
 def caption_file(captions: Captions, folder: Path, name: str) -> Path:
     """The file of captions, of a captioner or of people.
 
-    Args:
-        captions: image id to caption or captions; or a list of them, or of rows with an id and a
-            caption; or a table with a column ``caption``, one line a caption; or a file.
-        folder: to write to.
-        name: of the file.
-
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -66,28 +60,12 @@ def caption_file(captions: Captions, folder: Path, name: str) -> Path:
 
 
 def object_file(objects: Objects, folder: Path) -> Path:
-    """The file of objects.
-
-    Args:
-        objects: image id to the objects in the image by name; or a list; or a table with a column
-            ``category``, one line an object; or a file.
-        folder: to write to.
-    """
+    """The file of objects."""
     return _file(objects, folder / "objects", "image_id", _object_rows)
 
 
 def label_file(labels: Labels, folder: Path, attribute: str) -> Path:
-    """The file of labels.
-
-    Args:
-        labels: image id to a label, or to a label an attribute; or a list; or attribute to a list,
-            or to image id to a label; or a table with a column an attribute; or a file.
-        folder: to write to.
-        attribute: what labels without a name are of.
-
-    Raises:
-        UsageError: if lists of attributes differ in length.
-    """
+    """The file of labels."""
     return _file(
         _by_image(labels),
         folder / "labels",
@@ -98,12 +76,6 @@ def label_file(labels: Labels, folder: Path, attribute: str) -> Path:
 
 def check_aligned(data: Mapping[str, object]) -> None:
     """Refuse lists that are not aligned.
-
-    Args:
-        data: argument to captions, labels or objects in any form; those without places are ignored.
-
-    Raises:
-        UsageError: with the lengths of the lists.
 
     Example:
         >>> check_aligned({"captions": ["a dog", "a cat"], "labels": {7: "male"}})

@@ -30,11 +30,6 @@ def column_names(labels: LabelMap, attribute: Attribute) -> list[dict[str, str]]
 def group_columns(columns: Sequence[str], labels: LabelMap, attribute: Attribute) -> dict[str, str]:
     """The column of each group; empty unless every group has one.
 
-    Args:
-        columns: of the table.
-        labels: how the attribute is labelled.
-        attribute: whose groups are looked for.
-
     Example:
         >>> gender = Attribute("gender", ("male", "female"), {}, {})
         >>> labels = LabelMap("sex", {"Male": "male", "Female": "female"})
@@ -75,12 +70,6 @@ def map_of_column(first: Mapping[str, Any], attribute: Attribute) -> str:
 def one_label(cells: Mapping[str, str]) -> str | None:
     """The only group whose cell says yes; ``no group``, or ``several groups``.
 
-    Args:
-        cells: group to the text of its cell.
-
-    Returns:
-        None if a cell says neither yes nor no.
-
     Example:
         >>> one_label({"male": "0", "female": "1"}), one_label({"male": "True", "female": "False"})
         ('female', 'male')
@@ -100,16 +89,7 @@ def one_label(cells: Mapping[str, str]) -> str | None:
 def with_labels(
     rows: Rows, columns: Mapping[str, str], field: str
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Number and content of each row, with one column of labels made from those of the groups.
-
-    Args:
-        rows: of the table.
-        columns: the column of each group.
-        field: the column of labels.
-
-    Raises:
-        DataError: if a cell says neither yes nor no, or -1 where others are 0.
-    """
+    """Number and content of each row, with one column of labels made from those of the groups."""
     written: set[str] = set()
     for number, row in rows.items:
         cells = {group: rows.label(number, row, column) for group, column in columns.items()}

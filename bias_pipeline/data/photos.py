@@ -40,12 +40,7 @@ _LYING = range(5, 9)  # EXIF orientations that swap rows and columns
 
 
 class UnreadableError(Exception):
-    """Why a photo cannot be read.
-
-    Args:
-        reason: in words.
-        lasting: whether the file's content is broken, so that trying again is useless.
-    """
+    """Why a photo cannot be read."""
 
     def __init__(self, reason: str, *, lasting: bool = True) -> None:
         super().__init__(reason)
@@ -68,10 +63,6 @@ def find_photos(folder: Path) -> dict[str, Path]:
     """The photos of a folder by image id; subfolders, hidden and other files are skipped.
 
     A link to a file that is not there is a photo that cannot be read.
-
-    Raises:
-        DataError: if two files have one image id, or a name is not text.
-        ResourceError: if there is no such folder, or no photo in it.
     """
     try:
         with os.scandir(folder) as entries:
@@ -116,9 +107,6 @@ def read_photo(path: Path) -> Image:
 
     Transparency becomes white, sixteen bits become eight, an animation becomes its first frame. 32
     bits a channel are refused: the format does not define white.
-
-    Raises:
-        UnreadableError: with the reason, if it is no picture, or broken, or too large.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -281,13 +269,7 @@ def drawn(pictures: Pictures, row: int, side: int) -> Drawn:
         surroundings.
 
     Args:
-        pictures: with the row's.
-        row: of the picture.
         side: pixels a side of drawings; files have their own size.
-
-    Raises:
-        DataError: if the file cannot be read or an annotation is broken.
-        NotApplicableError: if the picture's file is missing.
     """
     file = pictures.files[row]
     if file is None:
@@ -374,9 +356,7 @@ def pixel_table(pictures: Pictures, side: int, cache: str | None) -> Pixels:
     """(N, side, side, 3) all pictures; memory-mapped from a file if there is a cache.
 
     Args:
-        pictures: all must exist.
         side: of the square, in pixels.
-        cache: folder that caches the tables, None for no cache.
     """
     key = f"pixels {VERSION} {side} {pictures.digest}"
     shape = (len(pictures), side, side, 3)
@@ -393,9 +373,6 @@ _SIGNS = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 def thumbnail(picture: Image) -> str:
     """A picture within a square of :data:`SIDE` pixels, as a JPEG in base64.
-
-    Args:
-        picture: of any size; metadata is left out.
 
     Example:
         >>> from PIL import Image
@@ -423,9 +400,6 @@ def jpeg(picture: Image) -> str:
 
 def read_thumbnail(text: str) -> Image:
     """The picture that :func:`thumbnail` wrote.
-
-    Raises:
-        DataError: if it is anything else.
 
     Example:
         >>> read_thumbnail("<script>")

@@ -51,14 +51,7 @@ class PictureFiles:
         instances: Path | None,
         layout: Layout | None = None,
     ) -> PictureFiles:
-        """Find pictures and read annotations; nothing where no folder is named.
-
-        Args:
-            images: folder of the pictures.
-            regions: the file of regions; without a folder, only these are known.
-            instances: the data set's file of objects, which may have regions too.
-            layout: see :func:`regions_by_id`.
-        """
+        """Find pictures and read annotations; nothing where no folder is named."""
         if images is None:
             if regions is None:
                 return cls()
@@ -79,11 +72,7 @@ class PictureFiles:
         return self.regions.get(short_id(image))
 
     def joined(self, images: LabelledImages, source: Path | None) -> PictureFiles:
-        """A copy in which pictures and regions have the label file's ids.
-
-        Raises:
-            DataError: if two images would have the same regions.
-        """
+        """A copy in which pictures and regions have the label file's ids."""
         photos = images.photos(self.photos)
         regions = images.renamed(source, self.regions)
         if photos is self.photos and regions is self.regions:
@@ -115,10 +104,6 @@ def regions_by_id(path: Path, layout: Layout | None = None) -> dict[str, tuple[R
     """The regions of each image of the file.
 
     Annotations with neither an outline nor a box of positive size are ignored.
-
-    Args:
-        path: the file.
-        layout: gets the names of files that the file gives to its numbers of images.
     """
     data = load_json(path, what=WHAT)
     if isinstance(data, list):
@@ -261,18 +246,7 @@ def _box_of(
 def readable_pictures(
     pictures: PictureFiles, images: Sequence[str], folder: Path | None, *, strict: bool
 ) -> tuple[PictureFiles, list[str]]:
-    """The readable pictures of a data set's images, and notes on the others.
-
-    Args:
-        pictures: the pictures of the folder.
-        images: their ids.
-        folder: of the pictures; None: there is none, so nothing is checked.
-        strict: whether an image without a picture is refused. A broken picture is then refused when
-            it is read; else it counts as absent.
-
-    Raises:
-        DataError: if ``strict`` and an image has none, or two images would have the same.
-    """
+    """The readable pictures of a data set's images, and notes on the others."""
     if not pictures.photos:
         return pictures, []
     place = "dataset.regions" if folder is None else f"{folder} (dataset.images)"
@@ -329,19 +303,6 @@ _CONFIDENCES = ("score", "confidence")
 
 def detections_by_id(path: Path, layout: Layout | None = None) -> dict[str, Labels]:
     """The labels detected in each image of a file.
-
-    Args:
-        path: a JSON list of objects, as COCO's results are, JSON Lines, CSV, TSV or Parquet; a
-            row has ``label`` or ``category_id``, COCO's number; other keys are ignored.
-        layout: gets the names of files that the file gives to its numbers of images.
-
-    Returns:
-        Canonical image id to pairs of a label and a confidence in [0, 1], the most confident first;
-        of several detections of one label the most confident counts.
-
-    Raises:
-        DataError: if the file is broken, a row has no label, or its confidence is none.
-        ResourceError: if it is absent or cannot be read.
 
     Example:
         >>> import tempfile

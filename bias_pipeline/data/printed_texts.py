@@ -71,9 +71,6 @@ def may_be_printed(text: str) -> bool:
 def printed_texts(text: str) -> list[str] | None:
     """The texts of a print, a blank for each gap (None, nan); None if the cell is plain text.
 
-    Raises:
-        NotWholeError: if a part was left out (``...``), the end is cut off, or an item is no text.
-
     Example:
         >>> printed_texts('''['a dog' "a man's cat"]''')
         ['a dog', "a man's cat"]
@@ -190,9 +187,6 @@ def _python_escape(match: re.Match[str]) -> str:
 
 def texts_in(value: Any) -> list[str]:
     """The texts of a value: of a text, of a mapping that has one, or of a list of these.
-
-    Raises:
-        NotWholeError: if an item is no text.
 
     Example:
         >>> texts_in(["a dog", None, {"caption": "a cat", "conf": 0.9}]), texts_in(b"a dog")

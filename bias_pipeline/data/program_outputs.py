@@ -34,13 +34,7 @@ _NO_ANSWER = "Failed to obtain answer"  # VLMEvalKit's text where a model or ser
 
 
 class ProgramOutput(ABC):
-    """A file of one program.
-
-    Args:
-        rows: the file's entries.
-        first: keys and values of the first one.
-        layout: the user's column of image ids replaces the program's; what is read is noted in it.
-    """
+    """A file of one program."""
 
     name: ClassVar[str]
     marks: ClassVar[frozenset[str]]  # keys that the first entry of such a file has
@@ -319,16 +313,7 @@ COLUMNS = sorted({name for program in _PROGRAMS for name in program.columns})
 
 
 def program_output(rows: Rows, first: Mapping[str, Any], layout: Layout) -> Rows | None:
-    """A program's output as plain rows; None if it is not known to be one.
-
-    Args:
-        rows: the file's entries.
-        first: keys and values of the first one.
-        layout: see :class:`ProgramOutput`.
-
-    Raises:
-        DataError: if a batch's requests are given instead of its answers.
-    """
+    """A program's output as plain rows; None if it is not known to be one."""
     keys = set(map(str, first))
     if {"custom_id", "body"} <= keys and "response" not in keys:
         raise DataError(f"{rows.path}: holds the requests of a batch; name the file of its answers")

@@ -23,13 +23,6 @@ def encloses_cells(lines: Iterable[str], n_columns: int) -> bool | None:
     Marks are text where every line has as many cells as the heading, unless all marks enclose whole
     cells, and of each column either all or only those that need it.
 
-    Args:
-        lines: with the heading first.
-        n_columns: of the heading.
-
-    Returns:
-        None if a line has another number of cells: only a reader of quoted cells can tell.
-
     Example:
         >>> encloses_cells(["id\tcaption", '7\t"Stop" on a sign'], 2)
         False
@@ -100,12 +93,6 @@ def line_ends(text: str) -> int:
 def ids_within(cell: str, separator: str, n_columns: int, place: int) -> list[str]:
     """The ids with which lines within a cell begin, as rows do that an unclosed mark swallowed.
 
-    Args:
-        cell: of one line or several.
-        separator: of columns.
-        n_columns: of the table.
-        place: of the column of ids.
-
     Example:
         >>> ids_within('a 40" tv' + chr(10) + "8,a dog", ",", 2, 0)
         ['8']
@@ -127,13 +114,6 @@ def resembles(identifier: str, other: str) -> bool:
 
 def unclosed_mark(lines: Sequence[str], separator: str) -> tuple[int, str]:
     """Where the first mark stands that does not enclose a cell.
-
-    Args:
-        lines: of the record.
-        separator: of columns.
-
-    Returns:
-        How many lines before, and the text from the mark on.
 
     Example:
         >>> unclosed_mark(['7,"a dog"' + chr(10), '8,"Stop" on a sign' + chr(10)], ",")

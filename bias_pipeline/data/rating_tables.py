@@ -22,17 +22,7 @@ _ANSWERS = "answers: a table of image_id, attribute, value and rater"
 def rater_answers(
     path: Path, attribute: str, values: Collection[str], images: Collection[str]
 ) -> dict[str, dict[str, str]]:
-    """What raters answered about each image.
-
-    Args:
-        path: the table.
-        attribute: that they were asked for.
-        values: answers that they could give.
-        images: ids of what they were asked about.
-
-    Returns:
-        Image id to rater to answer, the last one of each; images without an answer are absent.
-    """
+    """What raters answered about each image."""
     rows = open_rows(check_file(path), what=_ANSWERS)
     rows.require("image_id", "attribute", "value", "rater")
     votes: dict[str, dict[str, str]] = {}
@@ -66,9 +56,6 @@ def write_label_errors(
     """Write the table of one attribute.
 
     Args:
-        path: of the file.
-        attribute: its name.
-        groups: its K groups.
         confusion: (K, K) share of each group (first) that is labelled as each; rows of NaN, of
             groups that nobody has, are left out.
     """

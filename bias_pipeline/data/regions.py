@@ -26,11 +26,6 @@ def crop_person(pictures: Pictures, row: int, crop: Crop) -> Image:
     """One picture, or its largest person's box, padded with grey to a square.
 
     A picture without annotated people is not cropped: data sets of faces have only faces.
-
-    Args:
-        pictures: with the row's.
-        row: of the picture.
-        crop: ``person`` or ``none``.
     """
     from PIL import Image
 
@@ -102,9 +97,6 @@ def outline_mask(region: Region, height: int, width: int) -> BoolArray:
     """(height, width) the pixels that a region's outline covers, scaled to the picture.
 
     In a smaller picture: all pixels that it covers partly.
-
-    Raises:
-        ValueError: if the outline is invalid, such as run lengths of another size.
     """
     rows, columns = region.size
     if rows * columns > MAX_PIXELS:
@@ -220,9 +212,6 @@ def _decoded(counts: bytes, height: int, width: int) -> BoolArray:
 
 def box_of_runs(counts: bytes, height: int, width: int) -> tuple[float, float, float, float] | None:
     """Left, top, width and height of a run-length mask; None if it is empty.
-
-    Raises:
-        ValueError: if they are invalid, or of another size.
 
     Example:
         >>> box_of_runs(b"131", 1, 5)  # one pixel without, three within, one without

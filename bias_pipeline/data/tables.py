@@ -78,11 +78,7 @@ class Rows:
         return self.columns is None or set(names) <= set(self.columns)
 
     def require(self, *names: str) -> None:
-        """Refuse a table that lacks a column.
-
-        Raises:
-            DataError: naming the column and those of the file.
-        """
+        """Refuse a table that lacks a column."""
         for name in names:
             if not self.has(name):
                 hint = did_you_mean(name, self.columns or ())
@@ -181,11 +177,7 @@ class Rows:
             )
 
     def id(self, number: int, row: Mapping[str, Any], name: str) -> str:
-        """The canonical image id of a row; 42.0, as tables with gaps have it, is 42.
-
-        Raises:
-            DataError: if it is absent or no id.
-        """
+        """The canonical image id of a row; 42.0, as tables with gaps have it, is 42."""
         try:
             cell = self.value(number, row, name)
             return canonical_id(int(cell) if is_whole(cell) else cell)
@@ -211,19 +203,6 @@ def open_rows(
     column: str | None = None,
 ) -> Rows:
     """Read a file of rows; its ending decides the format.
-
-    Args:
-        path: a JSON list of objects, JSON Lines, CSV or TSV with a header, Parquet, .xlsx, or a
-            folder of :mod:`~bias_pipeline.data.binary_tables`.
-        what: the expected contents, for messages.
-        wanted: the needed columns; formats that can skip others do.
-        key: if a JSON file is one object, the key of its list of rows; a single list under another
-            key is read as well.
-        column: the column name for the values of a JSON object that maps image ids to texts.
-
-    Raises:
-        DataError: if the ending is unknown or the file is broken (while going through the rows).
-        ResourceError: if it is absent or cannot be read.
 
     Example:
         >>> import tempfile
@@ -299,16 +278,7 @@ def is_json(path: Path) -> bool:
 
 
 def check_file(path: Path, key: str | None = None) -> Path:
-    """Refuse a file that is not there, or a folder that cannot be read as one.
-
-    Args:
-        path: of the file or folder.
-        key: that names it in the configuration; None if it was given as an argument.
-
-    Raises:
-        ResourceError: naming the file, the nearest one in its folder and the key; of a folder
-            the files in it.
-    """
+    """Refuse a file that is not there, or a folder that cannot be read as one."""
     if path.is_file() or is_saved(path):
         return path
     if path.is_dir():

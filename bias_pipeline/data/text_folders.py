@@ -54,11 +54,7 @@ def text_rows(folder: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
 
 
 def check_not_one_of_many(path: Path) -> None:
-    """Refuse one file of a folder of captions.
-
-    Raises:
-        DataError: naming the folder.
-    """
+    """Refuse one file of a folder of captions."""
     folder = path.resolve().parent
     several = is_text_folder(folder) and len(text_files(folder)) > 1
     if path.suffix.lower() == ENDING and several:

@@ -29,15 +29,6 @@ log = logging.getLogger(__name__)
 class CaptionBias:
     """Headlines of some metrics of the captions that were collected since the last reset.
 
-    Args:
-        labels: image id to label, see :func:`bias_pipeline.score`. Captions of other images do not
-            count.
-        metrics: names, as in ``python -m bias_pipeline metrics``, or one.
-        human: people's captions, see there; without them a metric of attackers has no score, and
-            ``model``, the captioner's own level, is its number.
-        objects: see there.
-        settings: see there, such as ``seeds=3``; few seeds keep an epoch short.
-
     Example:
         >>> bias = CaptionBias({1: "male", 2: "female", 3: "female"}, metrics=["gender_error"])
         >>> bias.update([1, 2], ["a man", "a man"])
@@ -68,15 +59,7 @@ class CaptionBias:
         self._captions: dict[Any, str] = {}
 
     def update(self, ids: Iterable[Any], captions: Iterable[str]) -> None:
-        """Add the captions of a batch; a second caption of an image replaces the first.
-
-        Args:
-            ids: of the images, as in the labels; a tensor or an array, too.
-            captions: one for each.
-
-        Raises:
-            UsageError: if there are more of one than of the other.
-        """
+        """Add the captions of a batch; a second caption of an image replaces the first."""
         plain = [one.item() if hasattr(one, "item") else one for one in ids]
         texts = list(captions)
         if len(plain) != len(texts):
@@ -87,18 +70,11 @@ class CaptionBias:
         self._captions.update(zip(plain, texts, strict=True))
 
     def compute(self) -> dict[str, float]:
-        """Name to value as fractions; ``metric:direction`` where there are two headlines.
-
-        Raises:
-            BiasPipelineError: in one sentence, if there are no captions, or too few to score.
-        """
+        """Name to value as fractions; ``metric:direction`` where there are two headlines."""
         return self.compute_with_reasons()[0]
 
     def compute_with_reasons(self) -> tuple[dict[str, float], list[str]]:
         """The numbers of :meth:`compute`, and a sentence for each metric with an undefined one.
-
-        Raises:
-            BiasPipelineError: as of :meth:`compute`.
 
         Example:
             >>> bias = CaptionBias({1: "male", 2: "female"}, "gender_error")
@@ -151,15 +127,6 @@ def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bia
     Captions that cannot be scored, such as the blank ones of a captioner that has learnt nothing
     yet, give NaN and a warning; training goes on. Lightning's sanity check computes once without
     logging, so a wrong setting ends training before its first epoch.
-
-    Args:
-        bias: what is computed.
-        captions_of: from the module and a validation batch to the images' ids and the captions
-            that the module writes for them.
-        prefix: of the names under which numbers are logged.
-
-    Raises:
-        UsageError: when training starts with several processes, or with settings that are wrong.
     """
     from pytorch_lightning import Callback
 

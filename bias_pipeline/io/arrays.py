@@ -36,9 +36,6 @@ log = logging.getLogger(__name__)
 class ArrayCache:
     """Arrays of finite float64 on disk.
 
-    Args:
-        root: the folder; created when first needed.
-
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -63,11 +60,7 @@ class ArrayCache:
             return None
 
     def put(self, key: str, array: Float64Array) -> None:
-        """Store an array, unless it has NaN or infinities.
-
-        Raises:
-            ResourceError: if the folder cannot be written.
-        """
+        """Store an array, unless it has NaN or infinities."""
         if not np.isfinite(array).all():
             return
         header = np.array([array.ndim, *array.shape], "<i8").tobytes()
@@ -121,13 +114,7 @@ class Filling(NamedTuple):
 
 
 def mapped_table(cache: str | None, key: str, make: Callable[[], Filling]) -> npt.NDArray[Any]:
-    """A large array by its key, mapped from the cache; in memory without a cache.
-
-    Args:
-        cache: folder of the tables, None to write none.
-        key: everything that decides the numbers.
-        make: returns the content; not called if the cache has an intact table.
-    """
+    """A large array by its key, mapped from the cache; in memory without a cache."""
     if cache is None:
         filling = make()
         table = np.empty(filling.shape, filling.kind)

@@ -45,10 +45,6 @@ def dumped(content: object) -> bytes:
 def sealed(content: Mapping[str, Any], *, within: str) -> bytes:
     """Plain data as JSON with its own checksum.
 
-    Args:
-        content: an object.
-        within: the key of the object that gets the checksum.
-
     Example:
         >>> unsealed(json.loads(sealed({"a": 1, "b": {}}, within="b")), within="b")
         {'a': 1, 'b': {}}
@@ -61,16 +57,7 @@ _CHECKSUM = re.compile(rb',\n  "checksum": "[0-9a-f]{64}"')  # as the last entry
 
 
 def unsealed(content: Any, *, within: str, written: bytes = b"") -> dict[str, Any]:
-    """Sealed content, checked, without its checksum.
-
-    Args:
-        content: of the file.
-        within: see :func:`sealed`.
-        written: the file as it is, which is checked sooner than content that is written again.
-
-    Raises:
-        ValueError: if the checksum is absent or wrong.
-    """
+    """Sealed content, checked, without its checksum."""
     section = content.get(within) if isinstance(content, dict) else None
     if not isinstance(section, dict) or "checksum" not in section:
         raise ValueError("it has no checksum")
@@ -83,11 +70,7 @@ def unsealed(content: Any, *, within: str, written: bytes = b"") -> dict[str, An
 
 
 def read_unchanged(path: Path, checksum: object) -> bytes:
-    """The content of a file, checked against its checksum.
-
-    Raises:
-        DataError: if it cannot be read, or was changed.
-    """
+    """The content of a file, checked against its checksum."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -169,9 +152,6 @@ class _Ledger:
 
 def digest_of(path: Path) -> str:
     """SHA-256 (hex) of a file; reads it again only after a change.
-
-    Raises:
-        ResourceError: if it cannot be read.
 
     Example:
         >>> import tempfile

@@ -40,11 +40,7 @@ def lock_draft(handle: int) -> None:
 
 
 def clear_drafts(drafts: Iterable[Path]) -> None:
-    """Remove drafts that nobody has locked, and that have not changed for a minute.
-
-    Args:
-        drafts: files and folders whose names are those of drafts.
-    """
+    """Remove drafts that nobody has locked, and that have not changed for a minute."""
     for path in drafts:
         with contextlib.suppress(OSError):
             if time.time() - path.lstat().st_mtime > YOUNG_S and not _is_locked(path):
@@ -71,11 +67,7 @@ os.umask(UMASK)
 
 
 def check_places(*paths: Path | None) -> None:
-    """Check before any work that files can be written, and that none is a folder.
-
-    Raises:
-        ResourceError: naming the file.
-    """
+    """Check before any work that files can be written, and that none is a folder."""
     for path in filter(None, paths):
         if path.is_dir():
             raise ResourceError(f"{path} is a folder; name a file in it")
@@ -86,11 +78,7 @@ def check_places(*paths: Path | None) -> None:
 
 
 def write_file(path: Path, content: bytes, *, sync: bool = False) -> None:
-    """Write a file whole or not at all; see :func:`replace_file`.
-
-    Raises:
-        ResourceError: if it cannot be written.
-    """
+    """Write a file whole or not at all; see :func:`replace_file`."""
     try:
         replace_file(path, content, sync=sync)
     except OSError as error:
@@ -98,13 +86,7 @@ def write_file(path: Path, content: bytes, *, sync: bool = False) -> None:
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file so that a reader sees all of the old or all of the new content.
-
-    Args:
-        path: the file; its folder must exist.
-        content: its new content.
-        sync: force it to the disk before it gets its name.
-    """
+    """Write a file so that a reader sees all of the old or all of the new content."""
     with replacing(path, sync=sync) as file:
         file.write(content)
 
@@ -112,13 +94,6 @@ def replace_file(path: Path, content: bytes, *, sync: bool = True) -> None:
 @contextlib.contextmanager
 def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     """Write a file in pieces; it gets its name at the end, or never if something is raised.
-
-    Args:
-        path: the file; its folder must exist.
-        sync: force it to the disk before it gets its name.
-
-    Yields:
-        The open file.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -149,9 +124,6 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
 @contextmanager
 def drafted(folder: Path) -> Iterator[Path]:
     """A draft to write into, next to the folder; it gets the folder's name if nothing is raised.
-
-    Raises:
-        ResourceError: if it already exists, or cannot be written.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -185,11 +157,7 @@ def drafted(folder: Path) -> Iterator[Path]:
 
 
 def require_new(folder: Path) -> None:
-    """Check before any work that a folder is new or empty.
-
-    Raises:
-        ResourceError: if it is not.
-    """
+    """Check before any work that a folder is new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ResourceError(f"{folder}: already exists; name a new folder (--out)")
 
@@ -216,9 +184,6 @@ def table_csv(lines: Sequence[Mapping[str, object]]) -> str:
 
 def read_csv(text: str) -> list[dict[str, str]]:
     r"""The lines below the header, all values as text; the inverse of :func:`csv_text`.
-
-    Raises:
-        ValueError: if it is not CSV, or its lines differ in length.
 
     Example:
         >>> read_csv("id,value\n'=1+1,-0.5\n")

@@ -65,7 +65,6 @@ def random_words(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ON
     """Random 64-bit words, one for each key; the only source of randomness.
 
     Args:
-        purpose: one of :data:`PURPOSES`.
         seed: any whole number in [0, 2**64).
         keys: (...) the items to draw for, such as a corpus's ``keys``.
         part: (...) which of several draws of one purpose, broadcast with ``keys``; a split has only
@@ -85,11 +84,6 @@ def random_words(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ON
 
 def derived_seed(purpose: str, seed: int, number: int) -> int:
     """The seed of a further generator, such as that of a retry, in [0, 2**63).
-
-    Args:
-        purpose: see :func:`random_words`.
-        seed: see there.
-        number: which one, from 0.
 
     Example:
         >>> derived_seed("retry", 0, 1) != derived_seed("retry", 1, 0)
@@ -120,8 +114,6 @@ def poisson_counts(keys: UIntArray, resamplings: range, seed: int) -> Float64Arr
 
     Args:
         keys: (I,) hashes of the images' ids.
-        resamplings: the numbers of B resamplings.
-        seed: of the resampling.
 
     Returns:
         (B, I); an image's number does not depend on the other images and resamplings.

@@ -13,12 +13,7 @@ _REQUIREMENT = re.compile(r"^([\w.-]+)[^;]*$")  # without a marker: no extra nee
 
 
 def check_python() -> None:
-    """Refuse a Python that is too old, before anything that it could not read is imported.
-
-    Raises:
-        SystemExit: under ``python -m``, with exit code 5 and one sentence.
-        ImportError: where the package is imported.
-    """
+    """Refuse a Python that is too old, before anything that it could not read is imported."""
     if sys.version_info >= OLDEST_PYTHON:
         return
     needed, this = (".".join(map(str, v[:3])) for v in (OLDEST_PYTHON, sys.version_info))

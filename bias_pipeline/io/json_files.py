@@ -67,19 +67,6 @@ def load_json(
     UTF-8 with or without a byte order mark. NaN, infinities, duplicate keys and deep nesting are
     refused; lone surrogates become U+FFFD.
 
-    Args:
-        path: the file.
-        what: the format it should have, for messages: ``"COCO results: [{...}, ...]"``.
-        max_depth: lists and objects within each other that are allowed.
-        max_bytes: size of file that is allowed.
-
-    Returns:
-        The data, of whatever type; see :func:`expect`.
-
-    Raises:
-        DataError: with line, column and surroundings of the first fault.
-        ResourceError: if the file is absent or cannot be read.
-
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -100,21 +87,7 @@ def load_json(
 def load_json_lines(
     path: Path, *, what: str, max_depth: int = MAX_DEPTH, max_bytes: int = MAX_BYTES
 ) -> Iterator[tuple[int, object]]:
-    """Read JSON Lines as strictly, one value a line, line by line.
-
-    Args:
-        path: the file.
-        what: the format of a line, for messages.
-        max_depth: see :func:`load_json`.
-        max_bytes: size of file that is allowed.
-
-    Yields:
-        Number of the line (from 1) and its value; blank lines are skipped.
-
-    Raises:
-        DataError: with line, column and surroundings of the first fault.
-        ResourceError: if the file is absent or cannot be read.
-    """
+    """Read JSON Lines as strictly, one value a line, line by line."""
     with open_input(path, what=what, max_bytes=max_bytes) as handle:
         for number, data in enumerate(handle, start=1):
             text = decode(data, path, what, number)
@@ -131,18 +104,6 @@ def expect(value: object, kind: type[T], path: Path, where: str) -> T:
     """Check the type of one value of a file.
 
     An integer passes as a number; true and false pass as neither.
-
-    Args:
-        value: the value.
-        kind: dict, list, str, int, float, bool or NoneType.
-        path: the file.
-        where: the way to the value, such as ``annotations[17].caption``; empty for the top level.
-
-    Returns:
-        The value.
-
-    Raises:
-        DataError: naming file, place, what was expected and what was found.
 
     Example:
         >>> expect("a dog", str, Path("captions.json"), "annotations[17].caption")
@@ -170,20 +131,7 @@ def _name(value: object) -> str:
 
 
 def open_input(path: Path, *, what: str, max_bytes: int) -> BinaryIO:
-    """Open a user's file for reading, after checking that it is a file and not too large.
-
-    Args:
-        path: the file.
-        what: the format it should have, for messages.
-        max_bytes: size that is allowed.
-
-    Returns:
-        The open file; the caller closes it.
-
-    Raises:
-        ResourceError: if it is absent, not a regular file, or not readable.
-        DataError: if it is empty or too large.
-    """
+    """Open a user's file for reading, after checking that it is a file and not too large."""
     try:
         info = path.stat()  # before opening, since opening a named pipe would block
         if not stat.S_ISREG(info.st_mode):
@@ -225,17 +173,7 @@ def looks_like(head: bytes) -> str:
 
 
 def decode(data: bytes, path: Path, what: str, first_line: int = 1) -> str:
-    """Bytes of a user's file as text, without a byte order mark.
-
-    Args:
-        data: the file, or one of its lines.
-        path: the file.
-        what: the format it should have, for messages.
-        first_line: number of the first line of ``data`` in the file.
-
-    Raises:
-        DataError: with the line and its surroundings, if they are not UTF-8.
-    """
+    """Bytes of a user's file as text, without a byte order mark."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -251,9 +189,6 @@ def decode(data: bytes, path: Path, what: str, first_line: int = 1) -> str:
 
 def replace_surrogates(value: Any, path: Path) -> Any:
     """Replace half surrogate pairs, which no encoding can write, by U+FFFD.
-
-    Raises:
-        DataError: if two keys of an object become equal.
 
     Example:
         >>> replace_surrogates(["a " + chr(0xD83D)], Path("captions.json"))
@@ -343,12 +278,6 @@ class _Source:
 
     The parser gives no position for faults in well-formed JSON. They are searched for again, which
     is slow but happens only once, and never for a good file.
-
-    Args:
-        text: the file's text.
-        path: the file.
-        what: the format it should have.
-        first_line: number of the text's first line in the file.
     """
 
     def __init__(self, text: str, path: Path, what: str, first_line: int = 1) -> None:

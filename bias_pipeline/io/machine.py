@@ -91,9 +91,6 @@ class Extra:
     def require(self) -> None:
         """Check that all modules are installed.
 
-        Raises:
-            ResourceError: naming what is absent and how to install it.
-
         Example:
             >>> Extra("x", "drawing", ("json", "no_such_pen")).require()
             Traceback (most recent call last):

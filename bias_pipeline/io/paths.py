@@ -34,12 +34,7 @@ def experiments_dir() -> Path:
 
 
 def user_cache() -> Path:
-    """The user's cache folder.
-
-    Raises:
-        ResourceError: if the user has no home, as in some containers. No folder that others can
-            write to replaces it, since it stores weights.
-    """
+    """The user's cache folder."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     try:
         return root.expanduser() / "bias_pipeline"

@@ -24,11 +24,7 @@ _TELLING = 2  # finished steps before the time left is shown
 
 
 class Bar:
-    """Steps whose total grows as work is found.
-
-    Args:
-        label: what is going on.
-    """
+    """Steps whose total grows as work is found."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -148,7 +144,6 @@ class _BarThread(threading.Thread):
     """A thread that shows a bar at regular times, however long one step takes.
 
     Args:
-        opened: the outermost bar.
         every_s: seconds between two updates.
     """
 

@@ -49,11 +49,7 @@ def requested() -> bool:
 
 
 def stop_if_requested() -> None:
-    """Raise after a request whose exception got lost; called between two jobs.
-
-    Raises:
-        Stopped: if there was a request.
-    """
+    """Raise after a request whose exception got lost; called between two jobs."""
     if requested():
         raise Stopped
 

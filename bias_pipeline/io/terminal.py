@@ -127,14 +127,7 @@ def redacted(text: str) -> str:
 
 
 def refuse_secrets(texts: Mapping[str, str]) -> None:
-    """Refuse texts by which files and runs are named, so that none can be redacted later.
-
-    Args:
-        texts: the option or key, and its value.
-
-    Raises:
-        UsageError: naming one, and the variable whose value it holds.
-    """
+    """Refuse texts by which files and runs are named, so that none can be redacted later."""
     for name, text in texts.items():
         for value, variable in secrets():
             if value in text:
@@ -309,12 +302,6 @@ def print_table(
     header: Sequence[str], lines: Sequence[Sequence[str]], *, keys: int, left: int | None = None
 ) -> None:
     """Print a table, folded if it is too wide.
-
-    Args:
-        header: C names of columns.
-        lines: C cells each.
-        keys: how many columns, from the left, name a row; every block repeats them.
-        left: how many columns are flush left (``keys``).
 
     Example:
         >>> print_table(["name", "score"], [["mine", "0.5"]], keys=1)

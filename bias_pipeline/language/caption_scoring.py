@@ -80,11 +80,7 @@ class Contexts:
         return ranges(starts, ends - starts), np.repeat(np.arange(len(images)), ends - starts)
 
     def number(self, name: str) -> int:
-        """The index of an object.
-
-        Raises:
-            UsageError: if no image shows it.
-        """
+        """The index of an object."""
         if name not in self.names:
             raise UsageError(
                 f"metric.objects: no image shows {name!r}; {did_you_mean(name, self.names)}"
@@ -98,9 +94,6 @@ def annotated(corpus: Corpus, excluded: Collection[str]) -> Contexts:
     Annotations have no confidence. P(c) is how common an object is: the share of the images with
     known objects that show it. The paper reads P(c) so: an object in every picture says nothing
     about the people in it.
-
-    Raises:
-        NotApplicableError: if the corpus has no objects.
     """
     of_images = corpus.objects or ()
     names = {name: coco_name(name) for name in corpus.images_by_object}
@@ -166,9 +159,6 @@ def judge(
     """Likelihoods (R, K) of texts; similarities and scores (P, K) of texts and objects.
 
     Args:
-        how: judges captions.
-        texts: K versions of R texts.
-        contexts: has the objects.
         pairs: (P,) rows of contexts, the objects of texts.
         of: (P,) the text of each.
     """
@@ -199,7 +189,6 @@ def summed(table: Float64Array, images: IntArray, n_images: int) -> sparse.csr_a
     Args:
         table: (R, C) of captions.
         images: (R,) rows of the captions' images.
-        n_images: N.
     """
     gather = sparse.csr_array(
         (np.ones(len(images)), (images, np.arange(len(images)))), (n_images, len(images))
@@ -209,12 +198,6 @@ def summed(table: Float64Array, images: IntArray, n_images: int) -> sparse.csr_a
 
 class Judged:
     """Scores of the captions of one side, each written about every group in turn.
-
-    Args:
-        how: judges captions.
-        view: of the corpus.
-        contexts: of the pictures.
-        side: whose captions.
 
     Attributes:
         side: whose captions.
@@ -318,11 +301,7 @@ class Values:
     def named(
         self, means: Mapping[PartName, Mapping[str, Float64Array]]
     ) -> dict[PartName, Float64Array]:
-        """The numbers of :class:`~bias_pipeline.language.gender_score.GenderScore`.
-
-        Args:
-            means: side to what :meth:`of` returns for it.
-        """
+        """The numbers of :class:`~bias_pipeline.language.gender_score.GenderScore`."""
         values = {part: by_name["gs"][:, 0] for part, by_name in means.items()}
         for part, by_name in means.items():
             if not part.detail:

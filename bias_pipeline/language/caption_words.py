@@ -107,12 +107,7 @@ class Collocations:
 
 
 def collocations(corpus: Corpus, attribute: Attribute) -> list[Collocations]:
-    """The words that follow listed words, for each side that has captions.
-
-    Args:
-        corpus: raw captions.
-        attribute: its words are used; for an intersection those of each attribute.
-    """
+    """The words that follow listed words, for each side that has captions."""
     labelled = corpus.groupings[attribute.name].codes >= 0
     sides = {side: corpus.side(side) for side in SIDES}
     chosen = {
@@ -176,13 +171,7 @@ class Reach:
 
 
 def reach(corpus: Corpus, align: ContextualAlignment, deltas: Sequence[float] = DELTAS) -> Reach:
-    """How many substitutions would be contextual at each delta.
-
-    Args:
-        corpus: as it reaches the alignment, masked.
-        align: its vectors and vocabulary are used, its delta is not.
-        deltas: cosine distances.
-    """
+    """How many substitutions would be contextual at each delta."""
     substitutions = [one for one in align.substitutions(corpus, "human") if is_word(one.word)]
     distances = np.array([one.distance for one in substitutions])
     counts = np.array([one.count for one in substitutions], np.int64)
@@ -206,13 +195,7 @@ class Likeness:
 
 
 def likeness(corpus: Corpus, align: ContextualAlignment, n_captions: int) -> Likeness:
-    """METEOR between human captions and their aligned forms; NaN without the program.
-
-    Args:
-        corpus: as it reaches the alignment, masked.
-        align: the contextual alignment.
-        n_captions: how many images, chosen by their ids; of each the first caption.
-    """
+    """METEOR between human captions and their aligned forms; NaN without the program."""
     constant = ConstantAlignment(align.vocabulary, align.replacement, keep=[*align.keep])
     rows = _chosen(corpus, n_captions)
     original = [corpus.human.text(row) for row in rows]

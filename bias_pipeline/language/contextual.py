@@ -37,14 +37,7 @@ NOWHERE = Neighbour("", float("nan"))
 def nearest_words(
     source: str, words: Sequence[str], known: Sequence[str], cache: ArrayCache | None = None
 ) -> Mapping[str, Neighbour]:
-    """The nearest known word of each given word, if both have vectors.
-
-    Args:
-        source: of the vectors, see :func:`~bias_pipeline.language.vectors.word_vectors`.
-        words: the words.
-        known: the words to choose from.
-        cache: stores the result, under a key made of the contents of the source.
-    """
+    """The nearest known word of each given word, if both have vectors."""
     words, known = sorted(set(words)), sorted(set(known))
     key = _key(source, words, known)
     table = None if cache is None else cache.get(key)
@@ -81,7 +74,6 @@ def nearest(queries: Float64Array, known: Float64Array, *, at_once: int = 4096) 
     Args:
         queries: (V, D) vectors of length 1.
         known: (K, D) vectors of length 1, K > 0.
-        at_once: how many are compared at a time, which bounds memory.
 
     Returns:
         (V,) rows of ``known`` and (V,) cosine distances, in [0, 2].
@@ -138,15 +130,6 @@ class ContextualAlignment(ConstantAlignment):
             for GloVe and does not carry over to other vectors. ``auto`` is the smallest at which
             60 % of the replaced running words have a near one (the paper's appendix A), for each
             captioner and each side; it is noted.
-        vocabulary: see :class:`~bias_pipeline.text.align.VocabularyAlignment`.
-        replacement: the tokens put in place of a word without a near one.
-        sides: which captions are aligned.
-        keep: words that stay although they are in no vocabulary.
-        cache: folder that caches nearest words, None for no cache.
-
-    Raises:
-        UsageError: on an unknown ``vocabulary`` or side, a ``delta`` out of range, or no vectors,
-            or the same named twice.
     """
 
     def __init__(
@@ -174,11 +157,7 @@ class ContextualAlignment(ConstantAlignment):
 
     @property
     def vectors(self) -> str:
-        """Where the one set of vectors is.
-
-        Raises:
-            UsageError: if there are several.
-        """
+        """Where the one set of vectors is."""
         if len(self.sources) > 1:
             raise UsageError(
                 f"alignment.vectors={[*self.sources]}: only scores are averaged over several; name "
@@ -314,12 +293,8 @@ def distance_of(share: float, distances: Float64Array, counts: IntArray) -> floa
     """The smallest distance within which at least ``share`` of the counts lies.
 
     Args:
-        share: in (0, 1].
         distances: (W,), NaN where there is none.
         counts: (W,) of the same words.
-
-    Returns:
-        Infinite if too few have a distance; 0 for no words.
 
     Example:
         >>> distance_of(0.6, np.array([0.3, 0.1, np.nan]), np.array([2, 2, 1]))

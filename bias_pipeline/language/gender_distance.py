@@ -126,11 +126,7 @@ class GenderDistance(TaskMetric):
     cache: str | None = None  # folder of sentence vectors, None to store none
 
     def __post_init__(self) -> None:
-        """Read the named objects.
-
-        Raises:
-            UsageError: if an excluded task is unknown.
-        """
+        """Read the named objects."""
         super().__post_init__()
         if self.objects is not None:
             self.task = _named_objects(self.objects, self.task)

@@ -186,11 +186,7 @@ class GenderScore(CountingMetric):
     cache: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the names of tasks, and the sources of objects.
-
-        Raises:
-            UsageError: if a task is unknown, or a source cannot be used.
-        """
+        """Check the names of tasks, and the sources of objects."""
         check_excluded(self.exclude_tasks, self.task)
         excluded = [word for name in self.exclude_tasks for word in (name, *self.task.tasks[name])]
         of_groups = [word for words in self.attribute.words.values() for word in words]

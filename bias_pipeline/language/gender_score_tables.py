@@ -58,14 +58,7 @@ class Neutral:
     def judged(
         self, how: CaptionScorer, named: Judged, view: CorpusView, contexts: Contexts
     ) -> NeutralJudged:
-        """The neutral captions of a side.
-
-        Args:
-            how: judges captions.
-            named: the side's captions that name one group.
-            view: of the corpus.
-            contexts: of the pictures.
-        """
+        """The neutral captions of a side."""
         captions = view.corpus.side(named.side)
         rows = named.rows
         if self.captions == "nobody":
@@ -89,8 +82,6 @@ class Neutral:
         """The neutral mean of a side, and each group's as a multiple of it (eq. 2).
 
         Args:
-            sums: of the tables.
-            sides: the images of each part.
             groups: the groups' means by the names of their parts, (B,) each.
         """
         tables = {name.removeprefix(TABLE): v for name, v in sums.items() if name.startswith(TABLE)}
@@ -138,15 +129,7 @@ def word_effects(
     group stay. (The paper says that single words such as "hitting" lean to men, without numbers.)
 
     Args:
-        how: judges captions.
-        judged: the captions.
-        contexts: of the pictures.
         keys: (N,) hashes of the images' ids, from which captions are drawn.
-        n_captions: in how many captions words are deleted.
-
-    Returns:
-        A line a word: how often it occurs, the mean share with it and without it, the mean effect;
-        the largest effect first.
     """
     drawn = random_words("deletion", 0, keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(drawn, kind="stable")[:n_captions])
@@ -207,22 +190,7 @@ Line = Mapping[str, object]
 def example_lines(
     how: CaptionScorer, judged: Judged, contexts: Contexts, view: CorpusView, n_captions: int
 ) -> list[Line]:
-    """Some captions of the captioner with each object of their picture.
-
-    Args:
-        how: judges captions.
-        judged: the captions.
-        contexts: of the pictures.
-        view: of the corpus.
-        n_captions: how many captions, drawn by a hash of their images' ids.
-
-    Returns:
-        A line a caption and object: image, caption, the group it names, object and ``P(c)``; for
-        every group the ``P(g)`` of the caption written about it, its similarity to the object, its
-        score, and the distance (the paper's word for a cosine) of the group's word to the object;
-        the caption with the group's words masked, and filled for the group with the highest score,
-        or the highest similarity alone.
-    """
+    """Some captions of the captioner with each object of their picture."""
     captions = view.corpus.side("model")
     keys = random_words("examples", 0, view.corpus.keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(keys, kind="stable")[:n_captions])

@@ -30,19 +30,7 @@ _MAGIC = b"GGUF"
 
 
 def find_gguf(name: str, revision: str = MAIN) -> Pretrained | None:
-    """A quantised model, by its file or from a package; only its digest is read.
-
-    Args:
-        name: a file that ends in ``.gguf``, or a name on the hub that a package carries.
-        revision: of a name.
-
-    Returns:
-        Where its weights are or will be, see :func:`unpacked`; None if it is neither.
-
-    Raises:
-        ResourceError: if the file is absent.
-        DataError: if it is no GGUF.
-    """
+    """A quantised model, by its file or from a package; only its digest is read."""
     carried = CARRIED.get(name)
     if carried is not None and carried.parts and revision == MAIN:
         there = all(path is not None and path.is_file() for path in _parts(carried.parts))
@@ -77,10 +65,6 @@ def unpacked(model: Pretrained) -> Pretrained:
 
     If several processes ask, one works and the others wait. A folder appears complete or not at
     all.
-
-    Raises:
-        DataError: if the file does not have its digest, or cannot be read.
-        ResourceError: if packages that read it are absent, or the cache cannot be written.
     """
     if model.kind != KIND:
         return model

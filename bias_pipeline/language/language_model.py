@@ -47,11 +47,7 @@ class LanguageModel:
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model on disk; a quantised one need not be unpacked yet.
-
-        Raises:
-            BiasPipelineError: if it is absent, is of the other kind, or cannot be used.
-        """
+        """The model on disk; a quantised one need not be unpacked yet."""
         model = find_gguf(self.model, self.revision) or find_pretrained(
             self.model, [kind for kinds in KINDS.values() for kind in kinds], revision=self.revision
         )
@@ -84,11 +80,7 @@ class LanguageModel:
         }
 
     def log_likelihood(self, texts: Sequence[str]) -> Float64Array:
-        """(N,) log P of each text; cached ones are not computed again.
-
-        Raises:
-            BiasPipelineError: if the model cannot be loaded, or a text cannot be scored.
-        """
+        """(N,) log P of each text; cached ones are not computed again."""
         distinct = list(dict.fromkeys(texts))
         place = {text: row for row, text in enumerate(distinct)}
         numbers = self._numbers(distinct)

@@ -38,16 +38,8 @@ class Likelihoods:
     head over the vocabulary, the most expensive part. Nothing is padded.
 
     Args:
-        model: the model.
         kind: ``causal``: P(token | those before it); ``masked``: P(token | all others), the
             pseudo-likelihood (Salazar et al. 2020), without an end token.
-        bos: whether a causal model gets its begin token first; without it, the first token is not
-            scored.
-        device: where to compute.
-
-    Raises:
-        DataError: if the model lacks a needed token, or its weights are broken.
-        ResourceError: if it has no tokenizer.
     """
 
     cut = ()  # what is too long is refused
@@ -81,12 +73,7 @@ class Likelihoods:
         return int(token_id)
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """(N, 5) the numbers of each text.
-
-        Raises:
-            DataError: if a text is too long or has nothing to score, or the model gives a value
-                that is not a number.
-        """
+        """(N, 5) the numbers of each text."""
         rows = [self._tokens(text) for text in texts]
         words = [self._last_word(text, row) for text, row in zip(texts, rows, strict=True)]
         with all_threads():
@@ -276,9 +263,6 @@ class Likelihoods:
 class PrefixTree:
     """The distinct prefixes of rows of tokens.
 
-    Args:
-        rows: of T tokens in all.
-
     Attributes:
         which: (T,) the distinct prefix that ends at each running token.
         tokens: (U,) the last token of each distinct prefix.
@@ -318,11 +302,7 @@ class PrefixTree:
         return path[::-1]
 
     def parts(self, most: int) -> Iterator[IntArray]:
-        """All prefixes in parts; each part has the prefixes of its members before them.
-
-        Args:
-            most: prefixes per part, unless one row has more; 0 gives each row its own part.
-        """
+        """All prefixes in parts; each part has the prefixes of its members before them."""
         part: dict[int, None] = {}
         for path in self._paths:
             if part and len(part.keys() | set(path)) > most:
@@ -358,7 +338,6 @@ def pooled(numbers: Float32Array, term: str, *, end: bool) -> Float64Array:
         term: ``arithmetic``: the mean probability of a token, as published; ``geometric``: the
             inverse of perplexity; ``total``: the probability of the whole text; ``cloze``: that of
             its last word after the others.
-        end: whether the end token counts; ignored for ``cloze``.
 
     Source: Sabir and Padro 2023, section 4, "mean token probability", and its public code.
 

@@ -45,11 +45,7 @@ class WordVectors:
 
     @classmethod
     def of(cls, table: Mapping[str, npt.NDArray[np.floating]]) -> WordVectors:
-        """Vectors by word, scaled to length 1; vectors of zeros are left out.
-
-        Raises:
-            ValueError: if a number is not finite.
-        """
+        """Vectors by word, scaled to length 1; vectors of zeros are left out."""
         if not table:
             return cls((), np.zeros((0, 0)))
         words = sorted(table)
@@ -76,20 +72,6 @@ class WordVectors:
 def word_vectors(source: str, words: Collection[str]) -> WordVectors:
     r"""The vectors of some words.
 
-    Args:
-        source: ``glove`` for the installed package; or a file: text of a word and its numbers a
-            line, with or without a heading line (``.txt``, ``.vec``, either with ``.gz``), FastText
-            or word2vec (``.bin``); or a folder with a static sentence model.
-        words: the words to look up, as written.
-
-    Returns:
-        Vectors of the words that have one.
-
-    Raises:
-        UsageError: if the source is of no known kind.
-        ResourceError: if it, or the package that reads it, is not there.
-        DataError: if it is broken.
-
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -107,12 +89,7 @@ def word_vectors(source: str, words: Collection[str]) -> WordVectors:
 
 
 def files_of(source: str) -> list[Path]:
-    """The files that decide the vectors of a source.
-
-    Raises:
-        UsageError: if the source is of no known kind.
-        ResourceError: if it is not there.
-    """
+    """The files that decide the vectors of a source."""
     if source == GLOVE_NAME:
         return [*_glove_files()]
     path = Path(source).expanduser()

@@ -37,11 +37,7 @@ LabelsByRow = Mapping[int, Labels]  # row of an image to what it shows
 
 @dataclass(frozen=True)
 class VisualContext:
-    """Objects that sources propose for pictures, and which of them count.
-
-    Raises:
-        UsageError: if there is no source, one is given twice, or annotations are to vote.
-    """
+    """Objects that sources propose for pictures, and which of them count."""
 
     # `objects`, or files of detections, names or folders of networks, and files of weights of
     # torchvision's detectors
@@ -78,16 +74,7 @@ class VisualContext:
                 find_network(source)
 
     def of(self, corpus: Corpus, wanted: IntArray, encoder: Frozen) -> Contexts:
-        """The objects of a corpus.
-
-        Args:
-            corpus: with objects, image ids or pictures, as the sources need.
-            wanted: rows of the images that matter; networks read no others.
-            encoder: its cosines decide which labels agree.
-
-        Raises:
-            BiasPipelineError: if a source is broken, or there is no object at all.
-        """
+        """The objects of a corpus."""
         if self.sources == (OBJECTS,):
             return annotated(corpus, self.exclude_tasks)
         notes: list[str] = []

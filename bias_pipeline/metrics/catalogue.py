@@ -65,11 +65,6 @@ _TYPICAL = 60_000  # captions of an unknown data set
 def seconds(metric: str, captions: int, seeds: int) -> float:
     """Expected seconds of a cell, with attackers of ``encoder=ngram``.
 
-    Args:
-        metric: its name; an unknown one has the default cost.
-        captions: of the model and of people.
-        seeds: how many.
-
     Example:
         >>> seconds("dbac", 12_000, 5) > seconds("lic", 12_000, 5) > seconds("dpa", 0, 5)
         True
@@ -87,15 +82,7 @@ def seconds_of(
     *,
     noisy: bool = False,
 ) -> float:
-    """Expected seconds of a cell of a corpus; a metric that lacks data ends at once.
-
-    Args:
-        metric: its name.
-        corpus: its captions.
-        seeds: how many.
-        settings: see :func:`captions`; if unknown, those of its YAML.
-        noisy: whether it also measures how far the score moves if labels err more often.
-    """
+    """Expected seconds of a cell of a corpus; a metric that lacks data ends at once."""
     info = info_of(metric)
     refused = info is not None and not permitted(info, corpus)
     known = settings or (settings_of(metric) if info else {})
@@ -114,13 +101,6 @@ def permitted(info: MetricInfo, corpus: Corpus) -> bool:
 
 def captions(images: int, model: int, human: int, settings: Mapping[str, object]) -> int:
     """How many captions a metric reads, at most.
-
-    Args:
-        images: of the corpus.
-        model: captions of the model.
-        human: captions of people.
-        settings: of the metric; ``positions`` limits people's captions of an image, and ``sides``
-            names those that count.
 
     Example:
         >>> captions(2000, 2000, 10_000, {"positions": 1, "sides": ["model", "human"]})

@@ -33,15 +33,7 @@ LEAST_NAMED = 0.01  # share of captions; ours, like the ten of a split's smalles
 
 
 class CorpusView:
-    """A corpus as metrics read it: the groups and tasks that images show and captions name.
-
-    Args:
-        corpus: raw captions.
-        attribute: whose groups are read.
-        words: a word preset of the attribute, None for its own words.
-        vocabulary: whose tasks are read, if any.
-        exclude: tasks left out.
-    """
+    """A corpus as metrics read it: the groups and tasks that images show and captions name."""
 
     def __init__(
         self,
@@ -63,11 +55,7 @@ class CorpusView:
         self._member: sparse.csr_array | None = None
 
     def check_captioned(self) -> None:
-        """Refuse a corpus in which nothing can be counted.
-
-        Raises:
-            DataError: if no image has both a group and a caption of the model.
-        """
+        """Refuse a corpus in which nothing can be counted."""
         if not (self.labelled & self.has("model")).any():
             raise DataError(
                 f"captioner {self.corpus.captioner!r}: no image has both a group of "
@@ -79,9 +67,6 @@ class CorpusView:
 
         Args:
             codes: (M,) groups of the images that are counted, -1 for none.
-
-        Raises:
-            NotApplicableError: if fewer than two groups have an image.
         """
         present = np.unique(codes[codes >= 0])
         if len(present) < 2:
@@ -96,22 +81,12 @@ class CorpusView:
 
         Args:
             images: (N,) those that are counted.
-
-        Returns:
-            Their numbers, ascending; all groups if fewer than two have an image, so that the
-            difference is undefined.
         """
         present = np.unique(self.codes[images & self.labelled])
         return present if len(present) > 1 else np.arange(len(self.groups))
 
     def of_tasks(self, single: IntArray, merged: IntArray) -> CorpusView:
-        """A view without the rare tasks, or with those merged into one task.
-
-        Args:
-            single: indices of the tasks that stay as they are.
-            merged: indices of those that become :data:`OTHERS`, which is named where any of them
-                is; empty for no such task.
-        """
+        """A view without the rare tasks, or with those merged into one task."""
         columns = [[task] for task in single.tolist()] + ([merged.tolist()] if len(merged) else [])
         rows = np.concatenate([*map(np.array, columns), []]).astype(np.int64)
         column = np.repeat(np.arange(len(columns)), [len(tasks) for tasks in columns])
@@ -228,12 +203,7 @@ class CorpusView:
 
     @cached_property
     def objects(self) -> sparse.csr_array:
-        """(N, T) tasks that are in each image.
-
-        Raises:
-            DataError: if more than a tenth of the user's own objects have unknown names.
-            NotApplicableError: if the data set has no objects.
-        """
+        """(N, T) tasks that are in each image."""
         if not self.has_objects:
             raise NotApplicableError(
                 f"dataset {self.corpus.dataset!r} has no objects for these images; give them with "
@@ -248,11 +218,7 @@ class CorpusView:
 
     @property
     def task_labels(self) -> sparse.csr_array:
-        """:attr:`objects` as the labels that captions are compared with.
-
-        Raises:
-            NotApplicableError: if the data set has no objects, or none of them is a task.
-        """
+        """:attr:`objects` as the labels that captions are compared with."""
         if not self.objects.nnz:
             named = self.corpus.images_by_object
             objects = f"objects such as {few(named)}" if named else "no object"

@@ -166,8 +166,6 @@ class Quality(CountingMetric):
         """Each side's tables of sums, one for each caption position left out.
 
         Args:
-            described: all captions.
-            sets: part to the images it rests on.
             documents: (N,) images that give the document frequencies.
         """
         folds: dict[PartName, dict[str, sparse.csr_array]] = {part: {} for part in sets}
@@ -193,15 +191,7 @@ class Quality(CountingMetric):
         frequencies: list[Int32Array],
         n_documents: int,
     ) -> Float64Array:
-        """(N, 12) a row an image: 1, CIDEr-D, length, closest length, matches, n-grams.
-
-        Args:
-            described: all captions.
-            scored: rows of the candidates, at most one an image.
-            left_out: position of the human captions that are no references, if any.
-            frequencies: of each n-gram in the documents, for each n.
-            n_documents: how many there are.
-        """
+        """(N, 12) a row an image: 1, CIDEr-D, length, closest length, matches, n-grams."""
         images = described.images
         rows = described.references(images[scored], left_out)
         owner = np.searchsorted(images[scored], images[rows])
@@ -316,7 +306,6 @@ class _Described:
 
         Args:
             documents: (N,) the images that count.
-            positions: how many there are.
         """
         rows = self.references(np.flatnonzero(documents), None)
         blocks = np.split(rows, np.flatnonzero(np.diff(self.images[rows] // _TOGETHER)) + 1)

@@ -52,13 +52,6 @@ def with_label_noise(
     Its value is the mean over draws of how far the headline moves; the interval contains the middle
     95 % (``stats.level``) of the draws. It shows how much the move depends on which labels err,
     not on the sample of images.
-
-    Args:
-        score: under the labels as they are.
-        corpus: that was scored.
-        metric: that computed it.
-        noise: how much more often labels err.
-        values: headline to its value under the labels of a corpus.
     """
     number = n_draws(metric)
     drawn: list[Mapping[str, float]] = []

@@ -103,10 +103,6 @@ def sibling_name(part: str, further: str) -> str:
 
     The companions of the captioner's side are people's side and the score.
 
-    Args:
-        part: the number.
-        further: ``human`` for people's, ``increase`` for the difference of the two.
-
     Example:
         >>> sibling_name("named", "human"), sibling_name("model", "human")
         ('named:human', 'human')

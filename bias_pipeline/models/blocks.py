@@ -58,11 +58,6 @@ class Block:
 class BlockStore:
     """The finished blocks of one model with its settings.
 
-    Args:
-        root: the folder of all of them.
-        settings: plain data: all that decides a value except the image.
-        model: the model's name, for people; not part of the signature.
-
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -79,11 +74,7 @@ class BlockStore:
         self.folder = root / self.signature
 
     def plan(self, ids: Sequence[str]) -> None:
-        """Write the list of images; the latest plan is the one that is gathered.
-
-        Raises:
-            ResourceError: if the folder cannot be written.
-        """
+        """Write the list of images; the latest plan is the one that is gathered."""
         for pattern in (DRAFTS, f"plans/{DRAFTS}", f"blocks/*/{DRAFTS}"):
             clear_drafts(self.folder.glob(pattern))
         text = json.dumps(sorted(ids), ensure_ascii=False)
@@ -182,12 +173,7 @@ class BlockStore:
 
     @cached_property
     def planned(self) -> list[str]:
-        """The images of the latest plan.
-
-        Raises:
-            DataError: if it is damaged.
-            ResourceError: if there is none.
-        """
+        """The images of the latest plan."""
         plans = list(self.folder.glob("plans/*.json"))
         if not plans:
             raise ResourceError(f"{self.folder}: has no plan; start the job again")
@@ -198,13 +184,7 @@ class BlockStore:
         return expect(load_json(latest, what="a list of image ids"), list, latest, "")
 
     def gather(self) -> tuple[list[pa.Table], dict[str, str], set[str]]:
-        """The finished results of the latest plan.
-
-        Returns:
-            Tables of the columns ``id`` and ``value``, and ``note`` in some, no image twice; the
-            images without a value, with the reason; and those among them that the next start tries
-            again although their content is the same.
-        """
+        """The finished results of the latest plan."""
         tables: list[pa.Table] = []
         missing: dict[str, str] = {}
         open_ids: set[str] = set()
@@ -226,13 +206,7 @@ class BlockStore:
 
 @contextmanager
 def store_in(cache: str | None, settings: Mapping[str, object], model: str) -> Iterator[BlockStore]:
-    """A store in a cache, or a temporary one.
-
-    Args:
-        cache: folder of all stores, None for no cache.
-        settings: see :class:`BlockStore`.
-        model: see :class:`BlockStore`.
-    """
+    """A store in a cache, or a temporary one."""
     if cache is not None:
         yield BlockStore(Path(cache), settings, model)
         return
@@ -335,17 +309,7 @@ def vectors_of(column: Any) -> npt.NDArray[np.floating]:
 
 
 def find_store(root: Path, job: str, signature: str = "") -> BlockStore:
-    """The only run in a folder, or the named one.
-
-    Args:
-        root: the folder of all runs.
-        job: the required ``settings["job"]``.
-        signature: the first digits of the wanted run.
-
-    Raises:
-        DataError: if there are several and none is named; it lists them.
-        ResourceError: if there is none.
-    """
+    """The only run in a folder, or the named one."""
     stores, damaged = _stores(root)
     by_signature = {store.signature: store for store in stores if store.settings.get("job") == job}
     if not by_signature and damaged:

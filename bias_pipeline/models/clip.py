@@ -34,13 +34,7 @@ def _load(model: Pretrained, device: torch.device) -> Any:
 
 
 class ClipPhotos:
-    """Photos as vectors.
-
-    Args:
-        model: of one of :data:`KINDS`.
-        device: where to compute.
-        normalize: whether vectors have length 1.
-    """
+    """Photos as vectors."""
 
     def __init__(self, model: Pretrained, device: torch.device, *, normalize: bool) -> None:
         make_importable()
@@ -74,16 +68,7 @@ class ClipPhotos:
 
 
 class ClipTexts:
-    """Texts as vectors of the same space; too long texts are cut.
-
-    Args:
-        model: of one of :data:`KINDS`, with its tokenizer.
-        device: where to compute.
-        normalize: whether vectors have length 1.
-
-    Raises:
-        DataError: if there is no tokenizer.
-    """
+    """Texts as vectors of the same space; too long texts are cut."""
 
     def __init__(self, model: Pretrained, device: torch.device, *, normalize: bool) -> None:
         self._network = _load(model, device)

@@ -122,13 +122,7 @@ def _box(
 
 
 def detector(model: Pretrained, min_score: float, device: torch.device) -> Detector:
-    """The network that a model is.
-
-    Args:
-        model: of one of :data:`KINDS`.
-        min_score: the least certainty of what is told.
-        device: where to compute.
-    """
+    """The network that a model is."""
     make_importable()
     return (_Masks if model.kind in MASKS else _Boxes)(model, min_score, device)
 
@@ -191,13 +185,7 @@ def labels_of(network: Any) -> list[str]:
 
 
 class _Published(Detector):
-    """A detector of transformers.
-
-    Args:
-        model: of one of :data:`KINDS`.
-        min_score: the least certainty of what is told.
-        device: where to compute.
-    """
+    """A detector of transformers."""
 
     def __init__(self, model: Pretrained, min_score: float, device: torch.device) -> None:
         self._prepare = Preprocessing(model)

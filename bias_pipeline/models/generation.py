@@ -72,20 +72,7 @@ class PreparedPhoto(NamedTuple):
 
 
 class Captioner:
-    """Photos to captions, by greedy or beam search, or by sampling.
-
-    Args:
-        model: any image-text model, with its processor.
-        device: where to compute.
-        decoding: the prompt, and how words are chosen.
-        reader: how photos are read.
-        dtype: the precision it computes in.
-
-    Raises:
-        BiasPipelineError: if the model or its processor is broken or absent, or the installed
-            transformers does not know it.
-        UsageError: if it writes no captions of that length.
-    """
+    """Photos to captions, by greedy or beam search, or by sampling."""
 
     def __init__(
         self,

@@ -48,18 +48,7 @@ class Gathered:
 
 
 def gather(options: Namespace, job: str, name: str) -> Gathered:
-    """Read the finished blocks; list missing images in ``missing.csv`` next to the blocks.
-
-    Args:
-        options: ``gather``, ``run``, ``to`` and ``no_strict``.
-        job: the required job of the blocks.
-        name: default file name; its ending is required.
-
-    Raises:
-        DataError: if images cannot be read, without ``no_strict``.
-        ResourceError: if something is not computed yet, without ``no_strict``, or if nothing is.
-        UsageError: if ``to`` has another ending.
-    """
+    """Read the finished blocks; list missing images in ``missing.csv`` next to the blocks."""
     out = options.to or options.gather / name
     if out.suffix != Path(name).suffix:
         raise UsageError(f"--to {out}: the file's ending must be {Path(name).suffix}")
@@ -113,13 +102,6 @@ def write_gathered_captions(gathered: Gathered) -> str:
 
     Each row says how it was decoded, which of several captions of an image it is (from 0), why a
     server's caption is cut or empty (``note``), and how the photo was masked, if it was.
-
-    Returns:
-        How many there are, empty ones and noted ones, in words.
-
-    Raises:
-        DataError: if all are empty.
-        ResourceError: if the file cannot be written.
     """
     values = [value for table in gathered.tables for value in table["value"].to_pylist()]
     texts = [text for value in values for text in value]
@@ -170,15 +152,7 @@ def _number(image: str) -> int | str:
 
 
 def write_detections(gathered: Gathered) -> tuple[int, int]:
-    """Write detections as COCO's results, one per line, an image's most confident first.
-
-    Returns:
-        The number of detections, and of images without any.
-
-    Raises:
-        DataError: if nothing was detected in any image.
-        ResourceError: if the file cannot be written.
-    """
+    """Write detections as COCO's results, one per line, an image's most confident first."""
     values = [value for table in gathered.tables for value in table["value"].to_pylist()]
     results = [
         (image, json.loads(value)) for image, value in zip(gathered.ids(), values, strict=True)
@@ -198,14 +172,7 @@ def write_detections(gathered: Gathered) -> tuple[int, int]:
 
 
 def write_embeddings(gathered: Gathered) -> tuple[int, int]:
-    """Write vectors as Parquet: ``id`` (text) and ``embedding`` (D float32), sorted by id.
-
-    Returns:
-        N and D.
-
-    Raises:
-        ResourceError: if the file cannot be written.
-    """
+    """Write vectors as Parquet: ``id`` (text) and ``embedding`` (D float32), sorted by id."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -142,15 +142,7 @@ CARRIED = {
 
 
 def find_place(name: str, revision: str = MAIN) -> Place:
-    """Find a model's folder without asking any network.
-
-    Args:
-        name: a folder, or a name on the hub.
-        revision: of a name: a branch, a tag or a commit. Packages carry ``main``.
-
-    Raises:
-        ResourceError: if it is nowhere, or a file.
-    """
+    """Find a model's folder without asking any network."""
     folder = Path(name).expanduser()
     if folder.is_dir():
         return Place(folder, "a folder")
@@ -234,20 +226,7 @@ _WANTED = re.compile(r"[^/]+\.(safetensors|safetensors\.index\.json|json|txt|mod
 
 
 def prefetch(name: str, revision: str, tell: Callable[[str], None]) -> Place:
-    """Fetch a model into the hub's cache; existing files are only checked.
-
-    Args:
-        name: on the hub.
-        revision: a branch, a tag or a commit.
-        tell: called with a line for each file.
-
-    Returns:
-        Its folder.
-
-    Raises:
-        DataError: if a file does not have the hub's digest, or there are no safetensors.
-        ResourceError: if the hub refuses it, or it cannot be written.
-    """
+    """Fetch a model into the hub's cache; existing files are only checked."""
     import huggingface_hub
 
     with _asking(name, revision):
@@ -275,11 +254,7 @@ def _size(size: int | None) -> str:
 
 
 def check_digest(path: Path, file: RepoSibling) -> None:
-    """Refuse and remove a file that does not have the hub's digest.
-
-    Raises:
-        DataError: naming it.
-    """
+    """Refuse and remove a file that does not have the hub's digest."""
     large = file.lfs
     wanted = large["sha256"] if large else file.blob_id
     digest = sha256_of(path) if large else _git_blob(path)
@@ -357,11 +332,7 @@ _KERNELS = ("kernel_config", "use_kernels", "quantization_config")
 
 
 def require_vocabulary(folder: Path, files: Collection[str]) -> None:
-    """Refuse a model without its tokenizer: the library would make an empty one.
-
-    Raises:
-        ResourceError: naming the possible files.
-    """
+    """Refuse a model without its tokenizer: the library would make an empty one."""
     whole = any(set(names) <= set(files) for names in _VOCABULARIES)
     if not whole and not any(name.endswith(".model") for name in files):
         wanted = ", or ".join(" with ".join(names) for names in _VOCABULARIES)
@@ -372,21 +343,13 @@ def require_vocabulary(folder: Path, files: Collection[str]) -> None:
 
 
 def require_preprocessing(folder: Path, files: Collection[str]) -> None:
-    """Refuse a model that does not say how pictures are prepared for it.
-
-    Raises:
-        ResourceError: naming the file.
-    """
+    """Refuse a model that does not say how pictures are prepared for it."""
     if not set(_PREPROCESSING) & set(files):
         raise ResourceError(f"{folder}: {_PREPROCESSING[0]} is absent; fetch it into this folder")
 
 
 def check_config(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuse a configuration of a too large network, or one that names code on the hub.
-
-    Raises:
-        DataError: naming the key.
-    """
+    """Refuse a configuration of a too large network, or one that names code on the hub."""
     rotary = any(key.startswith("rope_") for key, _ in _entries(config))
     for key, value in _entries(config):
         if _names_code(key, value):
@@ -400,11 +363,7 @@ def check_config(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def check_preprocessing(path: Path, config: Mapping[str, Any]) -> None:
-    """Refuse pictures of no size, or of a huge one; videos are not read.
-
-    Raises:
-        DataError: naming the key.
-    """
+    """Refuse pictures of no size, or of a huge one; videos are not read."""
     for name, part in _entries({"pictures": config}):
         if not isinstance(part, Mapping) or name == "video_processor":
             continue

@@ -35,11 +35,7 @@ _SINCE = {"florence2": "4.56", "internvl": "4.52"}
 
 
 def require_known(model: Pretrained) -> None:
-    """Check that the installed transformers has such models; its own errors are misleading.
-
-    Raises:
-        ResourceError: if it has none.
-    """
+    """Check that the installed transformers has such models; its own errors are misleading."""
     import transformers
 
     if model.kind not in transformers.CONFIG_MAPPING:
@@ -51,12 +47,7 @@ def require_known(model: Pretrained) -> None:
 
 
 def require_image_text(model: Pretrained, others: tuple[str, ...]) -> None:
-    """Check that a model of transformers writes texts about pictures.
-
-    Raises:
-        DataError: if it does not.
-        ResourceError: if the installed transformers does not know its kind.
-    """
+    """Check that a model of transformers writes texts about pictures."""
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KINDS,
     )
@@ -71,12 +62,7 @@ def require_image_text(model: Pretrained, others: tuple[str, ...]) -> None:
 
 
 def processor_of(model: Pretrained) -> Any:
-    """A model's own processor of pictures and texts; pictures always with Pillow.
-
-    Raises:
-        DataError: if it is broken.
-        ResourceError: if a part of it, or a package that it needs, is absent.
-    """
+    """A model's own processor of pictures and texts; pictures always with Pillow."""
     import transformers
 
     require_preprocessing(model.folder, model.files)
@@ -119,11 +105,7 @@ def placed(kind: str, processor: Any, prompt: str) -> str:
 
 
 def templated(processor: Any, prompt: str) -> str | None:
-    """A question about one picture in the model's chat template, None if it has none.
-
-    Raises:
-        DataError: if the template is broken.
-    """
+    """A question about one picture in the model's chat template, None if it has none."""
     if processor.chat_template is None:
         return None
     content = [{"type": "image"}, {"type": "text", "text": prompt}]
@@ -168,17 +150,11 @@ class PictureText:
     """A model of transformers, as it is.
 
     Args:
-        model: with its processor.
-        device: where to compute.
         side: pictures become squares of so many pixels before the model's own preprocessing, as for
             all encoders of pictures.
-        dtype: the precision it computes in.
 
     Attributes:
         network: the model itself, in evaluation mode.
-
-    Raises:
-        BiasPipelineError: if the model or its processor is broken or absent.
     """
 
     def __init__(
@@ -196,12 +172,7 @@ class PictureText:
         self._starts = _starts(self.network) if self._recodes else ()
 
     def read(self, question: Question) -> Request:
-        """A question as the network takes it.
-
-        Raises:
-            DataError: if its picture cannot be read, an answer cannot be written, or it is longer
-                than the model reads.
-        """
+        """A question as the network takes it."""
         from PIL import Image
 
         pixels = read_pixels(question.pictures, question.row, self._side)
@@ -277,11 +248,7 @@ class PictureText:
             return list(self.answer_log_probs(requests).cpu().numpy())
 
     def answer_log_probs(self, requests: Sequence[Request]) -> torch.Tensor:
-        """(B, K) float32 log-probabilities of each continuation, with gradients.
-
-        Args:
-            requests: B questions, of K texts each.
-        """
+        """(B, K) float32 log-probabilities of each continuation, with gradients."""
         import torch
 
         forms: dict[tuple[object, ...], list[int]] = {}

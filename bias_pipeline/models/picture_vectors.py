@@ -43,10 +43,10 @@ class RegionExtractor(Protocol):
     """
 
     @property
-    def side(self) -> int: ...  # noqa: D102
+    def side(self) -> int: ...
 
     @property
-    def together(self) -> int: ...  # noqa: D102
+    def together(self) -> int: ...
 
     def extract(self, pixels: Pixels, /) -> Regions:
         """(B, side, side, 3) pictures to (B, ...) features."""
@@ -77,15 +77,7 @@ def regions_of(
     model: str,
     load: Callable[[], RegionExtractor],
 ) -> Regions:
-    """(N, ...) features of N pictures, memory-mapped if there is a cache.
-
-    Args:
-        pictures: all must exist.
-        cache: folder of all stores and tables, None for no cache.
-        settings: all that decides a feature except the picture.
-        model: the network's name, for people.
-        load: returns the network; not called if the table exists.
-    """
+    """(N, ...) features of N pictures, memory-mapped if there is a cache."""
     spec = {"job": "regions", **settings}
     key = f"regions {spec} {pictures.digest}"
 
@@ -135,16 +127,7 @@ BATCH = 16  # pictures at once
 def labels_in(
     pictures: Mapping[str, Path], store: BlockStore, load: Callable[[], Model]
 ) -> tuple[dict[str, Labels], dict[str, str]]:
-    """The labels of pictures; cached ones are not computed again.
-
-    Args:
-        pictures: digest of a file to its path.
-        store: of the network with its settings.
-        load: returns the network; not called if nothing is missing.
-
-    Returns:
-        Digest to labels and confidences; and digest to the reason for unreadable pictures.
-    """
+    """The labels of pictures; cached ones are not computed again."""
     known = _stored(store)
     missing = {digest: path for digest, path in pictures.items() if digest not in known}
     if missing:
@@ -179,14 +162,7 @@ def _stored(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, 
 def answers_to(
     questions: Sequence[Question], store: BlockStore, load: Callable[[], Model], batch: int
 ) -> Float32Array:
-    """(N, K) log-probabilities of each of K answers; cached ones are not computed again.
-
-    Args:
-        questions: N of K answers each, repeated ones too.
-        store: of the model with its settings.
-        load: returns the model; not called if nothing is missing.
-        batch: questions per batch.
-    """
+    """(N, K) log-probabilities of each of K answers; cached ones are not computed again."""
     names = [_name(question) for question in questions]
     question_of = dict(zip(names, questions, strict=True))
     known = known_names(store)

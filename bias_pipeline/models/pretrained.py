@@ -68,18 +68,7 @@ class Pretrained:
 
 
 def find_pretrained(name: str, kinds: Sequence[str] | None, *, revision: str = "") -> Pretrained:
-    """Find a model without loading it or importing PyTorch or transformers.
-
-    Args:
-        name: a folder, or a name on the hub, looked up in packages and the hub's cache.
-        kinds: the allowed values of ``model_type``; None allows all.
-        revision: of a name on the hub; ``main`` if empty.
-
-    Raises:
-        DataError: if it is of another kind, has only weights of other formats, is too large or
-            needs code.
-        ResourceError: if it, or a file of it, is not there.
-    """
+    """Find a model without loading it or importing PyTorch or transformers."""
     place = find_place(name, revision or MAIN)
     folder = place.folder
     path = folder / "config.json"
@@ -149,11 +138,7 @@ def checkpoint_of(model: Pretrained) -> Path:
 
 
 def weight_names(model: Pretrained) -> set[str]:
-    """The names of its weights, without reading them.
-
-    Raises:
-        DataError: if a file is broken.
-    """
+    """The names of its weights, without reading them."""
     from safetensors import safe_open
 
     names: set[str] = set()
@@ -185,19 +170,7 @@ def load(
     dtype: str = "float32",
     config: Any = None,
 ) -> Any:
-    """The network, ready to predict.
-
-    Args:
-        model: the model.
-        architecture: the class of transformers that it is.
-        device: where to.
-        unused: prefixes of weights that are not used and may be missing.
-        dtype: the precision it computes in, by its name in PyTorch.
-        config: the library's configuration, if the folder's cannot be used.
-
-    Raises:
-        DataError: if weights are broken, or some are missing and would be random.
-    """
+    """The network, ready to predict."""
     import torch
     from transformers.utils import logging as library
 
@@ -259,15 +232,7 @@ def image_processor(model: Pretrained) -> Any:
 
 
 class Preprocessing:
-    """A model's own preprocessing of pictures, always with Pillow.
-
-    Args:
-        model: the model.
-
-    Raises:
-        DataError: if it is broken, or makes pictures of no size or a huge one.
-        ResourceError: if it is absent.
-    """
+    """A model's own preprocessing of pictures, always with Pillow."""
 
     def __init__(self, model: Pretrained) -> None:
         from PIL import Image
@@ -285,11 +250,7 @@ class Preprocessing:
         self._model = model
 
     def of_one_shape(self) -> Preprocessing:
-        """Itself, checked for use with batches of pictures.
-
-        Raises:
-            DataError: if it makes pictures of several shapes.
-        """
+        """Itself, checked for use with batches of pictures."""
         if len(self._shapes) > 1:
             raise DataError(
                 f"{self._model.name}: its preprocessing makes pictures of different shapes; set "
@@ -314,12 +275,7 @@ def _processor_options(kind: str, process: Any) -> dict[str, bool]:
 
 
 def tokenizer(model: Pretrained) -> Any:
-    """A model's own tokenizer.
-
-    Raises:
-        DataError: if it is broken.
-        ResourceError: if it is absent.
-    """
+    """A model's own tokenizer."""
     require_vocabulary(model.folder, model.files)
     try:
         read = _tokenizer_class(model.folder).from_pretrained(
@@ -339,16 +295,7 @@ def tokenizer(model: Pretrained) -> Any:
 
 
 def check_tokens(name: str, rows: Iterable[Sequence[int]], n_tokens: int) -> None:
-    """Refuse tokens that a network does not know, such as those added to a tokenizer later.
-
-    Args:
-        name: of the model.
-        rows: numbers of the tokens of each text, at least one.
-        n_tokens: that the network knows.
-
-    Raises:
-        DataError: naming the highest one.
-    """
+    """Refuse tokens that a network does not know, such as those added to a tokenizer later."""
     highest = max(map(max, rows), default=0)
     if highest >= n_tokens:
         raise DataError(
@@ -368,12 +315,7 @@ def _tokenizer_class(folder: Path) -> Any:
 
 
 def device_of(name: str) -> torch.device:
-    """A device by name; ``auto`` is the first GPU if there is one.
-
-    Raises:
-        UsageError: if there is no such name.
-        ResourceError: if there is no such device.
-    """
+    """A device by name; ``auto`` is the first GPU if there is one."""
     import torch
 
     disable_tf32()
@@ -391,15 +333,7 @@ def device_of(name: str) -> torch.device:
 
 
 def numbers_of(tensor: torch.Tensor, name: str) -> Float32Array:
-    """A network's output as float32 numbers of the same shape.
-
-    Args:
-        tensor: from any device, of any precision.
-        name: of the model.
-
-    Raises:
-        DataError: if some of it is NaN or infinite.
-    """
+    """A network's output as float32 numbers of the same shape."""
     import numpy as np
 
     numbers: Float32Array = tensor.float().cpu().numpy()

@@ -22,11 +22,6 @@ def ahead(
     """Results in the order of the items, computed by threads a little ahead of their use.
 
     Args:
-        function: called in the threads.
-        items: its arguments.
-        threads: how many.
-        window: results that may wait for the one before them.
-        meanwhile: called from time to time while a result is waited for.
         every_s: seconds between two such calls.
 
     Example:

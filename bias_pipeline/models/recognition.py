@@ -68,17 +68,7 @@ _SURE = 0.5  # pixels from this value on belong to a mask
 
 
 class TorchvisionDetector(Detector):
-    """One of torchvision's networks.
-
-    Args:
-        path: its weights: a state_dict with COCO's 91 classes.
-        min_score: the least certainty of what is told.
-        device: where to compute.
-
-    Raises:
-        DataError: if the file is cut, contains code, or is of another network.
-        ResourceError: if it, or torchvision, is absent.
-    """
+    """One of torchvision's networks."""
 
     numbers = tuple(n if str(n) in NAMES_BY_NUMBER else None for n in range(_N_CLASSES))
 
@@ -117,11 +107,7 @@ def _interpret() -> None:
 
 
 def check_weights(path: Path) -> Path:
-    """The path of an existing file of weights.
-
-    Raises:
-        ResourceError: if it is not.
-    """
+    """The path of an existing file of weights."""
     if not path.is_file():
         raise ResourceError(
             f"{path}: no such file; fetch torchvision's weights of Mask or Faster R-CNN by "
@@ -218,11 +204,7 @@ class Recognizer(ABC):
         """(N, L) confidence in each label, in [0, 1]."""
 
     def describe(self, photos: Sequence[Any]) -> list[str]:
-        """The most confident labels of each photo, as JSON.
-
-        Raises:
-            DataError: if the network gives no numbers.
-        """
+        """The most confident labels of each photo, as JSON."""
         confidences = self.confidences(photos)
         if not np.isfinite(confidences).all():
             raise DataError("the model gives scores that are not numbers; its weights are broken")
@@ -273,13 +255,7 @@ def is_weights(source: str) -> bool:
 
 
 def recognizer(model: Pretrained, names: Sequence[str], device: torch.device) -> Recognizer:
-    """The network that a model is.
-
-    Args:
-        model: of one of :data:`KINDS`.
-        names: CLIP's prompted names; the others have their own labels.
-        device: where to compute.
-    """
+    """The network that a model is."""
     make_importable()
     if model.kind == clip.CLIP:
         return _Clip(model, names, device)

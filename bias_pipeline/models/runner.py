@@ -172,15 +172,7 @@ def remaining(
     shard: str,
     limit: int | None = None,
 ) -> Remaining:
-    """What is left to do of a task's share.
-
-    Args:
-        sources: image to photo or text.
-        stamps_of: returns a number for each source that changes with its content.
-        store: of the blocks.
-        shard: ``K/N``, or empty for the task of the Slurm array.
-        limit: only the first so many images of the share, by their ids; None for all.
-    """
+    """What is left to do of a task's share."""
     share = (Shard.parse(shard) if shard else Shard.of_slurm()).share(blocks_of(sources))
     images = list(chain.from_iterable(share))
     stamps = dict(zip(images, stamps_of([sources[image] for image in images]), strict=True))
@@ -214,17 +206,6 @@ def describe_share(
 
     If the work ends early (a request to stop, a failure of the model), what was described until
     then is stored before the error is raised.
-
-    Args:
-        sources: image to photo or text.
-        stamps_of: returns a number for each source that changes with its content.
-        store: of the blocks.
-        load: returns the model; not called if nothing is left to do.
-        options: ``shard``, ``batch`` and ``threads``.
-        limit: only the first so many images of the share, by their ids; None for all.
-
-    Raises:
-        BiasPipelineError: if the model cannot be loaded or fails, or a block cannot be stored.
     """
     left = remaining(sources, stamps_of, store, options.shard, limit)
     work = _Work(load(), sources) if left.blocks else None
@@ -314,13 +295,7 @@ class _Work:
     def described(
         self, images: Sequence[str], options: Namespace, keep: Callable[[], None]
     ) -> Generator[str, None, None]:
-        """Each image after its value is there, in order, until the model fails.
-
-        Args:
-            images: to describe.
-            options: ``batch`` and ``threads``.
-            keep: stores the values until now; called where one is waited for.
-        """
+        """Each image after its value is there, in order, until the model fails."""
         wanted = takewhile(lambda _: self.failure is None, images)
         # Answers wait for a slow one before them; what a model reads waits in memory.
         window = (2 if isinstance(self._model, Model) else _WINDOW_OF_ANSWERS) * options.batch

@@ -29,9 +29,6 @@ _IDLE: Mapping[str, tuple[object, ...]] = {
 class Decoding:
     """How captions are decoded.
 
-    Raises:
-        UsageError: if they do not fit together.
-
     Example:
         >>> str(Decoding("a photo of", 30))
         "greedy, at most 30 tokens, prompt 'a photo of'"
@@ -96,12 +93,6 @@ class Noise:
     """Makes the likeliest word a draw: Gumbel noise on log-probabilities over the temperature.
 
     Each photo has its own random numbers, so a draw depends neither on the batch nor on the order.
-
-    Args:
-        decoding: the temperature and the seed.
-        images: B ids of photos.
-        number: which draw of a photo, from 0.
-        device: where to compute.
     """
 
     def __init__(
@@ -119,7 +110,6 @@ class Noise:
         """(B, V) noisy scores of the next word.
 
         Args:
-            tokens: not used; the library passes them.
             scores: (B, V) log-probabilities, or these plus a constant.
         """
         import torch
@@ -137,15 +127,7 @@ def several(
     device: torch.device,
     texts_of: Callable[[Noise | None, int], Sequence[str]],
 ) -> list[list[str]]:
-    """As many captions for each photo as wanted: the best beams, or draws one after the other.
-
-    Args:
-        decoding: how they are decoded.
-        images: B ids of photos.
-        device: where to compute.
-        texts_of: the best captions of the B photos, those of a photo after each other; of a noise,
-            None if words are not drawn, and how many for each photo.
-    """
+    """As many captions for each photo as wanted: the best beams, or draws one after the other."""
     n = decoding.n
     if not decoding.temperature:
         texts = texts_of(None, n)

@@ -44,16 +44,7 @@ class Pooling:
 
 
 def own_pooling(folder: Path, otherwise: How, chosen: How | None = None) -> Pooling:
-    """The pooling that a model's own files describe.
-
-    Args:
-        folder: the model's.
-        otherwise: the pooling if they do not say.
-        chosen: the pooling whatever they say, None for theirs.
-
-    Raises:
-        DataError: if they need something unsupported, naming the file.
-    """
+    """The pooling that a model's own files describe."""
     path = folder / _MODULES
     if not path.is_file():
         return Pooling(chosen or otherwise)
@@ -131,13 +122,7 @@ def default_pooling(kind: str) -> How:
 
 
 def pooling_of(model: Pretrained, how: How | None, normalize: bool | None) -> Pooling:
-    """A model's own pooling, with the user's choices.
-
-    Args:
-        model: the model.
-        how: chosen, None for its own.
-        normalize: chosen, None for its own.
-    """
+    """A model's own pooling, with the user's choices."""
     pooling = own_pooling(model.folder, default_pooling(model.kind), how)
     return pooling if normalize is None else replace(pooling, normalize=normalize)
 
@@ -148,12 +133,6 @@ class Tokens:
     Words in angle brackets are our special tokens: ``<unk>`` (from alignment) becomes the model's
     unknown token, any other (from masking) its mask token. A model without such a token reads the
     word as written.
-
-    Args:
-        model: with its tokenizer.
-        pooling: decides lower-casing and the longest text.
-        positions: that the network has.
-        n_tokens: that the network knows.
     """
 
     def __init__(self, model: Pretrained, pooling: Pooling, positions: int, n_tokens: int) -> None:
@@ -165,11 +144,7 @@ class Tokens:
         self.cut: frozenset[int] = frozenset()
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        """Numbers of each text, at least one; ``cut`` lists the texts that were cut.
-
-        Raises:
-            DataError: if the network does not know one.
-        """
+        """Numbers of each text, at least one; ``cut`` lists the texts that were cut."""
         marked = [self._readable(text) for text in texts]
         rows: list[list[int]] = self._tokenizer(marked)["input_ids"] if marked else []
         long = [place for place, row in enumerate(rows) if len(row) > self.longest]
@@ -250,7 +225,6 @@ def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.
 
     Args:
         hidden: (N, L, D) vectors of tokens, padding after them.
-        how: see :class:`Pooling`.
         lengths: (N,) tokens of each text.
     """
     import torch
@@ -264,17 +238,7 @@ def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.
 
 
 class Sentences:
-    """Texts as vectors of a frozen model, in batches of equal length: nothing is padded.
-
-    Args:
-        model: the model.
-        device: where to compute.
-        pooling: how tokens become one vector.
-
-    Raises:
-        DataError: if the model is broken.
-        ResourceError: if it has no tokenizer.
-    """
+    """Texts as vectors of a frozen model, in batches of equal length: nothing is padded."""
 
     def __init__(self, model: Pretrained, device: torch.device, pooling: Pooling) -> None:
         self._network = network_of(model, device)
@@ -296,11 +260,7 @@ class Sentences:
         return self.embed(texts)
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector for each text.
-
-        Raises:
-            DataError: if the model gives a value that is not a number.
-        """
+        """(N, D) a vector for each text."""
         rows = self._tokens(texts)
         vectors = np.empty((len(rows), self.size), np.float32)
         with all_threads():

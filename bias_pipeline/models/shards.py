@@ -35,9 +35,6 @@ class Shard:
     def parse(cls, text: str) -> Shard:
         """Read ``K/N``.
 
-        Raises:
-            UsageError: unless K is one of 0 ... N-1.
-
         Example:
             >>> Shard.parse("3/16")
             Shard(number=3, count=16)
@@ -50,9 +47,6 @@ class Shard:
     @classmethod
     def of_slurm(cls, variables: Mapping[str, str] = os.environ) -> Shard:
         """This task of a Slurm array, whatever its first number; outside an array, the only one.
-
-        Raises:
-            UsageError: if the array has gaps, so that the number of tasks is unknown.
 
         Example:
             >>> array = {"ID": "12", "MIN": "10", "MAX": "14", "STEP": "2", "COUNT": "3"}
@@ -90,12 +84,6 @@ def blocks_of(ids: Iterable[str]) -> list[tuple[str, ...]]:
 
     The number of blocks is a power of two, with ``LARGEST_BLOCK`` images on average at most, so
     that one more image changes only one block.
-
-    Args:
-        ids: of the images, in any order.
-
-    Returns:
-        The non-empty blocks; the images of a block in the order of their ids.
 
     Example:
         >>> blocks = blocks_of(map(str, range(100_000)))

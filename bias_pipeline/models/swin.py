@@ -20,17 +20,9 @@ class Swin(nn.Module):
     """Stages of window attention, each on a grid half as wide as the one before.
 
     Args:
-        size: of a patch's vector in the first stage; it doubles with each stage.
-        depths: blocks of each stage.
-        n_heads: attention heads of each stage.
-        window: side of a window in patches.
         patch: side of a patch in pixels.
         shrinks: whether a grid no larger than a window is one window of its own size, which is not
             shifted (the classifier of the paper); else it is filled up (detectors).
-        merges_last: whether the last stage's grid is halved too and comes as one more level, whose
-            vectors are no longer than that stage's (GRIT).
-        drop_path: how often the last block's branches are left out in training; the others' in
-            proportion to their depth.
 
     Attributes:
         sizes: C of each level.
@@ -81,7 +73,6 @@ class Patches(nn.Module):
 
     Args:
         side: of a patch in pixels.
-        size: of a vector.
     """
 
     def __init__(self, side: int, size: int) -> None:
@@ -100,16 +91,7 @@ class Patches(nn.Module):
 
 
 class Stage(nn.Module):
-    """Blocks on one grid; every other one has its windows shifted by half of their side.
-
-    Args:
-        size: of a vector.
-        n_heads: attention heads.
-        window: side of a window.
-        drop_paths: how often each block's branches are left out in training.
-        shrinks: see :class:`Swin`.
-        merged: size of a vector where the grid is halved in the end, None if it is not.
-    """
+    """Blocks on one grid; every other one has its windows shifted by half of their side."""
 
     def __init__(
         self,
@@ -139,7 +121,6 @@ class Merging(nn.Module):
     """Four neighbouring patches become one (the paper's section 3.1).
 
     Args:
-        size: of a vector.
         merged: of a new one, by the paper twice as long.
     """
 
@@ -157,16 +138,7 @@ class Merging(nn.Module):
 
 
 class SwinBlock(nn.Module):
-    """Attention within windows, then two linear layers (the paper's equation 3).
-
-    Args:
-        size: of a vector.
-        n_heads: attention heads.
-        window: side of a window.
-        drop_path: how often each branch is left out in training.
-        shifted: whether windows are shifted by half of their side.
-        shrinks: see :class:`Swin`.
-    """
+    """Attention within windows, then two linear layers (the paper's equation 3)."""
 
     def __init__(
         self,
@@ -187,12 +159,7 @@ class SwinBlock(nn.Module):
         self.mlp = SwinMlp(size, 4 * size)
 
     def forward(self, grid: Tensor, more: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """(B, H, W, C) to the same.
-
-        Args:
-            grid: of patches.
-            more: a function whose result is added to the attention's output (FIBER's text).
-        """
+        """(B, H, W, C) to the same."""
         attended = self._attended(self.norm1(grid))
         grid = grid + self._dropped(attended if more is None else attended + more(attended))
         return grid + self._dropped(self.mlp(self.norm2(grid)))
@@ -223,13 +190,7 @@ class SwinBlock(nn.Module):
 
 
 class WindowAttention(nn.Module):
-    """Attention of each patch to those of its window, by content and place (equation 4).
-
-    Args:
-        size: of a vector.
-        n_heads: attention heads.
-        window: side of the largest window.
-    """
+    """Attention of each patch to those of its window, by content and place (equation 4)."""
 
     def __init__(self, size: int, n_heads: int, window: int) -> None:
         super().__init__()
@@ -241,13 +202,7 @@ class WindowAttention(nn.Module):
         self.proj = nn.Linear(size, size)
 
     def forward(self, grid: Tensor, window: int, apart: Tensor | None) -> Tensor:
-        """(B, H, W, C), which windows fill, to the same.
-
-        Args:
-            grid: of patches.
-            window: side of the windows.
-            apart: (windows, N, N) which of a window's N patches must not attend to each other.
-        """
+        """(B, H, W, C), which windows fill, to the same."""
         n_rows, height, width, size = grid.shape
         down, across, area = height // window, width // window, window * window
         parts = self.qkv(grid).reshape(n_rows, down, window, across, window, 3, self.n_heads, -1)
@@ -271,12 +226,7 @@ class WindowAttention(nn.Module):
 
 
 class SwinMlp(nn.Module):
-    """Two linear layers with a GELU between them.
-
-    Args:
-        size: of a vector.
-        inner: of the vectors between.
-    """
+    """Two linear layers with a GELU between them."""
 
     def __init__(self, size: int, inner: int) -> None:
         super().__init__()

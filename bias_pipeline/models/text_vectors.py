@@ -34,7 +34,7 @@ class TextEmbedder(Protocol):
     """
 
     @property
-    def cut(self) -> Collection[int]: ...  # noqa: D102
+    def cut(self) -> Collection[int]: ...
 
     def embed(self, texts: Sequence[str], /) -> Float32Array:
         """(N, D) a vector for each text."""
@@ -53,13 +53,7 @@ class Embedded:
 def embed_missing(
     texts: Sequence[str], store: BlockStore, load: Callable[[], TextEmbedder]
 ) -> Embedded:
-    """Embed the texts without cached vectors, the longest last.
-
-    Args:
-        texts: any number, repeated ones too.
-        store: of the model with its settings.
-        load: gives the model; not called where nothing is missing.
-    """
+    """Embed the texts without cached vectors, the longest last."""
     wanted = {digest(text): text for text in texts}
     missing = {name: wanted[name] for name in wanted.keys() - known_names(store)}
     if not missing:
@@ -121,11 +115,7 @@ def vectors_of_names(wanted: Sequence[str], store: BlockStore) -> Float32Array:
 def vectors_by_block(
     wanted: Sequence[str], store: BlockStore
 ) -> Iterator[tuple[list[str], npt.NDArray[np.floating]]]:
-    """Block by block: which of N distinct names it holds, and their vectors (B, D).
-
-    Raises:
-        KeyError: at the end, if one is missing.
-    """
+    """Block by block: which of N distinct names it holds, and their vectors (B, D)."""
     left = set(wanted)
     for path, stamps in store.index().items():
         table = None if left.isdisjoint(stamps) else store.table(path)

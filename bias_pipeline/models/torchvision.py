@@ -54,11 +54,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Completing(Loader):
-    """Runs a module and completes it.
-
-    Args:
-        loader: Python's own.
-    """
+    """Runs a module and completes it."""
 
     def __init__(self, loader: Loader) -> None:
         self.loader = loader
@@ -93,8 +89,6 @@ def suppressed(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     Args:
         dets: (N, 4) left, top, right and bottom edges.
         scores: (N,).
-        iou_threshold: a box that overlaps a better one by more (intersection over union) is
-            removed.
 
     Returns:
         (M,) int64 rows of the boxes that stay.
@@ -117,11 +111,7 @@ def suppressed(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
 
 
 def make_importable() -> None:
-    """Import torchvision, if it is installed.
-
-    Raises:
-        ResourceError: if it is broken in another way than missing operators.
-    """
+    """Import torchvision, if it is installed."""
     if "torchvision" in sys.modules or find_spec("torchvision") is None:
         return
     try:

@@ -118,10 +118,6 @@ def read_numbers(path: Path) -> Any:
     Numbers are memory-mapped if possible (PyTorch 1.6 and later), so unused ones are never read.
     Other objects, such as settings and scores, are empty
     (:mod:`~bias_pipeline.models.weight_files`).
-
-    Raises:
-        DataError: if it is cut or not such a file, is a TorchScript archive, or contains more than
-            numbers.
     """
     import torch
 
@@ -193,17 +189,6 @@ def renamed(
 ) -> dict[str, Tensor]:
     r"""Weights under our names; unused ones are left out and not read.
 
-    Args:
-        weights: of the file.
-        names: patterns of the file's names, and our names as templates of their groups.
-        unused: patterns of names that are not used.
-        path: of the file.
-        network: the expected network.
-
-    Raises:
-        DataError: on an unknown name, two different weights of one name, or values that are not
-            numbers.
-
     Example:
         >>> import torch
         >>> one = {"net.fc.weight": torch.ones(1), "queue": torch.ones(9)}
@@ -240,11 +225,7 @@ def _own_name(name: str, names: Names) -> str | None:
 def check_fit(
     weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, why: str
 ) -> None:
-    """Check that a file has each weight of a network in its size, and no other.
-
-    Raises:
-        DataError: naming the first weight that is not.
-    """
+    """Check that a file has each weight of a network in its size, and no other."""
     for name, shape in shapes.items():
         if name not in weights:
             raise DataError(

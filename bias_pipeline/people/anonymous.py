@@ -57,10 +57,6 @@ def filter_pictures(images: Collection[str], votes: Mapping[str, Mapping[str, st
 
     The paper does not say how many raters must agree; more than half is ours.
 
-    Args:
-        images: ids of all pictures.
-        votes: image id to rater to answer.
-
     Example:
         >>> split = {"ann": "Unsure", "ben": "no_person"}
         >>> filter_pictures(["1", "2", "3"], {"1": {"ann": "Unsure"}, "2": split})
@@ -95,17 +91,6 @@ def human_scores(
     truth: Mapping[str, str] | None = None,
 ) -> dict[str, HumanScore]:
     """What raters name.
-
-    Args:
-        votes: image id to rater to answer; an answer that is no group names none.
-        groups: K names.
-        truth: image id to the group that the picture does not show; None where there is none.
-
-    Returns:
-        Part to score: ``gt``, the share that names a group; ``names:GROUP``, that names this one;
-        ``alpha``, the raters' agreement. With ``truth`` also ``gt:GROUP``, the share that names any
-        group where this one is true, and of the answers that name one, the share that is right:
-        ``right``, ``right:GROUP``.
 
     Example:
         >>> votes = {"1": {"ann": "male", "ben": "Unsure"}, "2": {"ann": "female", "ben": "female"}}
@@ -227,11 +212,7 @@ def attack_row(captioner: str, attribute: str, metric: str, score: AttackScore) 
 def labelled_rows(
     results: Iterable[Result], captioners: Sequence[str], attribute: str
 ) -> list[AnonymousRow]:
-    """The headlines of finished runs about these captioners.
-
-    Raises:
-        DataError: if two runs give one number of a captioner on one data set.
-    """
+    """The headlines of finished runs about these captioners."""
     rows: dict[tuple[str, str, str, str], AnonymousRow] = {}
     for result in results:
         for row in result.rows:
@@ -253,12 +234,7 @@ def labelled_rows(
 
 
 def correlations(rows: Sequence[AnonymousRow]) -> list[CorrelationRow]:
-    """Correlations over captioners of each metric with what people name.
-
-    Returns:
-        A row for each number besides people's; captioners without it or without ``gt`` are left
-        out.
-    """
+    """Correlations over captioners of each metric with what people name."""
     named = _values(rows, (PEOPLE, GT, ANONYMOUS))
     keys = dict.fromkeys(_key(row) for row in rows if row.metric != PEOPLE)
     lines = []
@@ -333,13 +309,6 @@ def anonymous_attack(
     the metric's masked words; one of ImageCaptioner2 with their masked pictures too. It then reads
     the masked captions of anonymous pictures, and looks at these as they are, since they show no
     group.
-
-    Args:
-        metric: LIC or ImageCaptioner2, with its attackers.
-        transforms: what tokenises and masks captions.
-        reference: the captioner's captions of labelled images.
-        anonymous: its captions of anonymous pictures.
-        seeds: of the attackers.
     """
     ready = applied(transforms, reference)
     mask: Transform | None = getattr(metric, "image_masking", None)

@@ -40,11 +40,7 @@ class AnonymousPictures:
     lines: Mapping[str, Mapping[str, Any]]
 
     def keep(self, images: Sequence[str]) -> None:
-        """Write those that are kept: their table, and a folder of their files.
-
-        Raises:
-            ResourceError: if they cannot be written.
-        """
+        """Write those that are kept: their table, and a folder of their files."""
         place = self.folder / ACCEPTED
         try:
             place.mkdir(exist_ok=True)
@@ -60,12 +56,7 @@ class AnonymousPictures:
             raise cannot_write(place, error) from error
 
     def captions(self, captioner: str) -> dict[str, str]:
-        """Image id to caption, of all pictures.
-
-        Raises:
-            DataError: if the file is broken, or some pictures have no caption.
-            ResourceError: if there is no file of the captioner.
-        """
+        """Image id to caption, of all pictures."""
         path = self.folder / CAPTIONERS / f"{captioner}.json"
         layout = Layout()
         texts = of_photos(path, model_captions(path, None, layout).captions, self.photos, layout)
@@ -139,9 +130,6 @@ def write_unmarked(scenes: Generator, root: Path, captioners: Sequence[str], sid
     ``captioners/<name>.json``.
 
     Args:
-        scenes: draws the pictures.
-        root: an empty folder.
-        captioners: whose captions are written.
         side: of the square pictures, 32 to 256 pixels.
 
     Example:

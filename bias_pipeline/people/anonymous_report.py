@@ -90,11 +90,7 @@ def _cell(row: AnonymousRow) -> str:
 
 
 def figure_of(rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> Plot | None:
-    """Figure 4: what attackers make of each captioner's captions against what people name.
-
-    Returns:
-        None where no metric has read the captions.
-    """
+    """Figure 4: what attackers make of each captioner's captions against what people name."""
     people = {row.captioner: row for row in rows if (row.metric, row.part) == (PEOPLE, GT)}
     shown = [line for line in lines if line.data == ANONYMOUS and line.source == HERE]
     points = {

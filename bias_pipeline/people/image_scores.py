@@ -47,12 +47,7 @@ class ImageScores:
         return None
 
     def order(self, by: str, *, descending: bool) -> IntArray | None:
-        """(N,) the images sorted once, NaN last; None if there is nothing to sort by.
-
-        Args:
-            by: a part whose shares are compared, or ``sure``.
-            descending: whether the largest come first.
-        """
+        """(N,) the images sorted once, NaN last; None if there is nothing to sort by."""
         if (by, descending) not in self._orders:
             numbers = self.confidence if by == "sure" else self.shares(by)
             if numbers is None:
@@ -69,11 +64,6 @@ def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
     the images that an attacker was tested on (LIC, eq. 2-3): each guess adds its score divided by
     these three numbers. Where groups count equally (``average=groups``), the last number is that of
     the image's group, times the number of groups.
-
-    Args:
-        path: of ``predictions.parquet``; a column at a time is read.
-        scoring: of a guess; one whose link is the identity.
-        paired: only the attackers of images that both sides describe, where the two differ.
     """
     import pyarrow.parquet as pq
 

@@ -44,15 +44,7 @@ class ImageModel:
 
 
 def find_image_model(folder: Path) -> ImageModel:
-    """Find a pipeline without loading it.
-
-    Args:
-        folder: as ``save_pretrained`` of diffusers writes it.
-
-    Raises:
-        DataError: if it needs code of its own, or has no weights in safetensors.
-        ResourceError: if the folder holds no pipeline.
-    """
+    """Find a pipeline without loading it."""
     path = folder / INDEX
     if not path.is_file():
         raise ResourceError(
@@ -76,16 +68,7 @@ def find_image_model(folder: Path) -> ImageModel:
 
 
 class TextToImage:
-    """A loaded pipeline.
-
-    Args:
-        model: the pipeline.
-        device: that it runs on.
-        steps: of denoising.
-
-    Raises:
-        DataError: if it cannot be loaded.
-    """
+    """A loaded pipeline."""
 
     def __init__(self, model: ImageModel, device: torch.device, steps: int) -> None:
         DIFFUSION.require()
@@ -153,12 +136,7 @@ def usual_prompts() -> list[str]:
 
 
 def read_prompts(path: Path) -> list[str]:
-    """The user's prompts.
-
-    Raises:
-        DataError: if the table is broken, empty, or has one twice.
-        ResourceError: if it is absent.
-    """
+    """The user's prompts."""
     rows = open_rows(check_file(path), what=_WHAT)
     rows.require("prompt")
     prompts: list[str] = []
@@ -193,18 +171,7 @@ def make_pictures(
     device: torch.device,
     steps: int,
 ) -> int:
-    """Make the pictures that are not there yet; each is on the disk before the next is begun.
-
-    Args:
-        folder: may hold pictures of an earlier call with the same settings.
-        model: the pipeline.
-        pictures: all of them.
-        device: that it runs on.
-        steps: of denoising.
-
-    Returns:
-        How many were made.
-    """
+    """Make the pictures that are not there yet; each is on the disk before the next is begun."""
     _check_settings(folder, model, pictures, steps)
     absent = [one for one in pictures if not (folder / PICTURES / one.file).is_file()]
     if absent:

@@ -98,11 +98,7 @@ class ImageCaptioner2(CaptionAttack):
     leaks: Sequence[Leak] = LEAKS
 
     def __post_init__(self) -> None:
-        """Check that attackers use pictures.
-
-        Raises:
-            UsageError: if they do not.
-        """
+        """Check that attackers use pictures."""
         super().__post_init__()
         if not self.probe.encoder.sees:
             raise UsageError(
@@ -115,11 +111,7 @@ class ImageCaptioner2(CaptionAttack):
         return self.image_masking(applied(transforms, corpus))
 
     def attackable(self, transformed: Corpus) -> BoolArray:
-        """(N,) images that have a picture.
-
-        Raises:
-            NotApplicableError: if none has.
-        """
+        """(N,) images that have a picture."""
         if self.probe.encoder.sees == "objects":
             if transformed.objects is None:
                 raise NotApplicableError(

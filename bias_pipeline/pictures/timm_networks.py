@@ -44,16 +44,7 @@ class TimmModel:
 
 
 def find_timm(name: str) -> TimmModel:
-    """Find a network; nothing is loaded.
-
-    Args:
-        name: a folder in timm's format on the hub, or a name there (``resnet101.a1h_in1k``; an
-            architecture alone, ``resnet101``, is that with timm's own default weights).
-
-    Raises:
-        DataError: if it is not a timm network, or needs pictures out of range.
-        ResourceError: if it, or a file of it, is not there.
-    """
+    """Find a network; nothing is loaded."""
     known = name if Path(name).expanduser().is_dir() or "/" in name else f"timm/{_tagged(name)}"
     place = find_place(known)
     folder = place.folder
@@ -127,15 +118,7 @@ def _channels(values: object, path: Path, key: str) -> tuple[float, ...]:
 
 
 class TimmRegions:
-    """Pictures as the last grid of a frozen network, or as its tokens.
-
-    Args:
-        model: the network.
-        device: where to compute.
-
-    Raises:
-        DataError: if the weights are not those of the architecture.
-    """
+    """Pictures as the last grid of a frozen network, or as its tokens."""
 
     together: ClassVar[int] = 32  # pictures per batch
 

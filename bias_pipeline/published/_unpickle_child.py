@@ -71,18 +71,6 @@ class _PlainUnpickler(pickle.Unpickler):
 def read_plain(data: bytes, *, max_size: int = 1 << 30, max_depth: int = 100) -> object:
     """Unpickle plain data and check that it is plain.
 
-    Args:
-        data: the whole pickle.
-        max_size: most characters of the data as JSON, with shared parts written out.
-        max_depth: deepest nesting of lists.
-
-    Returns:
-        The data: list, tuple, dict with str keys, str, int, float, bool and None only.
-
-    Raises:
-        RefusedError: if it is anything else, with the offset if known.
-        MemoryError: if it needs more memory than there is.
-
     Example:
         >>> read_plain(pickle.dumps([{"img_id": 7}]))
         [{'img_id': 7}]
@@ -142,10 +130,6 @@ class _Meter:
 
     Nested shared references are small in memory and huge as JSON. The size is computed from the
     sizes of the parts, without writing them out.
-
-    Args:
-        max_size: characters allowed in all.
-        max_depth: containers within containers allowed.
     """
 
     def __init__(self, max_size: int, max_depth: int) -> None:
@@ -221,10 +205,6 @@ def write_json(value: object, out: BinaryIO) -> None:
     """Write plain data as JSON, a few thousand entries at a time to save memory.
 
     Tuples become lists. Lone surrogates are passed on as they are: the reader replaces them.
-
-    Args:
-        value: checked by :func:`read_plain`.
-        out: where to.
     """
     encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
     if not isinstance(value, list | tuple):
@@ -266,9 +246,6 @@ def main(memory: int, cpu_seconds: int, max_size: int, max_depth: int) -> None:
 
     Args:
         memory: bytes of address space.
-        cpu_seconds: processor time.
-        max_size: see :func:`read_plain`.
-        max_depth: see :func:`read_plain`.
     """
     _restrict(memory, cpu_seconds)
     gc.disable()  # nothing is freed before the end, so garbage collection only costs time

@@ -45,23 +45,12 @@ class ArtemisDataset(Dataset):
     ImageCaptioner2 does not say how utterances of several emotions become the label of a painting.
 
     Args:
-        root: the folder with the release's file.
-        version: 1, or 2 for the contrastive annotations.
         file: the file's name, if it is not the published one; a table that combines both versions
             is read as version 2.
         labels: ``majority``: a painting has the emotion that most annotators chose, whether or not
             their utterances are left out; ties belong to no group (ours). ``caption``: each
             utterance is a record with its own emotion; those of a painting stay in one part of a
             split and are resampled together.
-        split: the parts that are scored, of ``train``, ``val``, ``test`` and ``rest``; None: all.
-        cleaning: what is left out, None for nothing; the parts are the same.
-        images: the folder of WikiArt's pictures, ``style/name.jpg``; None: no pictures.
-        captioners: the folder of captioners' files; ``captioners`` in ``root`` if left out. Their
-            ids are those of paintings, with or without ending, folders or style.
-        strict: whether a painting without a picture or a captioner's caption is an error; else
-            those are counted.
-        trained_on_reference: whether the captioners were trained on captions of this data set.
-        blank_limit: the share of blank captions of a side above which it is refused.
     """
 
     name = "artemis"

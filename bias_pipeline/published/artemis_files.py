@@ -61,12 +61,6 @@ def read_release(path: Path, version: Literal[1, 2]) -> Release:
 
     Args:
         path: the CSV file as it is published.
-        version: which version of ArtEmis it must be.
-
-    Raises:
-        DataError: if it is of the other version, lacks a column, or has an unknown emotion or a
-            repetition that is no number.
-        ResourceError: if it is absent.
     """
     rows = open_rows(check_file(path, "dataset.root"), what=f"a table with {', '.join(_COLUMNS)}")
     rows.require(*_COLUMNS)
@@ -153,11 +147,6 @@ def parts_of(annotations: Sequence[Annotation], rest_from: int, seed: int) -> di
 
     The draw is the published one: of the sorted names as they are written in the release, twice by
     NumPy's legacy generator.
-
-    Args:
-        annotations: of a release.
-        rest_from: paintings of so many annotations are the part ``rest``.
-        seed: of the draw.
 
     Example:
         >>> rows = [Annotation(f"s/{i}", "awe", "a", 5, f"s{i}") for i in range(20)]
@@ -247,11 +236,7 @@ def by_painting(annotations: Sequence[Annotation]) -> dict[str, list[Annotation]
 
 
 class Names:
-    """Finds paintings by names that were written elsewhere: a file's, or a captioner's.
-
-    Args:
-        paintings: style and name of each.
-    """
+    """Finds paintings by names that were written elsewhere: a file's, or a captioner's."""
 
     def __init__(self, paintings: Iterable[str]) -> None:
         self._places: dict[str, list[str]] = {}

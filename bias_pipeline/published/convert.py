@@ -34,18 +34,6 @@ def convert(path: Path, folder: Path) -> list[Path]:
 
     A pickle of LIC gives captions, labels and, if it has them, objects; a JSON file of COCO gives
     one table. A file that is there is replaced.
-
-    Args:
-        path: ``.pkl`` or ``.json``.
-        folder: where to; made if it is absent.
-
-    Returns:
-        What was written.
-
-    Raises:
-        DataError: if the file is broken or has other contents.
-        UsageError: on another ending.
-        ResourceError: if it is absent or the folder cannot be written.
     """
     readers = {".pkl": _from_pickle, ".pickle": _from_pickle, ".json": _from_json}
     if path.suffix not in readers:

@@ -40,22 +40,6 @@ class Flickr30kDataset(CocoDataset):
     Args:
         root: the folder with ``dataset_flickr30k.json`` (Karpathy), which also has the splits,
             ``results_20130124.token`` (the original) or ``results.csv`` (Kaggle), in this order.
-        attributes: the label file; ``attributes.csv`` in ``root`` if left out.
-        captioners: the folder of captioners' files; ``captioners`` in ``root`` if left out.
-        strict: see :class:`CocoDataset`.
-        multi_caption: see :class:`CocoDataset`.
-        caption_index: see :class:`CocoDataset`.
-        split: see :class:`CocoDataset`.
-        annotator: see :class:`CocoDataset`.
-        labels: see :class:`CocoDataset`.
-        trained_on_reference: see :class:`CocoDataset`.
-        blank_limit: see :class:`CocoDataset`.
-        id_column: see :class:`CocoDataset`.
-        caption_column: see :class:`CocoDataset`.
-        label_column: see :class:`CocoDataset`.
-        label_map: see :class:`CocoDataset`.
-        images: see :class:`CocoDataset`.
-        regions: see :class:`CocoDataset`.
     """
 
     name = "flickr30k"
@@ -130,11 +114,7 @@ class Flickr30kDataset(CocoDataset):
 
 
 def read_karpathy(path: Path) -> dict[str, tuple[tuple[str, ...], str]]:
-    """Image to captions and part, from Karpathy's file.
-
-    Raises:
-        DataError: naming the entry that is malformed or occurs twice.
-    """
+    """Image to captions and part, from Karpathy's file."""
     data = expect(load_json(check_file(path, "dataset.root"), what=_KARPATHY), dict, path, "")
     by_name: dict[str, tuple[tuple[str, ...], str]] = {}
     for number, entry in enumerate(expect(data.get("images"), list, path, "images")):
@@ -165,9 +145,6 @@ def read_tokens(path: Path) -> dict[str, tuple[str, ...]]:
     """Image to captions in the order of their numbers, from the original file or Kaggle's.
 
     Kaggle's line 19,999 lacks its second bar.
-
-    Raises:
-        DataError: naming the line that is malformed or occurs twice.
     """
     captions: dict[str, dict[int, str]] = {}
     with open_input(path, what=_TOKENS, max_bytes=MAX_BYTES) as handle:

@@ -42,21 +42,8 @@ class LanguageBiasDataset(Dataset):
     group. Then only the verb differs.
 
     Args:
-        of: the data set whose human captions are picked from.
-        imbalance: share of a group's captions with its own verb; 0.6 to 0.9 are C1 to C4.
-        tasks: task to the words that name it.
-        verbs: task to the forms of its two verbs, as text with commas or lists.
         gender_by: ``pronoun``: the paper's, by pronouns only, which few captions have;
             ``word``: by the attribute's own words.
-        pronouns: group to its pronouns.
-        size: captions of a task and group; None: as many as there are.
-        seed: of the draw.
-        retold: whether captions are assigned to groups and rewritten for them
-            (:mod:`bias_pipeline.text.counterfactual_captions`); they are lower-case words then.
-        terms: group to the word used for words without a counterpart; see there.
-
-    Raises:
-        UsageError: if tasks and verbs do not fit.
     """
 
     name = "language_bias"
@@ -94,11 +81,7 @@ class LanguageBiasDataset(Dataset):
         return (SPEAKER,)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """See :meth:`Dataset.load`.
-
-        Raises:
-            NotApplicableError: if the attribute does not have two groups, or a cell has no caption.
-        """
+        """See :meth:`Dataset.load`."""
         self.check_captioner(captioner)
         source = self.of.load(self.of.captioners()[0], attribute)
         groups = source.groupings[attribute.name].names

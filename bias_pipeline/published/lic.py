@@ -21,11 +21,7 @@ from bias_pipeline.text.mending import mended_records
 
 
 def load_vocabulary(path: Path) -> list[str] | None:
-    """The words of a list, None if the file is not there.
-
-    Raises:
-        DataError: if it is not a list of words.
-    """
+    """The words of a list, None if the file is not there."""
     if not path.is_file():
         return None
     words = load_pickle(path)
@@ -41,22 +37,6 @@ class LicDataset(Dataset):
     """The folder ``bias_data``: one pickle for each captioner and attribute.
 
     Human captions may cover a part of the images; then that part is scored, with a note.
-
-    Args:
-        root: the folder, or the one that holds it.
-        human: attribute name to the file with people's captions.
-        captioners: captioner to {attribute name: file}; the extra key ``vocabulary`` names the
-            captioner whose vocabulary list it shares.
-        vocabularies: path of a vocabulary list, with ``{vocabulary}`` for the name.
-        all: the captioners that ``captioner=all`` stands for, where their files are.
-        trained_on_reference: whether the captioners were trained on this data set's captions.
-        blank_limit: the share of blank captions of a side above which it is refused.
-        images: a folder of the pictures, named by their image ids; images without one are not
-            scored by metrics of pictures.
-        regions: a file of regions in the pictures, COCO's instances or a detector's results.
-            Without ``images`` only these regions are used.
-        strict: whether an image without a picture is refused, if there is a folder of them or a
-            file of regions.
     """
 
     name = "lic"
@@ -231,13 +211,8 @@ class RelicDataset(Dataset):
     """One CSV file: five human captions, every captioner's caption and the label of each image.
 
     Args:
-        root: the folder of the file.
-        file: its name.
-        captioners: captioner to its column; the table here may lack some.
         vocabularies: paths of a captioner's published vocabulary, relative to ``root``, with
             ``{vocabulary}`` for the captioner's name; the first existing one is read.
-        trained_on_reference: whether the captioners were trained on this data set's captions.
-        blank_limit: the share of blank captions of a side above which it is refused.
     """
 
     name = "relic"

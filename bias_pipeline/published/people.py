@@ -57,11 +57,6 @@ class PeopleDataset(Dataset):
 
     Metrics of captions do not apply. A picture with several labelled people occurs once per person,
     and ``metric.crop=person`` shows that person.
-
-    Args:
-        root: the folder.
-        strict: whether an absent picture is an error; else it is not retrieved, and a note gives
-            the share.
     """
 
     columns: ClassVar[tuple[str, ...]]  # attributes that the data set labels
@@ -76,12 +71,7 @@ class PeopleDataset(Dataset):
 
     @abstractmethod
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """The labels of one attribute.
-
-        Args:
-            column: which.
-            notes: gets notes for readers of the result.
-        """
+        """The labels of one attribute."""
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
         """See :meth:`Dataset.load`."""
@@ -172,11 +162,6 @@ class CelebADataset(PeopleDataset):
     The file has the number of pictures, the forty names, and a line a picture: its name and 1 or -1
     for each. ``list_eval_partition.txt`` assigns pictures to parts. They may also be in the folders
     ``Anno``, ``Eval`` and ``Img``, as published, or be tables (``.csv``), as Kaggle has them.
-
-    Args:
-        root: the folder.
-        strict: see the base.
-        part: ``train``, ``val``, ``test`` or ``all``.
     """
 
     name = "celeba"
@@ -258,13 +243,7 @@ _DATE = re.compile(r"(0?[1-9]|[12]\d|3[01])[-/ ][A-Z][a-z]{2}|[A-Z][a-z]{2}[-/ ]
 
 
 class FairFaceDataset(PeopleDataset):
-    """Pictures of faces, with ``fairface_label_train.csv`` and ``fairface_label_val.csv``.
-
-    Args:
-        root: the folder of the label files; ``file`` in them is relative to it.
-        part: ``train``, ``val``, or ``all``, those of both whose label file is there.
-        strict: see the base.
-    """
+    """Pictures of faces, with ``fairface_label_train.csv`` and ``fairface_label_val.csv``."""
 
     name = "fairface"
     columns: ClassVar[tuple[str, ...]] = ("age", "gender", "race")
@@ -314,10 +293,6 @@ class UTKFaceDataset(PeopleDataset):
 
     They may be in subfolders of ``root``. A few published names lack a field: those are skipped,
     and a note gives their number. Ages become FairFace's ranges.
-
-    Args:
-        root: the folder.
-        strict: see the base; here a label without a picture cannot be.
     """
 
     name = "utkface"

@@ -38,10 +38,6 @@ class FACETDataset(PeopleDataset):
     A line is a person. ``gender_presentation_masc`` and the like count votes: the label is that
     with most votes, or ``disagreement`` for a tie. The column names are those of public loaders;
     the file itself is not public.
-
-    Args:
-        root: the folder.
-        strict: see the base.
     """
 
     name = "facet"
@@ -129,11 +125,6 @@ class MIAPDataset(PeopleDataset):
 
     A box is a person; boxes of groups (``IsGroupOf``) and of pictures of people (``IsDepictionOf``)
     are skipped and counted. Presentation is annotators' perception, not identity.
-
-    Args:
-        root: the folder; pictures are in ``train``, ``validation`` and ``test`` within it.
-        strict: see the base.
-        part: ``train``, ``val``, ``test``, or ``all``, those whose file is there.
     """
 
     name = "miap"
@@ -196,11 +187,6 @@ class PHASEDataset(PeopleDataset):
     A picture has a caption, which is not read, and people in boxes with every worker's answers: the
     label is the most frequent answer, or ``disagreement`` for a tie. The file of regions has the
     result already. Pictures are in ``images``.
-
-    Args:
-        root: the folder.
-        strict: see the base.
-        part: ``train`` or ``val``.
     """
 
     name = "phase"
@@ -261,10 +247,6 @@ class VisoGenderDataset(PeopleDataset):
     of who has the occupation. The tables have URLs and no files: the picture of the line with
     ``IDX`` 7 of ``oo.tsv`` is expected as ``images/oo/7.jpg`` (ours), in the folder or beside the
     table. Lines without a URL or a gender are skipped and counted.
-
-    Args:
-        root: the folder of the tables, or of ``OO`` and ``OP``.
-        strict: see the base.
     """
 
     name = "visogender"
@@ -326,10 +308,6 @@ class PATADataset(PeopleDataset):
     Scenes have underscores too (``gun_range``), so lines are split from the right; splitting from
     the left misreads 415 of 4,934. The list has URLs and no files: the picture of line 7 is
     expected as ``images/7.jpg`` (ours). Some URLs are dead: ``dataset.strict=false`` may be needed.
-
-    Args:
-        root: the folder.
-        strict: see the base.
     """
 
     name = "pata"

@@ -52,13 +52,6 @@ def load_pickle(path: Path, *, limits: UnpicklingLimits = DEFAULT_LIMITS) -> obj
 
     Tuples come back as lists, half surrogate pairs as U+FFFD. May be called from any thread.
 
-    Returns:
-        Lists, dicts with str keys, str, int, float, bool and None.
-
-    Raises:
-        DataError: if the file is broken, asks for anything but plain data, or costs too much.
-        ResourceError: if it is not there or cannot be read.
-
     Example:
         >>> import pickle, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -77,24 +70,14 @@ def load_pickle(path: Path, *, limits: UnpicklingLimits = DEFAULT_LIMITS) -> obj
 
 
 class _Reader:
-    """One run of the child process.
-
-    Args:
-        path: the file, for messages.
-        limits: what it may cost.
-    """
+    """One run of the child process."""
 
     def __init__(self, path: Path, limits: UnpicklingLimits) -> None:
         self.path, self.limits = path, limits
         self._expired = threading.Event()
 
     def answer(self, pickle_file: BinaryIO) -> bytearray:
-        """The child's answer about a pickle.
-
-        Raises:
-            DataError: if the child did not end within the limits.
-            ResourceError: if it could not be started.
-        """
+        """The child's answer about a pickle."""
         with self._start(pickle_file) as child:
             timer = threading.Timer(self.limits.wall_seconds, self._expire, [child])
             timer.daemon = True

@@ -38,18 +38,7 @@ class Archive:
 
 
 def download(archive: Archive, root: Path) -> list[Path]:
-    """Download an archive and unpack its members; anything unexpected is deleted.
-
-    Args:
-        archive: what and from where.
-        root: the data set's folder; made where it is missing. Files that are there stay.
-
-    Returns:
-        The files that were written; none if all were there, and then nothing is downloaded.
-
-    Raises:
-        ResourceError: if it cannot be downloaded, is not the expected file, or cannot be written.
-    """
+    """Download an archive and unpack its members; anything unexpected is deleted."""
     wanted = {
         m: root / target for m, target in archive.members.items() if not (root / target).exists()
     }

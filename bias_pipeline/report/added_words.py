@@ -38,13 +38,7 @@ class AddedWord:
 
 
 def added_words(corpus: Corpus, attribute: Attribute, table: ConceptTable) -> list[AddedWord]:
-    """Words that the captioner says beyond chance more often than annotators, most added first.
-
-    Args:
-        corpus: raw captions; images with a group and captions of both sides count.
-        attribute: whose groups are described.
-        table: the concepts; what the attribute itself is, is left out.
-    """
+    """Words that the captioner says beyond chance more often than annotators, most added first."""
     grouping = corpus.groupings[attribute.name]
     sides = [corpus.side(side) for side in SIDES]
     numbers = [np.bincount(captions.image_rows, minlength=len(corpus)) for captions in sides]

@@ -75,12 +75,7 @@ def coefficient_of_variation(values: Float64Array) -> Float64Array:
 
 
 def sensitivity(scores: Variants, level: float = 0.95) -> Sensitivity:
-    """Coefficients of variation over the variants, with percentile intervals over images.
-
-    Args:
-        scores: of all captioners.
-        level: of intervals, in (0, 1).
-    """
+    """Coefficients of variation over the variants, with percentile intervals over images."""
     each = within(scores, coefficient_of_variation, level)
     mean = within(scores, _mean_of(coefficient_of_variation), level)
     return Sensitivity(scores, dict(zip(scores.captioners, each, strict=True)), mean[0])
@@ -91,9 +86,6 @@ def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensiti
 
     The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
     variants that both have count. NaN where the other number does not vary.
-
-    Raises:
-        DataError: if they share no captioner, or fewer than two variants.
 
     Example:
         >>> one = Variants.of_table("one", {"sat": {"a": 1.0, "b": 3.0}})
@@ -131,9 +123,7 @@ def within(scores: Variants, statistic: Statistic, level: float = 0.95) -> list[
     """A statistic of scores, each number with its percentile interval.
 
     Args:
-        scores: the scores, with their resamplings.
         statistic: (..., C, V) scores to (..., K) numbers.
-        level: of intervals.
     """
     values = statistic(scores.values)
     if not len(scores.resampled):
@@ -186,7 +176,6 @@ def conflicts(values: Float64Array, neutral: Float64Array) -> BoolArray:
 
     Args:
         values: (..., C, 2) scores.
-        neutral: (2,) scores that mean no bias.
 
     Returns:
         (..., C).
@@ -201,12 +190,7 @@ def conflicts(values: Float64Array, neutral: Float64Array) -> BoolArray:
 
 
 def agreements(scores: Variants, level: float = 0.95) -> list[Agreement]:
-    """The agreement of every two variants, with percentile intervals over images.
-
-    Args:
-        scores: of all captioners.
-        level: of intervals, in (0, 1).
-    """
+    """The agreement of every two variants, with percentile intervals over images."""
     pairs = combinations(range(len(scores.variants)), 2)
     return [_agreement(_of_two(scores, pair), level) for pair in pairs]
 

@@ -107,15 +107,7 @@ class _Cell:
 def variants(
     results: Sequence[Result], draws: Stored, over: Sequence[str], fewest: int = 2
 ) -> list[Variants]:
-    """A table for every headline with at least two variants and ``fewest`` captioners.
-
-    Args:
-        results: finished runs.
-        draws: run id to the headlines under resampling, where stored.
-        over: what varies: :data:`KEYS`, or settings in which the runs differ, such as
-            ``encoder.order`` or ``seeds``; all else is the same within a table.
-        fewest: the least captioners of a table.
-    """
+    """A table for every headline with at least two variants and ``fewest`` captioners."""
     labelled = with_settings(results)
     further = dict.fromkeys(key for result in labelled for key in result.settings)
     _check(over, list(dict.fromkeys([*KEYS, *further])))

@@ -38,12 +38,7 @@ _MANIFEST_KEYS = (
 
 
 def stored(results: Sequence[Result], **further: object) -> bytes:
-    """The content of a baseline file.
-
-    Args:
-        results: of one captioner, with their draws.
-        further: further entries, for other readers.
-    """
+    """The content of a baseline file."""
     content = {
         "schema": SCHEMA,
         "about": {"bias_pipeline": __version__},
@@ -106,12 +101,7 @@ class Baseline:
 
 
 def read(path: Path) -> Baseline:
-    """What a baseline file says.
-
-    Raises:
-        ResourceError: if it is absent.
-        DataError: if it was changed or is no such file.
-    """
+    """What a baseline file says."""
     content: Any = load_json(path, what=_WHAT, max_depth=50)
     try:
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
@@ -147,15 +137,7 @@ def _unpacked(packed: Mapping[str, Any]) -> Draws:
 def compare_to_baseline(
     results: Sequence[Result], baseline: Baseline
 ) -> tuple[list[Result], dict[str, str]]:
-    """The baseline's result for each result of a captioner.
-
-    Returns:
-        The same metrics and attributes, in the same order, renamed if both have the same name; and
-        cells that the baseline skipped, to the reason.
-
-    Raises:
-        DataError: if the baseline was written without a metric, or cannot be paired.
-    """
+    """The baseline's result for each result of a captioner."""
     names = {result.rows[0].captioner for result in results}
     matches: list[Result] = []
     skipped: dict[str, str] = {}

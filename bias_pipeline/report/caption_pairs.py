@@ -58,19 +58,7 @@ def caption_pairs(
     groups: Sequence[str] = (),
     most: int = PAIRS,
 ) -> list[CaptionPair]:
-    """Pairs of a corpus; fewer than asked for where fewer pictures show the same scene.
-
-    Args:
-        corpus: raw captions, with annotators' captions, objects or both.
-        attribute: whose groups are paired.
-        table: the concepts of descriptions.
-        groups: two of them; may be left out if there are two.
-        most: pairs at most.
-
-    Raises:
-        NotApplicableError: if nothing says which pictures show the same scene, or no two do.
-        UsageError: if the groups are not two of the attribute's.
-    """
+    """Pairs of a corpus; fewer than asked for where fewer pictures show the same scene."""
     if not len(corpus.human) and corpus.objects is None:
         raise NotApplicableError(
             f"dataset {corpus.dataset!r}: which pictures show the same scene is known from "
@@ -199,12 +187,7 @@ _TEXTS = (
 
 
 def read_pairs(path: Path) -> list[CaptionPair]:
-    """The pairs of a table.
-
-    Raises:
-        DataError: if it is no such table or empty, or has a pair twice or several captioners.
-        ResourceError: if it is absent.
-    """
+    """The pairs of a table."""
     columns = (*_TEXTS, "alike", "concepts")
     rows = open_rows(check_file(path, "--pairs"), what="pairs of captions", wanted=columns)
     rows.require(*columns)
@@ -295,12 +278,7 @@ class PairAnswers:
 def pair_answers(
     pairs: Sequence[CaptionPair], ballots: Mapping[str, Sequence[str]]
 ) -> PairAnswers | None:
-    """What raters said; None if nobody could tell anything.
-
-    Args:
-        pairs: of one study.
-        ballots: pair to its raters' answers.
-    """
+    """What raters said; None if nobody could tell anything."""
     counts = {
         pair.pair: [ballots.get(pair.pair, ()).count(answer) for answer in (FIRST, SECOND, ALIKE)]
         for pair in pairs

@@ -61,18 +61,7 @@ def rank_captioners(
     least: int = 2,
     parts: Sequence[str] = HEADLINES,
 ) -> list[Leaderboard]:
-    """A leaderboard for each headline of results that differ only in the captioner.
-
-    Args:
-        results: cells, those of the first captioner first.
-        draws: run id to the headlines under resampling.
-        level: of intervals and tests, in (0, 1).
-        least: how many captioners make a leaderboard.
-        parts: the numbers that are ranked, of which draws are stored.
-
-    Returns:
-        One leaderboard for each part of each group of cells with that many captioners.
-    """
+    """A leaderboard for each headline of results that differ only in the captioner."""
     leaderboards = []
     for group in alike(results):
         for part in parts:
@@ -145,11 +134,6 @@ def draws_ranked(result: Result, part: str, draws: Draws) -> Draws:
 def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
     """A number under resampling as it is ranked, the lower the better; see :class:`Rank`.
 
-    Args:
-        draws: of a metric's number.
-        direction: as the metric describes it, such as "lower is fairer".
-        neutral: the number that means no bias.
-
     Example:
         >>> draws = Draws(np.array([-0.2]), np.array([[-0.3], [0.1]]), trained=False)
         >>> as_ranked(draws, "0 is fairest", 0.0).resampled.tolist()
@@ -163,13 +147,7 @@ def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
 
 
 def ranked(result: Result, part: str, values: Float64Array) -> Float64Array:
-    """Headlines as they are ranked, the lower the better; see :class:`Rank`.
-
-    Args:
-        result: its metric says how to read its headlines.
-        part: the headline.
-        values: of it, any shape.
-    """
+    """Headlines as they are ranked, the lower the better; see :class:`Rank`."""
     return _ranked(values, direction_in(result), neutral_of(result, part))
 
 

@@ -48,7 +48,6 @@ def cloud(shares: Mapping[str, float], title: str) -> Plot:
     Args:
         shares: concept to the group's share of what it retrieves, in [0, 1]; those of 0 are not
             drawn. At least one is above 0.
-        title: also read aloud by screen readers.
     """
 
     def draw(axes: Axes, colours: Colours) -> None:

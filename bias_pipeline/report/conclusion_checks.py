@@ -58,10 +58,6 @@ def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
 
     A reading that is flat at equal speech follows no trait there. Where each of the results has a
     number for what is beyond an annotator at the captioner's length, that decides.
-
-    Args:
-        result: whose readings are asked for.
-        others: those that it is compared with.
     """
     stored = mapping_in(result.manifest, "metric", "readings")
     beyond = all(math.isfinite(_value_of(each, BEYOND)) for each in (result, *others))

@@ -72,16 +72,7 @@ def with_pictures(
     photos: Mapping[str, Path] | None = None,
     maps: Mapping[str, DrawnMap] | None = None,
 ) -> Report:
-    """The report with pictures beside the image ids of its examples, of at most ``MOST`` images.
-
-    Args:
-        report: whose examples have a column of image ids.
-        photos: image id to file, for small pictures.
-        maps: image id to a map, which stands beside an example of the same caption only.
-
-    Raises:
-        DataError: if no example's image is among the photos, or no example has a map.
-    """
+    """The report with pictures beside the image ids of its examples, of at most ``MOST`` images."""
     pictures = _Pictures(photos or {}, maps or {})
     shown = replace(
         report,

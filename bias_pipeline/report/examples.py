@@ -159,15 +159,7 @@ def _cell(tile: Tile) -> str:
 
 
 def grid_of(lines: Sequence[Mapping[str, str]], title: str) -> Grid | None:
-    """The grid of a run's table of retrieved pictures; None if it has no pictures.
-
-    Args:
-        lines: with ``concept``, ``group`` and ``picture``; lines of a concept are adjacent.
-        title: above it.
-
-    Raises:
-        DataError: if a picture is not in the format that runs write.
-    """
+    """The grid of a run's table of retrieved pictures; None if it has no pictures."""
     if not lines or not lines[0].keys() >= _COLUMNS or not any(line["picture"] for line in lines):
         return None
     if len(lines) > _MOST:

@@ -43,14 +43,6 @@ def export(report: Report, folder: Path, error: RunError | None = None) -> None:
 
     Files of an earlier export that this report has no table or figure for are left alone;
     ``contents.md`` lists those that belong to it.
-
-    Args:
-        report: what is written.
-        folder: made where it is missing.
-        error: what tables show beside numbers, in place of their intervals.
-
-    Raises:
-        ResourceError: if the folder cannot be written.
     """
     try:
         for path, content in files(report, error):

@@ -41,7 +41,6 @@ def spread(
     Args:
         points: (N, 2).
         sizes: (N, 2) width and height of the names.
-        area: (4,) left, bottom, right and top, which names should not leave.
         lines: (L, 4) boxes of lines, in the same order, that names should not cross.
 
     Returns:
@@ -91,15 +90,7 @@ def name_points(
     lines: Sequence[tuple[tuple[float, float], tuple[float, float]]],
     faint: str,
 ) -> list[Annotation]:
-    """Write names next to points of a plot whose limits are final.
-
-    Args:
-        axes: of the plot.
-        points: N points in its data coordinates; NaN gets no name.
-        names: N texts.
-        lines: ends of lines that names should not cross.
-        faint: colour of the lines that lead from points to far names.
-    """
+    """Write names next to points of a plot whose limits are final."""
     figure = axes.figure
     known = [i for i, point in enumerate(points) if np.isfinite(point).all()]
     drawn = [axes.annotate(names[i], points[i], (0, 0), textcoords="offset points") for i in known]
@@ -228,13 +219,7 @@ def _style(colours: Colours) -> Any:  # rc_context's keys are literals
 
 
 def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
-    """Values with their intervals, one line a captioner.
-
-    Args:
-        rows: one headline of several captioners, the first on top.
-        neutral: where a line is drawn.
-        title: also read aloud by screen readers.
-    """
+    """Values with their intervals, one line a captioner."""
 
     def draw(axes: Axes, colours: Colours) -> None:
         axes.axvline(scale(rows[0]) * neutral, color=colours.faint, linewidth=1)
@@ -253,13 +238,7 @@ def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
 def quadrants(
     pairs: Sequence[tuple[Row, Row]], title: str, neutral: tuple[float, float] = (0.0, 0.0)
 ) -> Plot:
-    """A→T against T→A, a cross of two intervals for each captioner.
-
-    Args:
-        pairs: the two headlines of each captioner.
-        title: also read aloud by screen readers.
-        neutral: where each axis has a line.
-    """
+    """A→T against T→A, a cross of two intervals for each captioner."""
     return scatter(pairs, title, ("attribute to task", "task to attribute"), neutral)
 
 
@@ -269,14 +248,7 @@ def scatter(
     names: tuple[str, str],
     neutral: tuple[float, float] = (0.0, 0.0),
 ) -> Plot:
-    """Two numbers of each captioner as a cross of their intervals.
-
-    Args:
-        pairs: what is across and what is up.
-        title: also read aloud by screen readers.
-        names: of the axes.
-        neutral: where each axis has a line.
-    """
+    """Two numbers of each captioner as a cross of their intervals."""
     lines = tuple(scale(row) * value for row, value in zip(pairs[0], neutral, strict=True))
     labels = tuple(f"{name}, {_unit(row)}" for name, row in zip(names, pairs[0], strict=True))
 
@@ -313,14 +285,7 @@ class FigureBar:
 def bars(
     stacked: Sequence[FigureBar], groups: Sequence[str], title: str, gap: int | None = None
 ) -> Plot:
-    """Shares of groups, one bar a line, each group in another shade.
-
-    Args:
-        stacked: the first on top.
-        groups: the K names.
-        title: also read aloud by screen readers.
-        gap: the bar before which others are left out, None if none are.
-    """
+    """Shares of groups, one bar a line, each group in another shade."""
     strengths = [1 - 0.8 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
     places = [
         place + (0.6 if gap is not None and place >= gap else 0) for place in range(len(stacked))
@@ -355,13 +320,7 @@ class PairedBar:
 
 
 def paired_bars(pairs: Sequence[PairedBar], groups: Sequence[str], title: str) -> Plot:
-    """A bar for each group, each above annotators' narrow one; groups have their own shades.
-
-    Args:
-        pairs: the first on top.
-        groups: the K names.
-        title: also read aloud by screen readers.
-    """
+    """A bar for each group, each above annotators' narrow one; groups have their own shades."""
     strengths = [1 - 0.65 * k / max(len(groups) - 1, 1) for k in range(len(groups))]
     high = 0.8 / len(groups)
 
@@ -412,7 +371,6 @@ def substitution_curves(curves: Mapping[str, Float64Array], enough: float) -> Pl
 
     Args:
         curves: captioner to the (101,) shares at each delta of ``AXIS``, in [0, 1].
-        enough: the share at which a line is drawn.
     """
 
     def draw(axes: Axes, colours: Colours) -> None:

@@ -183,15 +183,7 @@ def decisions(
     level: float = 0.95,
     limits: Limits = LIMITS,
 ) -> list[Decision]:
-    """The first captioner against every other, under every headline of otherwise equal cells.
-
-    Args:
-        results: cells, those of the first captioner first.
-        draws: run id to the readings under resampling.
-        margin: by how much the first may be worse, in the unit of the reading.
-        level: of intervals and tests, in (0, 1).
-        limits: when captioners cannot be compared.
-    """
+    """The first captioner against every other, under every headline of otherwise equal cells."""
     all_decisions = [
         _decision(first, other, headline, draws, margin, level, limits)
         for first, *others in alike(results)
@@ -388,17 +380,7 @@ def compared(
     limits: Limits = LIMITS,
     skipped: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compare results, those of the first captioner first.
-
-    Args:
-        results: with their draws.
-        margin: by how much the first may be worse, in the metric's unit.
-        limits: when captioners cannot be compared.
-        skipped: metric and captioner to why the metric does not apply to it.
-
-    Raises:
-        DataError: if no two of them can be compared; where one has no value, it is undecided.
-    """
+    """Compare results, those of the first captioner first."""
     skipped = skipped or {}
     apart, namesakes = resolve_name_collisions(results)
     apart = with_settings(apart)

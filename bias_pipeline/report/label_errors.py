@@ -19,9 +19,6 @@ def noise_sentences(results: Sequence[Result]) -> list[str]:
     """One for each attribute whose label errors were asked for.
 
     It names the headlines that would leave their interval, those that would move furthest first.
-
-    Args:
-        results: of one captioner; their settings make the names of headlines differ.
     """
     by_attribute: dict[str, list[Result]] = {}
     for result in results:

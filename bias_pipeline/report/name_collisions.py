@@ -33,14 +33,7 @@ def check_distinct(digests: Mapping[str, str]) -> None:
 
 
 def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """Results renamed so that one captioner's name means one corpus of an attribute.
-
-    Args:
-        results: of any data sets, captioners and attributes.
-
-    Returns:
-        The results, and a sentence on each name that was changed.
-    """
+    """Results renamed so that one captioner's name means one corpus of an attribute."""
     by_file, files = resolve_file_collisions(results)
     by_corpus, corpora = _corpora_apart(by_file)
     return by_corpus, [*files, *corpora]
@@ -51,9 +44,6 @@ def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], li
 
     Names are those of the files, with as many folders as make them different:
     ``A/model.json`` and ``B/model.json`` become ``A_model`` and ``B_model``.
-
-    Returns:
-        See :func:`resolve_name_collisions`.
     """
     files: dict[tuple[str, str], dict[str, None]] = {}
     for result in filter(_file, results):
@@ -74,10 +64,6 @@ def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], li
 def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
     """A name for each of several files, safe as captioners' names are.
 
-    Args:
-        files: their paths, all different.
-        taken: names that none of them may get.
-
     Example:
         >>> names_of(["x/A/model.json", "x/B/model.json"])
         {'x/A/model.json': 'A_model', 'x/B/model.json': 'B_model'}
@@ -95,12 +81,6 @@ def names_of(files: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
 
 def as_given(result: Result, captioner: str) -> Result:
     """A result under a name that no other file has, for loggers, which see one result at a time.
-
-    Args:
-        result: of one run.
-        captioner: as the user named it. A file in a folder is named after its whole path, so that
-            no other file need be known; in a sweep of files with one name, as the sweep's table
-            names it.
 
     Example:
         >>> given_name("A/model.json"), given_name("../A/model.json"), given_name("model.json")

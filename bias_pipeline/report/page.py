@@ -99,12 +99,7 @@ UNTRAINED = (
 
 
 def finished_results(folder: Path) -> list[Result]:
-    """All complete results of a folder; warns of those that cannot be read.
-
-    Raises:
-        ResourceError: if the folder is absent.
-        DataError: if it contains no finished run that can be read.
-    """
+    """All complete results of a folder; warns of those that cannot be read."""
     results, skipped = read_results(folder)
     for sentence in skipped:
         log.warning("%s", sentence)
@@ -112,11 +107,7 @@ def finished_results(folder: Path) -> list[Result]:
 
 
 def read_results(folder: Path) -> tuple[list[Result], list[str]]:
-    """All complete results of a folder, and a sentence on each that is left out.
-
-    Raises:
-        BiasPipelineError: see :func:`finished_results`.
-    """
+    """All complete results of a folder, and a sentence on each that is left out."""
     require_runs_folder(folder)
     store, results, skipped = ResultStore(folder), [], []
     for path in sorted(folder.glob("[!.]*")):
@@ -134,12 +125,7 @@ def read_results(folder: Path) -> tuple[list[Result], list[str]]:
 
 
 def require_runs_folder(folder: Path) -> None:
-    """Refuse what is no folder, the folder of a single run, and one above that of runs.
-
-    Raises:
-        ResourceError: if it is no folder.
-        DataError: with the folder that is needed.
-    """
+    """Refuse what is no folder, the folder of a single run, and one above that of runs."""
     if not folder.is_dir():
         raise ResourceError(f"{folder} is not a folder; name the folder that runs were written to")
     if (folder / RESULT).is_file():
@@ -150,11 +136,7 @@ def require_runs_folder(folder: Path) -> None:
 
 
 def finished_runs(folder: Path) -> tuple[list[Result], dict[str, dict[str, Draws]]]:
-    """All complete results of a folder, and their draws; warns of what cannot be read.
-
-    Raises:
-        BiasPipelineError: see :func:`finished_results`.
-    """
+    """All complete results of a folder, and their draws; warns of what cannot be read."""
     results = finished_results(folder)
     draws, damaged = _read_draws(folder, results)
     for sentence in damaged:
@@ -176,11 +158,7 @@ def _read_draws(
 
 
 def report_of_folder(folder: Path, limits: Limits = LIMITS) -> Report:
-    """The report of a folder's finished runs; it also lists what cannot be read.
-
-    Raises:
-        BiasPipelineError: if there is nothing to report.
-    """
+    """The report of a folder's finished runs; it also lists what cannot be read."""
     results, skipped = read_results(folder)
     draws, damaged = _read_draws(folder, results)
     words, unread = word_files(folder)
@@ -206,16 +184,7 @@ def report_of(
     behind: ScreenExamples = NOTHING,
     limits: Limits = LIMITS,
 ) -> Report:
-    """The report of some results.
-
-    Args:
-        results: of any metrics, data sets and attributes.
-        draws: run id to the headlines under resampling; runs without them are not compared.
-        further: sections made from other files than the runs'.
-        faults: a sentence on each thing that is left out.
-        behind: examples for the numbers of the first screen.
-        limits: what a conclusion needs.
-    """
+    """The report of some results."""
     apart, namesakes = resolve_name_collisions(results)
     results = with_settings(apart)
     known = {r.run_id: draws.get(r.run_id, {}) for r in results}
@@ -250,25 +219,12 @@ MOST_RUNS = 200  # with more, the page does not list their settings
 
 
 def write_page(folder: Path, out: Path, limits: Limits = LIMITS) -> None:
-    """Write the report of all finished runs of a folder.
-
-    Args:
-        folder: of results.
-        out: the HTML file.
-        limits: what a conclusion needs.
-
-    Raises:
-        BiasPipelineError: if there is nothing to report or it cannot be written.
-    """
+    """Write the report of all finished runs of a folder."""
     save_page(report_of_folder(folder, limits), out)
 
 
 def save_page(report: Report, out: Path) -> None:
-    """Write a report as HTML.
-
-    Raises:
-        ResourceError: if it cannot be written.
-    """
+    """Write a report as HTML."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         replace_file(out, html(report).encode("utf-8", "replace"))

@@ -99,15 +99,7 @@ def _standing(places: Sequence[ParetoPoint]) -> str:
 
 
 def fronts(results: Sequence[Result], draws: Stored | None = None) -> list[Front]:
-    """Every measure of quality against every headline of bias that share two captioners.
-
-    Args:
-        results: cells of any metrics.
-        draws: run id to the headlines under resampling, if they are stored.
-
-    Returns:
-        Empty without a metric of quality (one whose direction begins with "higher is better").
-    """
+    """Every measure of quality against every headline of bias that share two captioners."""
     groups = alike(results)
     good = [group for group in groups if higher_is_better(group[0])]
     biased = [group for group in groups if not higher_is_better(group[0])]

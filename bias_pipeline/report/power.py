@@ -67,9 +67,6 @@ class Power:
         """The smallest score that so many images show in four of five cases.
 
         Between sizes its product with the root of the size is interpolated; beyond them it stays.
-
-        Args:
-            balanced: images, see :func:`balanced_images`.
         """
         sizes = sorted({m.n_images for m in self.measurements})
         nearest = [self._nearest_score(size) for size in sizes]
@@ -83,14 +80,7 @@ class Power:
         return sorted((m for m in self.measurements if m.n_images == size), key=lambda m: m.planted)
 
     def smallest_size(self, planted: int) -> int | None:
-        """The smallest size from which on audits conclude in four of five trials.
-
-        Args:
-            planted: per cent.
-
-        Returns:
-            Images; None if no measured size is enough.
-        """
+        """The smallest size from which on audits conclude in four of five trials."""
         size = None
         by_size = {m.n_images: m for m in self.measurements if m.planted == planted}
         for n_images, measurement in sorted(by_size.items(), reverse=True):
@@ -109,8 +99,6 @@ def detectable(error: float, level: float = LEVEL, freedom: float = math.inf) ->
     """The value that a test finds in four of five cases.
 
     Args:
-        error: its standard error.
-        level: of the interval, 1 minus that of the test.
         freedom: degrees of freedom of the test's Student's t; infinite for the normal distribution.
 
     Example:
@@ -124,9 +112,6 @@ def balanced_images(sizes: Sequence[int]) -> float:
     """Images in groups of equal size that show as much as groups of these sizes.
 
     The error of a mean over groups follows the sum of 1 / size.
-
-    Args:
-        sizes: images a group; a group without images does not count.
 
     Example:
         >>> round(balanced_images([500, 500])), round(balanced_images([900, 100]))

@@ -30,12 +30,7 @@ TEXT = (
 
 
 def steadiness(results: Sequence[Result], draws: Stored) -> Iterator[Section]:
-    """A section for each number that several attackers have scored for several captioners.
-
-    Args:
-        results: of any metrics.
-        draws: run id to the headlines under resampling.
-    """
+    """A section for each number that several attackers have scored for several captioners."""
     try:
         all_scores = variants(results, draws, OVER)
     except DataError:  # runs that differ in nothing are reported elsewhere

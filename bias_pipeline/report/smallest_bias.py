@@ -14,15 +14,7 @@ from bias_pipeline.report.tables import ARROWS, number, percent
 
 
 def smallest_bias_lines(balanced: float) -> list[list[str]]:
-    """A line for each metric and planted bias.
-
-    Args:
-        balanced: images in groups of equal size.
-
-    Returns:
-        Metric, where the bias is planted, the smallest score that is detected with a power of 80
-        per cent, and for each planted share how many of the trials concluded it.
-    """
+    """A line for each metric and planted bias."""
     return [
         [
             reading_of(power.first),
@@ -42,14 +34,7 @@ def planted_shares() -> list[int]:
 def unseen(
     corpus: Corpus, attribute: str, metrics: Collection[str], matched: Collection[str]
 ) -> str:
-    """What the images of a corpus cannot show; of several planted biases, the worst seen counts.
-
-    Args:
-        corpus: that will be scored.
-        attribute: whose groups.
-        metrics: that will run.
-        matched: those that will run at equal speech.
-    """
+    """What the images of a corpus cannot show; of several planted biases, the worst seen counts."""
     sizes = [size for size in _described(corpus, attribute) if size]
     if len(sizes) != 2:
         return "how small a bias these images can show was measured for two groups only"

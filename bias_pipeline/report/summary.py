@@ -53,13 +53,7 @@ class Summary:
 def summaries(
     results: Sequence[Result], behind: ScreenExamples = NOTHING, limits: Limits = LIMITS
 ) -> list[Summary]:
-    """One for each data set and attribute, in the order of the results.
-
-    Args:
-        results: of any captioners, each name standing for one corpus.
-        behind: examples for the numbers.
-        limits: what a conclusion needs.
-    """
+    """One for each data set and attribute, in the order of the results."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         row = result.rows[0]

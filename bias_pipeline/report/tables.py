@@ -99,11 +99,7 @@ def _section(results: Sequence[Result], beyond: Sequence[str] = ()) -> _Section:
 
 
 def write_table(folder: Path, results: Sequence[Result]) -> None:
-    """Write the rows of all cells to ``table.csv``, their settings as further columns.
-
-    Raises:
-        ResourceError: if it cannot be written.
-    """
+    """Write the rows of all cells to ``table.csv``, their settings as further columns."""
     rows = [row for result in results for row in result.rows]
     settings = {result.run_id: result.settings for result in results}
     text = rows_csv(rows, further_columns(settings.values()), settings)

@@ -129,9 +129,6 @@ _SPACES = re.compile(r"(?<= ) |^ | $")
 def escape_latex(text: str) -> str:
     r"""Text escaped for LaTeX: no commands, formulas or ligatures of punctuation.
 
-    Args:
-        text: any text; control characters and direction marks are written out.
-
     Example:
         >>> print(escape_latex("50% of $x_1$ & \\input{a}"))
         50\% of \$x\_1\$ \& \textbackslash{}input\{a\}
@@ -144,10 +141,6 @@ def escape_latex(text: str) -> str:
 
 def latex(sheet: Sheet, label: str) -> str:
     r"""A table with a caption.
-
-    Args:
-        sheet: what it shows.
-        label: its name for ``\ref``, letters, digits and hyphens.
 
     Example:
         >>> print(latex(Sheet("Scores", ["captioner", "score"], [["sat", None]]), "t"))
@@ -211,9 +204,6 @@ def _latex_word(word: str, level: int) -> str:
 def skipped_cells(skipped: Mapping[str, str]) -> list[dict[str, str]]:
     """Skipped cells as plain data, their paths cut to the last name.
 
-    Args:
-        skipped: cell to why its metric does not apply.
-
     Example:
         >>> skipped_cells({"metric=dpa captioner='/home/kim/new.json'": "no objects"})
         [{'cell': "metric=dpa captioner='…/new.json'", 'reason': 'no objects'}]
@@ -230,9 +220,6 @@ _NOTHING = "nothing could be decided, so nothing has passed"
 
 def junit(comparison: Comparison) -> bytes:
     """One test case for each decision and each skipped metric; an error if nothing was decided.
-
-    Args:
-        comparison: of the first captioner with others.
 
     Example:
         >>> print(junit(Comparison([], [])).decode().splitlines()[1][:67])
@@ -284,11 +271,7 @@ _ARGUMENTS = ("attribute", "part", "encoder", "head", "masking", "alignment", "s
 
 
 def model_card(report: Report) -> str:
-    """The section, for a README.md of a model or to be added to one.
-
-    Raises:
-        DataError: if the report has several captioners, or no number.
-    """
+    """The section, for a README.md of a model or to be added to one."""
     names = sorted({row.captioner for row in report.rows})
     if len(names) > 1:
         raise DataError(

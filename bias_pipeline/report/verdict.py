@@ -188,12 +188,7 @@ class Verdict:
         return next((f.withheld for f in self.on(question, attribute) if f.withheld), "")
 
     def answer(self, question: str, attribute: str) -> str:
-        """The answer to a question.
-
-        Returns:
-            ``more`` bias than neutral; ``no``: more than a little is ruled out; ``none`` beyond
-            chance; ``unknown``; empty if not asked.
-        """
+        """The answer to a question."""
         decided = self.decided(question, attribute)
         if any(finding.more for finding in decided):
             return "more"

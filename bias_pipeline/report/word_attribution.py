@@ -47,16 +47,7 @@ NETWORK = (
 
 
 def save_words(folder: Path, name: str, words: RevealingWords) -> Path:
-    """Write both files and their checksums; returns the path of the first.
-
-    Args:
-        folder: made where it is missing.
-        name: of the run of the attackers.
-        words: what is written.
-
-    Raises:
-        ResourceError: if they cannot be written.
-    """
+    """Write both files and their checksums; returns the path of the first."""
     tables = {f"words-{name}": _lines(words), f"word_examples-{name}": _example_lines(words)}
     files = {
         f"{stem}.csv": table_csv(list(lines)).encode("utf-8", "replace")
@@ -112,12 +103,7 @@ def _example_lines(explanation: RevealingWords) -> Iterator[dict[str, object]]:
 
 
 def read_words(path: Path) -> RevealingWords:
-    """The words that :func:`save_words` wrote to a file.
-
-    Raises:
-        DataError: if the file was changed.
-        ValueError: if it is not such a file.
-    """
+    """The words that :func:`save_words` wrote to a file."""
     sums = _sums(path.with_suffix(".sha256"))
     lines = _read(path, sums)
     if not lines:

@@ -35,21 +35,7 @@ def run_id(
     seeds: Sequence[int],
     label_noise: LabelNoise | None = None,
 ) -> str:
-    """A readable name that ends in the hash of the run.
-
-    Args:
-        tree: the resolved configuration reachable from ``metric``, in composed order (masking then
-            aligning differs from aligning then masking).
-        corpus: the captions that are scored; its digest counts, its path does not.
-        metric: the metric's name.
-        attribute: the attribute's name.
-        metric_version: of the metric.
-        seeds: of the run.
-        label_noise: whose effect is measured too; a run without it has the id that it always had.
-
-    Returns:
-        A name that is a safe folder name on every system.
-    """
+    """A readable name that ends in the hash of the run."""
     content = {
         "metric": deciding(tree, corpus.dataset),
         "metric_version": metric_version,
@@ -78,10 +64,6 @@ def slug(name: str) -> str:
 def groups_used(config: Mapping[str, object], root: str) -> set[str]:
     """Top-level keys of an unresolved configuration that a node reaches by interpolation.
 
-    Args:
-        config: the whole configuration as plain data, interpolations unresolved.
-        root: the key to start from.
-
     Example:
         >>> groups_used({"metric": {"p": "${probe}"}, "probe": "${encoder}", "encoder": 1, "x": 2},
         ...             "metric") == {"metric", "probe", "encoder"}
@@ -100,10 +82,6 @@ def groups_used(config: Mapping[str, object], root: str) -> set[str]:
 
 def keys_of(config: Mapping[str, object], root: str) -> dict[str, str]:
     """Paths within a node of an unresolved configuration to the keys that set their values.
-
-    Args:
-        config: the whole configuration as plain data, interpolations unresolved.
-        root: the key of the node.
 
     Example:
         >>> keys_of({"metric": {"p": "${probe}"}, "probe": {"net": "${encoder}"}, "encoder": {}},
@@ -156,10 +134,6 @@ def deciding(node: object, dataset: str) -> object:
     So a module may move, and paths and numbers of processes do not matter. Nor do settings whose
     effect the corpus's digest has, prose, how other data sets write their labels, and parameters of
     :data:`LATER` that have their neutral value.
-
-    Args:
-        node: the metric's tree, or a part of it.
-        dataset: the name of the data set that is scored.
 
     Example:
         >>> node = {"_target_": "bias_pipeline.attack.ngram.Ngram", "cache": "outputs/.cache"}

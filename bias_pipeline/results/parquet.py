@@ -26,11 +26,6 @@ def write_predictions(folder: Path, predictions: Sequence[Predictions], ids: Seq
 
     Both have side, seed and image. The first adds the true group and a probability for each group;
     the second, for each task, whether it is in the image and its probability.
-
-    Args:
-        folder: the folder to write to.
-        predictions: those of one kind have the same classes.
-        ids: image ids by corpus row.
     """
     exclusive = [p for p in predictions if p.truth[0].ndim == 1]
     tasks = [p for p in predictions if p.truth[0].ndim == 2]
@@ -40,12 +35,7 @@ def write_predictions(folder: Path, predictions: Sequence[Predictions], ids: Seq
 
 
 def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
-    """Read the predictions of exclusive groups back.
-
-    Args:
-        content: of ``predictions.parquet``.
-        ids: image ids in the order of the returned image rows; other images are left out.
-    """
+    """Read the predictions of exclusive groups back."""
     import pandas as pd
 
     table = pd.read_parquet(BytesIO(content))
@@ -71,10 +61,6 @@ def write_draws(path: Path, draws: Mapping[str, Draws]) -> None:
 
     A count has one column, ``score:counted``; a share of 500 observations ``score:share of 500.0``;
     ``score:0 of all images`` is a seed that tested all images.
-
-    Args:
-        path: the file.
-        draws: part to its draws, all with the same number of resamplings.
     """
     columns = {
         f"{part}:{_column(one, k)}": np.concatenate([one.per_seed[k : k + 1], one.resampled[:, k]])

@@ -30,9 +30,6 @@ def claimed(path: Path) -> Iterator[None]:
 
     A claim of a dead owner is taken over, and so is one that is not renewed for ``STALE_S``: by its
     time stamp or, since clocks of hosts differ, by this process's own clock.
-
-    Args:
-        path: the file; its folder is created if absent.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     waiting = _Waiting(path)

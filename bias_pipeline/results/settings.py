@@ -68,9 +68,6 @@ def with_settings(results: Iterable[Result]) -> list[Result]:
     """Results with the settings in which those of one metric, attribute and data set differ.
 
     First differing choices; then differing values of cells with equal choices.
-
-    Args:
-        results: of any metrics and captioners; existing settings are retained.
     """
     every = list(results)
     chosen = _differing_within(every, _OF_ONE_METRIC, _choices)

@@ -56,16 +56,7 @@ SPECIAL = _Special()
 
 
 def write_tokenizer(folder: Path, texts: Iterable[str], longest: int) -> Any:
-    """Write a tokenizer of lower-case words, those that occur at least twice in the texts.
-
-    Args:
-        folder: of the model.
-        texts: any number.
-        longest: tokens of a text that are read, its beginning and end among them.
-
-    Returns:
-        The tokenizer itself, as the library ``tokenizers`` has it.
-    """
+    """Write a tokenizer of lower-case words, those that occur at least twice in the texts."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -149,11 +140,7 @@ class Pairs:
 
     @classmethod
     def of(cls, pictures: Pictures, texts: Sequence[Sequence[str]], crop: Crop, side: int) -> Pairs:
-        """Those images that have a picture and a caption.
-
-        Raises:
-            DataError: if there is none, or a picture cannot be read.
-        """
+        """Those images that have a picture and a caption."""
         rows = [row for row in np.flatnonzero(pictures.present).tolist() if texts[row]]
         if not rows:
             raise DataError("no image has both a picture and a caption, which a CLIP needs")
@@ -173,25 +160,7 @@ def fit_clip(
     trainer: Mapping[str, Any] = ANYWHERE,
     survival: CheckpointSettings | None = None,
 ) -> Sequence[float]:
-    """Fit a CLIP and write its folder: weights, configuration, vocabulary, preprocessing, card.
-
-    Args:
-        pairs: the training pairs.
-        recipe: how.
-        folder: appears whole or not at all.
-        provenance: of the data, for the card.
-        trainer: Lightning's flags. With several ``devices`` as many processes learn together, each
-            from its part of a batch.
-        survival: how a long training continues after a kill, None if it does not.
-
-    Returns:
-        The mean loss of each epoch.
-
-    Raises:
-        DataError: if there are fewer pairs than a batch needs.
-        UsageError: if a batch does not divide by the devices.
-        ResourceError: if the folder is there already, or cannot be written.
-    """
+    """Fit a CLIP and write its folder: weights, configuration, vocabulary, preprocessing, card."""
     if len(pairs.texts) < 2:
         raise DataError(f"{counted(len(pairs.texts), 'pairs')}: a CLIP needs two or more")
     world = world_size(trainer)
@@ -290,14 +259,7 @@ class Course:
 
 
 class _Batches:
-    """Batches of pictures in a new order per epoch, each picture with one of its captions.
-
-    Args:
-        pairs: of N images.
-        tokens: the tokenizer.
-        recipe: has sizes and seed.
-        share: which part of each batch this process gets.
-    """
+    """Batches of pictures in a new order per epoch, each picture with one of its captions."""
 
     def __init__(self, pairs: Pairs, tokens: Any, recipe: ClipRecipe, share: Share) -> None:
         self.share = share
@@ -379,11 +341,7 @@ class ClipOfScenes:
         return sum(number < self.n_images for number in generator().numbers(pictures, SEED))
 
     def made(self, cache: Path) -> Path:
-        """Its folder; fits the CLIP first, with a message, if needed.
-
-        Raises:
-            ResourceError: if it cannot be written.
-        """
+        """Its folder; fits the CLIP first, with a message, if needed."""
         folder = self.folder(cache)
         if is_whole(folder):
             return folder

@@ -20,10 +20,6 @@ class Contrast(Learner):
 
     With several processes the batch is the union of theirs: they exchange vectors, so the loss
     equals that of one process.
-
-    Args:
-        network: transformers' CLIP.
-        learning_rate: at its highest; it rises for fifty steps and falls along a cosine.
     """
 
     def __init__(self, network: Any, learning_rate: float) -> None:

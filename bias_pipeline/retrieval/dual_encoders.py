@@ -77,11 +77,7 @@ class TwoModesModel(OneSpaceModel, ABC):
 
     @property
     def cross_encoder(self) -> CrossEncoder:
-        """The network, checked for a matching head.
-
-        Raises:
-            BiasPipelineError: if it cannot be loaded, or has no matching head.
-        """
+        """The network, checked for a matching head."""
         net = self.net
         if not net.matches:
             raise UsageError(
@@ -251,13 +247,7 @@ KINDS = (*clip.KINDS, *JUDGING)
 
 
 def towers_of(name: str, revision: str, device: str) -> LazyDualModel:
-    """The towers of a model in any supported format, with its own settings.
-
-    Args:
-        name: a folder of transformers', of open_clip's or with FIBER's files; or a name on the hub.
-        revision: of a name.
-        device: where to compute.
-    """
+    """The towers of a model in any supported format, with its own settings."""
     if is_fiber(name):
         return FiberTowers(find_fiber(name), device, None, LONGEST)
     if is_open_clip(name):

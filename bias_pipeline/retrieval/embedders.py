@@ -37,7 +37,7 @@ class Embedder(Protocol):
     """
 
     @property
-    def spec(self) -> Mapping[str, object]: ...  # noqa: D102
+    def spec(self) -> Mapping[str, object]: ...
 
     def embed(self, items: Any, /) -> Float32Array:
         """(N, D) vectors of length 1."""
@@ -53,8 +53,6 @@ class Matcher(Protocol):
         """(P,) matching scores; higher is better.
 
         Args:
-            pictures: those in pairs must exist.
-            texts: any number.
             pairs: (P, 2) indices of a picture and a text.
         """
 
@@ -123,15 +121,7 @@ def dual_of(
     normalise: Normalise = "both",
     matcher: Matcher | None = None,
 ) -> DualEncoder:
-    """A model as a pair of embedders.
-
-    Args:
-        towers: of the model.
-        crop: the part of pictures to use, see :func:`~bias_pipeline.data.regions.crop_person`.
-        cache: folder that caches vectors, None for memory only.
-        normalise: which vectors have length 1.
-        matcher: its matching mode, if it has one.
-    """
+    """A model as a pair of embedders."""
     images = ImageEmbedder(towers, cache, crop=crop, normalise=normalise == "both")
     return DualEncoder(images, QueryEmbedder(towers, cache), matcher)
 

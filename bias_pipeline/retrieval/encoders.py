@@ -61,12 +61,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
     @abstractmethod
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        """Both towers.
-
-        Args:
-            crop: the part of pictures that is used.
-            normalise: which vectors have length 1.
-        """
+        """Both towers."""
 
     def notes_of(self, pictures: Pictures) -> list[str]:
         """Notes on the model for readers of results on these pictures."""
@@ -74,11 +69,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
         return []
 
     def prompts(self) -> ClipTexts:
-        """The text tower alone, as generators of pictures use it.
-
-        Raises:
-            BiasPipelineError: if generators do not use its kind, or it is missing.
-        """
+        """The text tower alone, as generators of pictures use it."""
         raise UsageError(
             "--prompts needs a text encoder as in picture generators, a CLIP's; choose "
             "encoder=clip with a CLIP as encoder.model"
@@ -143,13 +134,7 @@ class Clip(PictureTextEncoder):
         return ClipOfScenes(self.association)
 
     def require(self) -> None:
-        """See the base.
-
-        Raises:
-            AbsentModelError: if there is no such model.
-            UsageError: if one is to be fitted and there is no folder to store it in, or it only
-                has open_clip's files.
-        """
+        """See the base."""
         if not self.named:
             if self.cache is None:
                 raise UsageError(

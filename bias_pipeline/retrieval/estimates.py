@@ -53,9 +53,6 @@ class Folds:
     def of_each_seed(self, items: Sequence[Item]) -> list[list[Item]]:
         """The items of each seed.
 
-        Args:
-            items: of each split.
-
         Example:
             >>> Folds((7, 7, 8)).of_each_seed("abc")
             [['a', 'b'], ['c']]
@@ -86,12 +83,6 @@ def permuted_p(
     expected one, divided by the group's share; that of all queries is the sum of theirs. Unlike
     entropy it depends on the direction in which each query leans. p is ``(1 + b) / (1 + B)``, where
     b of B permutations have a statistic no smaller than the observed one.
-
-    Args:
-        ranked: of S splits, C queries each.
-        keys: hashes of the ids of all images, so that the order of images does not matter.
-        permutations: B.
-        seed: of the permutations.
     """
     rows, codes = _labelled(ranked, keys)
     shares = np.bincount(codes, minlength=len(ranked[0].sizes)) / len(codes)
@@ -181,13 +172,6 @@ def fairness_of(
     The mean's p permutes labels; a concept's is the exact test of the groups that it retrieves. If
     equally near images count in part (``ties=expected``) there are no whole counts, and a concept's
     p permutes labels too.
-
-    Args:
-        ranked: of each split, C queries each.
-        names: of the queries.
-        corpus: whose rows are ranked.
-        stats: of the intervals; labels are permuted as often as images are resampled.
-        folds: the rankings' seeds.
     """
     parts = [PartName("concept", object=name) for name in names]
 
@@ -239,11 +223,6 @@ def narrowed(
     times ``(N - k) / (N - 1)``, as for a random draw. The draws stay as they are: the difference of
     two rankings of the same images needs no factor, since their tops share more images the nearer
     k is to N.
-
-    Args:
-        estimates: of numbers of the groups at the top, with their draws.
-        ranked: of each split.
-        level: of the intervals.
     """
     factor = float(np.mean([finite_population(len(ranking.pool), ranking.k) for ranking in ranked]))
     return {name: _scaled(estimate, factor, level) for name, estimate in estimates.items()}
@@ -273,13 +252,7 @@ class Skews:
     def values(
         self, ranked: Ranked, weights: Float64Array, rows: IntArray | None = None
     ) -> dict[PartName, Float64Array]:
-        """Name to (B, C) numbers of each query, images weighted.
-
-        Args:
-            ranked: the rankings.
-            weights: see :meth:`Ranked.counts`.
-            rows: see there.
-        """
+        """Name to (B, C) numbers of each query, images weighted."""
         wanted, k = target_shares(ranked.sizes, self.target), ranked.k
         counts = ranked.counts(weights, rows)
         group_skews = skews(counts, wanted, k, self.floor, self.log)
@@ -300,15 +273,7 @@ class Skews:
         tested: tuple[int, float],
         folds: Folds,
     ) -> dict[str, Part]:
-        """The means over queries, each with its null: the value of a ranker that ignores groups.
-
-        Args:
-            ranked: of each split.
-            corpus: whose rows they are.
-            stats: how intervals are made.
-            tested: how many images are retrieved from, and their share of those in a group.
-            folds: the rankings' seeds.
-        """
+        """The means over queries, each with its null: the value of a ranker that ignores groups."""
         rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
 
         def evaluate(weights: Float64Array) -> Mapping[PartName, Float64Array]:

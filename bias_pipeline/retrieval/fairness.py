@@ -171,12 +171,7 @@ class RetrievalFairness(Metric):
     attacked_images: Count = 2000
 
     def __post_init__(self) -> None:
-        """Check what no annotation says.
-
-        Raises:
-            UsageError: if the encoder reads no pictures and texts, a query, group or rerank cannot
-                be used, or nothing is left to fit to.
-        """
+        """Check what no annotation says."""
         from bias_pipeline.retrieval.encoders import PictureTextEncoder
 
         if not isinstance(self.encoder, PictureTextEncoder):

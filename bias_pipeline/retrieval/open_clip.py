@@ -40,18 +40,7 @@ _SIZES = (
 
 
 class OpenClipModel:
-    """Both towers.
-
-    Args:
-        model: that :func:`~bias_pipeline.retrieval.open_clip_folder.find_open_clip` found.
-        quick: whether towers compute QuickGELU, ``x * sigmoid(1.702 x)``, as OpenAI's weights need,
-            instead of GELU.
-        device: where to compute.
-
-    Raises:
-        DataError: if the files are broken, or do not fit each other.
-        ResourceError: if the library is not installed.
-    """
+    """Both towers."""
 
     def __init__(self, model: Pretrained, quick: bool, device: torch.device) -> None:
         OPEN_CLIP.require()

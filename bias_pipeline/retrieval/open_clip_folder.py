@@ -65,21 +65,7 @@ def is_open_clip(folder: str) -> bool:
 def find_open_clip(
     name: str | None, weights: str | None = None, *, revision: str = MAIN
 ) -> Pretrained:
-    """Find a model; nothing of it is loaded.
-
-    Args:
-        name: a folder, or a name on the hub, looked up in its cache.
-        weights: the file's name, None for the library's usual name.
-        revision: of a name.
-
-    Returns:
-        The first of its files is that of weights.
-
-    Raises:
-        AbsentModelError: if it, or a file of it, is not there.
-        DataError: if its configuration is broken or not supported.
-        UsageError: if ``weights`` is not a file name.
-    """
+    """Find a model; nothing of it is loaded."""
     if name is None:
         raise AbsentModelError(
             "encoder.model=null: set encoder.model to a folder with "
@@ -130,11 +116,7 @@ def _read(folder: Path) -> dict[str, Any]:
 
 
 def model_config(folder: Path) -> dict[str, Any]:
-    """The network's configuration, if it can be built offline.
-
-    Raises:
-        DataError: naming the key that asks for more.
-    """
+    """The network's configuration, if it can be built offline."""
     path = folder / CONFIG
     config = expect(_read(folder).get("model_cfg"), dict, path, "model_cfg")
     for tower in ("vision_cfg", "text_cfg"):
@@ -179,13 +161,7 @@ def tokenizing(folder: Path) -> Mapping[str, Any]:
 
 
 def quick_gelu(folder: Path, requested: bool | None) -> bool:
-    """Whether a network computes OpenAI's approximation of GELU.
-
-    Args:
-        folder: of the model; without an entry in its configuration it is GELU.
-        requested: the user's choice, which wins over the configuration; None for the
-            configuration's.
-    """
+    """Whether a network computes OpenAI's approximation of GELU."""
     configured: bool = model_config(folder).get("quick_gelu", False)
     return configured if requested is None else requested
 

@@ -64,10 +64,6 @@ class Ranked:
             pictures: (N, D), N at least k; of equally near ones the first comes first.
             rows: (N,) the pictures' rows of a corpus.
             codes: (N,) their groups.
-            n_groups: K.
-            k: depth.
-            ties: see the class.
-            least: the smallest depth, if there are so many pictures.
         """
         # An image counts Poisson(1) times. So many images count for k in all but one resampling in
         # a thousand million; in that one, fewer count.
@@ -137,12 +133,7 @@ class Ranked:
         return np.stack(counts, axis=1)
 
     def entropies(self, weights: Float64Array, rows: IntArray) -> Float64Array:
-        """(B, C) normalised entropies of the top, images weighted.
-
-        Args:
-            weights: see :meth:`counts`.
-            rows: see there.
-        """
+        """(B, C) normalised entropies of the top, images weighted."""
         return normalised_entropy(self.counts(weights, rows))
 
     def ndkl(
@@ -151,10 +142,7 @@ class Ranked:
         """(B, C) :func:`~bias_pipeline.retrieval.skew.ndkl` of the top, images weighted.
 
         Args:
-            weights: see :meth:`counts`.
-            rows: see there.
             target: (K,).
-            log: base.
         """
         divergences = [
             ndkl(
@@ -213,12 +201,7 @@ class Reranker:
         )
 
     def ranked(self, queries: Sequence[str], before: Ranked) -> Ranked:
-        """Rankings of C queries, the first n of each ordered by how well they match.
-
-        Args:
-            queries: C.
-            before: the rankings by vectors, which decide ties.
-        """
+        """Rankings of C queries, the first n of each ordered by how well they match."""
         images = before.images[:, : self.n]
         texts = np.broadcast_to(np.arange(len(queries))[:, None], images.shape)
         return before.reordered(_order(self._scores(queries, images, texts)))
@@ -239,9 +222,7 @@ class Reranker:
             queries: (N, D) of captions, or of pictures.
             items: (N, D) of the other kind.
             before: (N,) the places by vectors.
-            captions: N.
             rows: (N,) of the corpus, their pictures.
-            of_texts: whether the queries are the captions.
         """
         top = top_ranks(queries, items, min(self.n, len(items)))
         target = np.broadcast_to(np.arange(len(queries))[:, None], top.shape)
@@ -263,11 +244,7 @@ def _order(scores: Float32Array) -> IntArray:
 
 
 def reranker(n: int, dual: DualEncoder, corpus: Corpus) -> Reranker:
-    """A reranker of the first n of each ranking of a corpus.
-
-    Raises:
-        UsageError: if the encoder cannot judge pairs.
-    """
+    """A reranker of the first n of each ranking of a corpus."""
     if dual.matcher is None:
         raise no_judge(n)
     assert corpus.pictures is not None
@@ -285,16 +262,7 @@ def no_judge(rerank: int) -> UsageError:
 
 
 def check_rerank(rerank: int, k: int, ties: Ties) -> None:
-    """Refuse a depth that changes nothing, and ties, which are unknown after reordering.
-
-    Args:
-        rerank: how many are to be ordered again.
-        k: depth.
-        ties: what counts of equally near pictures.
-
-    Raises:
-        UsageError: naming the key.
-    """
+    """Refuse a depth that changes nothing, and ties, which are unknown after reordering."""
     if rerank <= k:
         raise UsageError(
             f"metric.rerank={rerank}: the first metric.k={k} stay the same in any order; choose a "

@@ -129,12 +129,6 @@ def concepts_of(dataset: str) -> Concepts:
 def queries_of(known: Concepts, wanted: Sequence[str] | None, template: str | None) -> Concepts:
     """The query of each concept.
 
-    Args:
-        known: queries of a list of concepts.
-        wanted: names, None: all that are known.
-        template: see
-            :class:`~bias_pipeline.retrieval.fairness.RetrievalFairness`.
-
     Example:
         >>> known = {"surfing": "a person riding a wave"}
         >>> queries_of(known, ["surfing", "nurse"], None)
@@ -153,37 +147,19 @@ def queries_of(known: Concepts, wanted: Sequence[str] | None, template: str | No
 
 
 def check_template(template: str) -> None:
-    """Refuse a template that gives every concept the same query.
-
-    Raises:
-        UsageError: naming what it must contain.
-    """
+    """Refuse a template that gives every concept the same query."""
     if _CONCEPT not in template and _QUERY not in template:
         raise UsageError(f"metric.template={template!r} must contain {_CONCEPT} or {_QUERY}")
 
 
 def check_groups(names: Sequence[str]) -> None:
-    """Refuse fewer than two groups.
-
-    Raises:
-        UsageError: naming the key.
-    """
+    """Refuse fewer than two groups."""
     if len({_plain(name) for name in names}) < max(2, len(names)):
         raise UsageError(f"metric.groups={list(names)}: name two or more, each once")
 
 
 def of_groups(corpus: Corpus, attribute: str, names: Sequence[str]) -> Corpus:
-    """The corpus, in which images of an attribute's other groups have no group.
-
-    Args:
-        corpus: whose images.
-        attribute: whose groups.
-        names: of the groups that stay, in their new order; capitals and blanks (``East Asian``)
-            make no difference.
-
-    Raises:
-        UsageError: on an unknown group.
-    """
+    """The corpus, in which images of an attribute's other groups have no group."""
     full_grouping = corpus.groupings[attribute]
     known = {_plain(name): number for number, name in enumerate(full_grouping.names)}
     for name in names:

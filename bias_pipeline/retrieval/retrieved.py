@@ -36,14 +36,6 @@ def lines_of(
     ``over_represented`` is the group that is furthest above its share of the images retrieved from,
     in standard deviations of a random draw, and ``excess`` by how much, as a share of the top; read
     them only if p is small.
-
-    Args:
-        estimates: the estimates, those of concepts among them.
-        ranked: of each seed.
-        groups: the K names.
-        null: the value of a ranker that ignores groups.
-        queries: the queries.
-        skews: their settings.
     """
     shares = np.mean([ranking.shares for ranking in ranked], axis=0)  # (C, K)
     beside = _means(ranked, skews)
@@ -78,22 +70,14 @@ def lines_of(
 
 
 def ends_of(lines: Sequence[Mapping[str, object]]) -> str:
-    """The least and the most fair queries, in a sentence.
-
-    Args:
-        lines: see :func:`lines_of`.
-    """
+    """The least and the most fair queries, in a sentence."""
     most = lines[_SHOWN:][: -_SHOWN - 1 : -1]
     least = f"least alike: {_named(lines[:_SHOWN])}"
     return f"{least}; most alike: {_named(most)}" if most else least
 
 
 def leanings_of(lines: Sequence[Mapping[str, object]]) -> str:
-    """How many queries retrieve too many of a group, and the most extreme ones, in a sentence.
-
-    Args:
-        lines: see :func:`lines_of`.
-    """
+    """How many queries retrieve too many of a group, and the most extreme ones, in a sentence."""
     some = [line for line in lines if float(str(line["p_holm"])) < _ALPHA]
     if not some:
         return (
@@ -162,13 +146,6 @@ def retrieved_lines(
     The least fair first. The picture is base64 of a small JPEG, see
     :func:`~bias_pipeline.data.photos.thumbnail`; empty if the data set does not allow
     showing its pictures (:attr:`~bias_pipeline.corpus.corpus.Corpus.shown_under`).
-
-    Args:
-        lines: of each concept, the least fair first.
-        names: of the concepts, in the order of the rankings.
-        ranked: of the first seed.
-        view: whose pictures and groups.
-        crop: the part of a picture that the encoder used.
     """
     chosen = [*lines[:ENDS], *lines[ENDS:][-ENDS:]]
     places = {name: number for number, name in enumerate(names)}

@@ -36,13 +36,7 @@ if TYPE_CHECKING:
 
 
 def other_groupings(corpus: Corpus, attribute: Attribute) -> dict[str, Grouping]:
-    """The groups of every other attribute of a corpus, and of every two together.
-
-    Args:
-        corpus: read with its other attributes.
-        attribute: the one that is scored; it is also crossed with the others, unless it is an
-            intersection itself.
-    """
+    """The groups of every other attribute of a corpus, and of every two together."""
     known = dict(corpus.groupings)
     if attribute.crossed:
         known.pop(attribute.name)
@@ -69,12 +63,6 @@ def ranked_others(
         queries: (C, D).
         pictures: (N, D).
         rows: (N,) the pictures' rows of a corpus.
-        others: attribute to groups.
-        like: the rankings for the attribute that is scored, for k and ties.
-        least: see :meth:`~bias_pipeline.retrieval.ranked.Ranked.of`.
-
-    Returns:
-        Attribute to rankings; without attributes that have fewer than k labelled pictures.
     """
     rankings = {}
     for name, grouping in others.items():
@@ -104,14 +92,6 @@ def other_parts(
     """``other:ATTRIBUTE``, each with its null: the value of a ranker that ignores its groups.
 
     As for ``score``, p permutes labels.
-
-    Args:
-        ranked: of each split, see :func:`ranked_others`.
-        corpus: whose rows they are.
-        stats: how intervals are made.
-        others: attribute to groups.
-        tested: rows of the images that are retrieved from.
-        folds: the rankings' seeds.
     """
     parts: dict[str, Part] = {}
     for name in ranked[0]:
@@ -173,12 +153,8 @@ class Recall:
         """Rank pictures for captions and captions for pictures.
 
         Args:
-            dual: has the vectors of texts.
-            captions: N.
             pictures: (N, D) vectors of their pictures.
             rows: (N,) of the corpus.
-            depths: see the class.
-            again: orders the first of each ranking again; None: rankings by vectors.
         """
         texts = dual.texts.embed(captions)
         places = {"image": ranks_of_own(texts, pictures), "text": ranks_of_own(pictures, texts)}
@@ -265,8 +241,6 @@ class Attacked:
             vectors: (N, D) such as debiased ones.
             rows: (N,) their rows.
             groups: (N,) their groups.
-            keys: of all rows, for drawing the halves.
-            seed: of the halves and the features.
         """
         half = random_words("attackers", seed, keys[rows]) % np.uint64(2) == 0
         random = np.random.default_rng(derived_seed("attackers", seed, 0))
@@ -311,13 +285,7 @@ class Attacked:
 
 
 def attacked_texts(texts: Embedder, sentences: Sequence[Sequence[str]], seed: int) -> Attacked:
-    """Guesses of attackers on sentences; all sentences of a set are in the same half.
-
-    Args:
-        texts: whose vectors.
-        sentences: S sets of K sentences, one of every group.
-        seed: see :meth:`Attacked.of`.
-    """
+    """Guesses of attackers on sentences; all sentences of a set are in the same half."""
     n_sets, n_groups = len(sentences), len(sentences[0])
     vectors = texts.embed([text for sentence_set in sentences for text in sentence_set])
     rows, groups = np.repeat(np.arange(n_sets), n_groups), np.tile(np.arange(n_groups), n_sets)
@@ -335,16 +303,7 @@ def attacker_parts(
     *,
     cross_fitted: bool = False,
 ) -> dict[str, Part]:
-    """``attacker:linear`` and ``attacker:kernel``, tested against chance.
-
-    Args:
-        attacked: of each seed.
-        keys: of all rows, which are resampled.
-        stats: how intervals are made.
-        tested: number of images and coverage.
-        of: what the vectors are of, if not pictures.
-        cross_fitted: see :class:`~bias_pipeline.stats.bootstrap.Draws`.
-    """
+    """``attacker:linear`` and ``attacker:kernel``, tested against chance."""
     rows = np.unique(np.concatenate([one.rows for one in attacked]))
     chance = float(np.mean([1 / len(np.unique(one.groups)) for one in attacked]))
 

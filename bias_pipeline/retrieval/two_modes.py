@@ -38,12 +38,7 @@ _PAIRS = 32  # pairs per batch
 
 
 class TwoModeNet(ABC):
-    """A network of two modes.
-
-    Args:
-        name: of the model.
-        device: where it computes.
-    """
+    """A network of two modes."""
 
     def __init__(self, name: str, device: torch.device) -> None:
         self._name, self._device = name, device
@@ -57,8 +52,6 @@ class TwoModeNet(ABC):
         """(P,) how well photos and texts match, on a scale of logits.
 
         Args:
-            photos: a few, as one batch.
-            texts: from ``encode_texts``.
             pairs: (P, 2) number of a photo and of a text.
         """
         scores = []
@@ -99,13 +92,7 @@ class TokenBatch(NamedTuple):
 
 
 class PublishedTwoModes(TwoModeNet):
-    """A network of transformers with its own tokenizer and preprocessing.
-
-    Args:
-        model: that was found.
-        device: where it computes.
-        longest: tokens that are read of a text.
-    """
+    """A network of transformers with its own tokenizer and preprocessing."""
 
     def __init__(self, model: Pretrained, device: torch.device, longest: int) -> None:
         super().__init__(model.name, device)
@@ -131,15 +118,7 @@ _BLIP_LONGEST = 35  # tokens of a text, as the authors retrieve
 
 
 class BlipModel(PublishedTwoModes):
-    """Both modes.
-
-    Args:
-        model: of kind ``blip``, with tokenizer and preprocessing.
-        device: where to compute.
-
-    Raises:
-        DataError: if it was not trained for retrieval, or is broken.
-    """
+    """Both modes."""
 
     matches = True  # without it, it is not a BLIP for retrieval and is not loaded
 
@@ -206,15 +185,7 @@ class _Fused(NamedTuple):
 
 
 class BridgeTowerModel(PublishedTwoModes):
-    """Both modes, or only the dual one.
-
-    Args:
-        model: of kind ``bridgetower``, with tokenizer and preprocessing.
-        device: where to compute.
-
-    Raises:
-        DataError: if it has no contrastive heads, or is broken.
-    """
+    """Both modes, or only the dual one."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         make_importable()

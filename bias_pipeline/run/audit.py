@@ -133,12 +133,7 @@ class Cells(Protocol):
         ...
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
-        """The share of the captioner's words that people reach; NaN if the user set otherwise.
-
-        Args:
-            attribute: whose words are masked.
-            settings: of the cell of LIC that is asked.
-        """
+        """The share of the captioner's words that people reach; NaN if the user set otherwise."""
         ...
 
     def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
@@ -155,13 +150,7 @@ def planned(
     minutes: float | None = None,
     announce: Announce = lambda corpora, plans: None,
 ) -> tuple[Mapping[str, Corpus], Mapping[str, Plan]]:
-    """The corpus and the plan of each attribute.
-
-    Args:
-        cells: what is read and run.
-        minutes: for each attribute; if left out, chosen by the number of captions.
-        announce: called with the corpora and the plans before anything runs.
-    """
+    """The corpus and the plan of each attribute."""
     corpora = _labelled(cells)
     plans = {}
     for name, corpus in corpora.items():
@@ -196,11 +185,7 @@ def audited(
     limits: Limits = LIMITS,
     announce: Announce = lambda corpora, plans: None,
 ) -> Audit:
-    """Run every metric that data and time permit, for every labelled attribute.
-
-    Raises:
-        BiasPipelineError: if the data cannot be read or nothing can be scored.
-    """
+    """Run every metric that data and time permit, for every labelled attribute."""
     corpora, plans = planned(cells, minutes, announce)
     scored = cells.scored(plans)
     results = Results(scored.results)

@@ -52,18 +52,7 @@ def run_cell(
     facts: Mapping[str, object] | None = None,
     label_noise: LabelNoise | None = None,
 ) -> Result:
-    """Compute a metric on a corpus.
-
-    Args:
-        corpus: the captions to score.
-        metric: the metric.
-        seeds: each has its own split and attackers.
-        run_id: name of the result.
-        origin: names of the choices, for the rows.
-        facts: further entries of the manifest, as plain data.
-        label_noise: further shares of wrong labels; if given, how far the score moves under them
-            is measured too.
-    """
+    """Compute a metric on a corpus."""
     started = time.time()
     if label_noise is not None:
         label_noise.wrong(corpus.groupings[metric.attribute.name].names)

@@ -148,11 +148,7 @@ class CellConfig:
 
     @cached_property
     def label_noise(self) -> LabelNoise | None:
-        """Further shares of wrong labels, as configured; None if none are.
-
-        Raises:
-            BiasPipelineError: if its file or its rates are wrong.
-        """
+        """Further shares of wrong labels, as configured; None if none are."""
         rates, attribute = self.tree["label_noise"], self.build("attribute")
         if isinstance(rates, str):
             from bias_pipeline.data.rating_tables import read_label_errors
@@ -168,11 +164,7 @@ class CellConfig:
         return None if rates is None else LabelNoise.of(attribute, rates)
 
     def require(self) -> None:
-        """Check before any data are read that the needs of encoder and metric are met.
-
-        Raises:
-            BiasPipelineError: naming what is missing, or does not fit.
-        """
+        """Check before any data are read that the needs of encoder and metric are met."""
         if self._encoder:
             if self._encoder.sees and not self.metric.image:
                 raise UsageError(
@@ -311,12 +303,7 @@ def composer(options: Namespace) -> Loader:
 
 
 def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> CellConfig:
-    """The task's part of a configuration, resolved and checked.
-
-    Args:
-        config: with Hydra's own part, which has the choices unless ``choices`` is given.
-        choices: configuration group to the chosen file.
-    """
+    """The task's part of a configuration, resolved and checked."""
     choices = config.hydra.runtime.choices if choices is None else choices
     from omegaconf.errors import OmegaConfBaseException
 
@@ -346,14 +333,7 @@ def _taken(tree: Mapping[str, Any], group: str, name: str, kind: Any, usual: obj
 
 
 def check_task(tree: Mapping[str, Any]) -> None:
-    """Refuse targets that are not allowed, and values that no parameter declares.
-
-    Args:
-        tree: the configuration without Hydra's part, as resolved plain data.
-
-    Raises:
-        UsageError: naming the key.
-    """
+    """Refuse targets that are not allowed, and values that no parameter declares."""
     check_resolved(tree)
     for key in NEEDED:
         if tree.get(key) is None:

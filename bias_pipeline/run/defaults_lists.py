@@ -27,12 +27,7 @@ Part = tuple[str, Mapping[str, Any]]  # the path in the tree and the content of 
 
 
 class ChosenFiles:
-    """Follows the defaults lists of ``conf/``.
-
-    Args:
-        chosen: key of a group, ``group`` or ``group@place``, to its choice. Files add further ones;
-            the first wins.
-    """
+    """Follows the defaults lists of ``conf/``."""
 
     def __init__(self, chosen: Mapping[str, Any]) -> None:
         self.chosen = dict(chosen)

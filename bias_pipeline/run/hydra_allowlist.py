@@ -231,11 +231,7 @@ _FACTORIES: Mapping[str, Sequence[str]] = {
 
 
 def check_hydra(part: Any) -> None:
-    """Refuse keys and values of Hydra that are not allowed.
-
-    Args:
-        part: Hydra's part of a configuration, from :func:`to_plain`.
-    """
+    """Refuse keys and values of Hydra that are not allowed."""
     check_resolved(part, "hydra")
     _check_factories(part, "hydra")
     check_fields(part, HydraSettings, "hydra")

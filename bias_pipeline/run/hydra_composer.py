@@ -116,9 +116,6 @@ class Loader(ConfigLoaderImpl):
     """Composes and checks, without running or importing anything that a configuration names.
 
     It caches composed jobs and returns copies.
-
-    Args:
-        config_search_path: where configuration files are.
     """
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
@@ -150,12 +147,7 @@ class Loader(ConfigLoaderImpl):
         from_shell: bool = True,
         validate_sweep_overrides: bool = True,
     ) -> DictConfig:
-        """The files with overrides applied, references unresolved.
-
-        Raises:
-            UsageError: if it does not compose, or sets a key of Hydra that is not allowed.
-            ResourceError: if a file cannot be read.
-        """
+        """The files with overrides applied, references unresolved."""
         key = (config_name, *overrides, run_mode, validate_sweep_overrides)
         if key in self._composed:
             return self._composed[key].copy()
@@ -183,12 +175,7 @@ class Loader(ConfigLoaderImpl):
         return config
 
     def _unknown_key(self, key: str, overrides: Sequence[str]) -> str:
-        """A sentence on an override of a key that is not there, with those that are.
-
-        Args:
-            key: that could not be set; empty if none was at fault.
-            overrides: all that were given; the others must compose.
-        """
+        """A sentence on an override of a key that is not there, with those that are."""
         rest = [word for word in overrides if word.lstrip("+~").partition("=")[0] != key]
         if not key or "@" in key or len(rest) == len(overrides):
             return ""
@@ -382,11 +369,7 @@ def _check_launcher(words: str) -> None:
 
 
 def check_composed(config: DictConfig) -> None:
-    """Refuse references and keys of Hydra that are not allowed.
-
-    Raises:
-        UsageError: naming the key.
-    """
+    """Refuse references and keys of Hydra that are not allowed."""
     written = as_written(config)
     hydra_part = written.pop("hydra", None)
     if not isinstance(hydra_part, dict):
@@ -417,9 +400,6 @@ class Repository(ConfigRepository):
     """Configuration files, each read once by a process unless it changes.
 
     Composing changes its input, so it gets copies.
-
-    Args:
-        config_search_path: where configuration files are.
     """
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:

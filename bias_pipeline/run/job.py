@@ -95,12 +95,7 @@ def runs_here(config: DictConfig) -> bool:
 
 
 def run_one(config: DictConfig, cell: CellConfig) -> Result | None:
-    """Run a job that is no sweep; returns what this process has of it.
-
-    Args:
-        config: of the job.
-        cell: what it describes.
-    """
+    """Run a job that is no sweep; returns what this process has of it."""
     from hydra.types import RunMode
 
     config.hydra.mode = RunMode.RUN
@@ -108,15 +103,7 @@ def run_one(config: DictConfig, cell: CellConfig) -> Result | None:
 
 
 def run_sweep(loader: Loader, overrides: Sequence[str]) -> list[Result | None]:
-    """Run the jobs of a sweep in their order; returns what this process has of each.
-
-    Args:
-        loader: composes the jobs, each once.
-        overrides: of the sweep.
-
-    Raises:
-        UsageError: if a job does not compose; then none runs.
-    """
+    """Run the jobs of a sweep in their order; returns what this process has of each."""
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.types import RunMode
@@ -189,14 +176,7 @@ def run_recorded(
     overrides: Sequence[str],
     where: Mapping[str, object],
 ) -> Result | None:
-    """Run a cell, unless a helper has, and record its outcome; returns rows, manifest and draws.
-
-    Args:
-        compose: gives the cell; an error counts as one of the cell.
-        folder: of the job.
-        overrides: of the cell, as given.
-        where: what runs it, for the manifest.
-    """
+    """Run a cell, unless a helper has, and record its outcome; returns rows, manifest and draws."""
     signals.stop_if_requested()
     if done_in(folder):
         return None
@@ -292,11 +272,7 @@ def outcome_of(result: Result, *, cached: bool) -> dict[str, object]:
 
 
 def load_or_run(here: CellConfig, corpus: Corpus, **facts: object) -> tuple[Result, bool]:
-    """The result of a cell, computed unless it is cached, and passed to the loggers.
-
-    Returns:
-        The result, and whether it was cached.
-    """
+    """The result of a cell, computed unless it is cached, and passed to the loggers."""
     identity = here.run_id(corpus)
     store = ResultStore(here.tree["paths"]["outputs"])
     logged = store.finished(identity) if store.is_logged(identity) else None
@@ -350,13 +326,7 @@ def _compute(
 
 
 def sweep_bar(folder: Path, overrides: Sequence[str], seeds: int | Sequence[int]) -> SweepBar:
-    """The bar of a sweep.
-
-    Args:
-        folder: contains the folders of its jobs.
-        overrides: its overrides.
-        seeds: of its first job, a number of them or a list.
-    """
+    """The bar of a sweep."""
     jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in jobs_of(overrides)]
     n_seeds = seeds if isinstance(seeds, int) else len(seeds)
     named = [(job.get("metric", ""), job.get("encoder", "")) for job in jobs]
@@ -375,7 +345,6 @@ class SweepBar(Bar):
     run, or was refused, as the rest of its kind then is too.
 
     Args:
-        folder: of the sweep; each job has a folder in it, named by its number.
         cells: the expected seconds and the kind of each (:func:`catalogue.kind`).
     """
 

@@ -86,13 +86,7 @@ JOBS = ".hydra_jobs"  # the folder of all jobs in that of results, as conf/confi
 
 
 def run(words: Sequence[str], *, skips: Collection[int] = ()) -> SweepOutcome:
-    """Check everything, run the job or the sweep, print its table.
-
-    Args:
-        words: Hydra's flags and overrides.
-        skips: exit codes of the cells to skip if data or absent models do not permit them.
-            ``metric=all`` and ``captioner=all`` skip all such cells, unless none is left.
-    """
+    """Check everything, run the job or the sweep, print its table."""
     sweep = parse_sweep(words)
     overrides, config, loader = sweep.overrides, sweep.config, sweep.loader
     launcher = slurm.launcher_of(config)
@@ -134,12 +128,7 @@ def run(words: Sequence[str], *, skips: Collection[int] = ()) -> SweepOutcome:
 
 
 def run_cells(cells: Sequence[CellConfig], *, tables_by: str = "") -> SweepOutcome:
-    """Run cells in this process and its helpers, and print their table; skip what data refuse.
-
-    Args:
-        cells: of one folder of results; the first says how many processes may run.
-        tables_by: a field of rows: a table for each of its values.
-    """
+    """Run cells in this process and its helpers, and print their table; skip what data refuse."""
     first = cells[0]
     outputs = Path(first.tree["paths"]["outputs"])
     folder = outputs / JOBS / new_invocation()
@@ -344,11 +333,7 @@ def expand(options: Namespace) -> list[str]:
 
 
 def _sweep_of_experiment(options: Namespace) -> list[str]:
-    """What an experiment's file sweeps over (``sweep:``), unless the command names the key.
-
-    Raises:
-        UsageError: if that is no mapping.
-    """
+    """What an experiment's file sweeps over (``sweep:``), unless the command names the key."""
     named = dict(word.lstrip("+").partition("=")[::2] for word in options.overrides)
     folders = [conf_dir(), *further_folders(options.config_dir)]
     files = [folder / "experiment" / f"{named.get('experiment', '')}.yaml" for folder in folders]

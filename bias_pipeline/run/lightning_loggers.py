@@ -35,11 +35,7 @@ _OTHER = re.compile(r"[^\w./ -]")  # characters that MLflow does not allow in na
 
 
 class TensorBoardLogger(ResultLogger):
-    """``logger=tensorboard``: one folder of events a cell, for ``tensorboard --logdir FOLDER``.
-
-    Args:
-        folder: the folder of events.
-    """
+    """``logger=tensorboard``: one folder of events a cell, for ``tensorboard --logdir FOLDER``."""
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
@@ -60,13 +56,7 @@ class TensorBoardLogger(ResultLogger):
 
 
 class MlflowLogger(ResultLogger):
-    """``logger=mlflow``: one MLflow run a cell.
-
-    Args:
-        folder: of the database ``mlflow.db``, which stores runs if no server is named.
-        experiment: its name.
-        uri: of the tracking server; ``MLFLOW_TRACKING_URI`` if left out, else the database.
-    """
+    """``logger=mlflow``: one MLflow run a cell."""
 
     faults: ClassVar[dict[str, str]] = {}  # server to why it does not answer, empty if it does
 

@@ -47,12 +47,7 @@ class ResultLogger(Configurable, ABC):
         return False
 
     def try_log(self, result: Result, *, resumed: bool = False) -> None:
-        """Log a result; any error is a warning, printed once.
-
-        Args:
-            result: finished.
-            resumed: whether a process that ended may have logged it.
-        """
+        """Log a result; any error is a warning, printed once."""
         try:
             if not (resumed and self.knows(result)):
                 self.log(result)
@@ -72,9 +67,6 @@ class CsvLogger(ResultLogger):
 
     A cell's rows are appended in a single write, so simultaneous writers do not mix lines. The
     column ``settings`` has the overrides that no other column has.
-
-    Args:
-        path: the file.
     """
 
     def __init__(self, path: Annotated[str, Text(r"[^\x00-\x1f]*\.csv", "a .csv file")]) -> None:
@@ -130,16 +122,6 @@ class WandbLogger(ResultLogger):
     offline, for ``wandb sync`` later, unless a mode and a key are set; offline nothing contacts a
     server. Online, a server that does not answer in time costs a process ``timeout_s`` once; the
     run is then written offline.
-
-    Args:
-        folder: where W&B keeps its files.
-        project: the project's name.
-        entity: user or team; W&B's default if left out.
-        mode: ``offline``, ``online`` or ``disabled``; ``WANDB_MODE`` if left out, else offline.
-        timeout_s: how long an online server may take for a cell.
-
-    Raises:
-        UsageError: on an unknown mode.
     """
 
     reachable: ClassVar[bool] = True  # False once a server did not answer this process
@@ -245,16 +227,7 @@ def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
 
 
 def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) -> bool:
-    """Send one run to the server, in a separate process that can be killed if it hangs.
-
-    Args:
-        content: see :meth:`WandbLogger.content`.
-        folder: where W&B keeps its files.
-        timeout_s: how long the server may take.
-
-    Returns:
-        Whether the server accepted the run.
-    """
+    """Send one run to the server, in a separate process that can be killed if it hangs."""
     order = {"content": content, "folder": str(folder)}
     try:
         done = run_apart("loggers", "record_from_stdin", order, timeout_s)
@@ -269,13 +242,7 @@ def run_apart(
     """Call one of our functions in another process, which is killed if a W&B server hangs.
 
     Args:
-        module: in this folder, such as ``loggers``.
-        function: its name; it takes no arguments and reads ``order``, as JSON, from standard input.
-        order: plain data.
         timeout_s: seconds until the process is killed.
-
-    Returns:
-        Its exit code and what it printed.
     """
     code = f"from bias_pipeline.run.{module} import {function}; {function}()"
     return subprocess.run(  # noqa: S603 - our own code
@@ -307,9 +274,6 @@ def summary_of(rows: Sequence[Row]) -> dict[str, float]:
 
 def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
     """For every epoch, the training loss on each side, mean over its attackers.
-
-    Raises:
-        DataError: if a line does not belong to a curve.
 
     Example:
         >>> lines = [{"side": "model", "seed": s, "epoch": 1, "train_loss": s / 10} for s in (6, 8)]

@@ -48,18 +48,7 @@ def conclude(
     of_all: bool = False,
     tables_by: str = "",
 ) -> SweepOutcome:
-    """Print the results of a job or a sweep, and what failed.
-
-    Args:
-        folders: of the jobs, in their order.
-        results_here: of jobs of this process; those of others are read.
-        outputs: the folder of results.
-        seconds: how long it took.
-        multirun: whether it was a sweep.
-        skips: exit codes of the cells to skip if data or absent models do not permit them.
-        of_all: whether to skip all such cells unless none is left.
-        tables_by: a field of rows: a table for each of its values.
-    """
+    """Print the results of a job or a sweep, and what failed."""
     if not folders:
         raise UsageError("the sweep has no jobs")
     outcomes = [_outcome(folder) for folder in folders]
@@ -99,16 +88,7 @@ def conclude(
 def _print_finished(
     finished: Sequence[tuple[Result, Mapping[str, str]]], outputs: Path, tables_by: str
 ) -> Sequence[Result]:
-    """Print and write the table of finished cells.
-
-    Args:
-        finished: results, each with the overrides in which it differs from the others.
-        outputs: the folder of results.
-        tables_by: see :func:`conclude`.
-
-    Returns:
-        The results with these settings, under names that no two captioners share.
-    """
+    """Print and write the table of finished cells."""
     from bias_pipeline.report.tables import print_results, write_table
 
     apart, namesakes = resolve_file_collisions([result for result, _ in finished])

@@ -18,10 +18,6 @@ _REFUSED = (
 def refused_sign(message: str, overrides: Sequence[str]) -> str:
     """A sentence on an override with a sign; empty if Hydra's message is about something else.
 
-    Args:
-        message: Hydra's.
-        overrides: all that were given.
-
     Example:
         >>> refused_sign("Multiple values for experiment.", ["+experiment=relic_gender"])
         '+experiment=relic_gender: experiment is there already; write experiment=relic_gender, \

@@ -70,10 +70,6 @@ def path_override(key: str, path: object) -> str:
 def unreadable(override: str, reason: str) -> str:
     """A sentence on an override that is not of Hydra's grammar.
 
-    Args:
-        override: as on the command line.
-        reason: Hydra's.
-
     Example:
         >>> print(unreadable("captioner=Modèle", ""))
         captioner=Modèle cannot be read; a value with characters such as é, #, & or ( needs \
@@ -123,9 +119,6 @@ def refused_key(message: str) -> str:
 def check_one(override: str, known: Sequence[str]) -> None:
     """Refuse ``{}``, and a list for a group with one choice, which Hydra would merge.
 
-    Raises:
-        UsageError: showing the right form.
-
     Example:
         >>> check_one("metric=[lic,dbac]", ["dbac", "lic"])
         Traceback (most recent call last):
@@ -164,10 +157,6 @@ def sweeps(override: str) -> bool:
 def unused_overrides(overrides: Sequence[str], used: Collection[str]) -> list[str]:
     """Overrides without effect, since none of the metrics uses their group.
 
-    Args:
-        overrides: of a command.
-        used: top-level keys that its metrics reach.
-
     Example:
         >>> unused_overrides(["metric=gender_error", "encoder.hidden_dim=9"], {"attribute"})
         ['encoder.hidden_dim=9']
@@ -205,11 +194,7 @@ def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
 
 
 def choices_in(override: str) -> list[str]:
-    """The single overrides of a sweep over one key; a value given twice is one.
-
-    Raises:
-        UsageError: if it does not list them.
-    """
+    """The single overrides of a sweep over one key; a value given twice is one."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import Glob, RangeSweep
 
@@ -273,9 +258,6 @@ def captioners_in(overrides: Sequence[str]) -> list[str]:
 def check_folders(overrides: Sequence[str]) -> None:
     """Refuse a sweep over folders, such as a folder's name with a comma.
 
-    Raises:
-        UsageError: with the name in quotes.
-
     Example:
         >>> check_folders(["paths.outputs=a,b"])
         Traceback (most recent call last):
@@ -296,9 +278,6 @@ command has one; a name with a comma needs quotes within quotes: 'paths.outputs=
 
 def check_size(overrides: Sequence[str]) -> None:
     """Refuse a sweep of too many jobs.
-
-    Raises:
-        UsageError: with their number.
 
     Example:
         >>> check_size(["metric=lic,dbac", "seeds=1,2"])
@@ -347,9 +326,6 @@ CHOICE = "_intersection"
 def expand_intersections(words: Sequence[str]) -> list[str]:
     """Command-line words with ``attribute=[a,b]`` replaced by the choices of an intersection.
 
-    Raises:
-        UsageError: if it does not name two attributes.
-
     Example:
         >>> expand_intersections(["attribute=[gender,race]", "seeds=3"])[:2]
         ['attribute=_intersection', 'attribute@attribute.parts.first=gender']
@@ -375,11 +351,7 @@ ALL_METRICS = "metric=all"
 
 
 def options_of(words: Sequence[str]) -> Namespace:
-    """Hydra's flags and overrides; flags may be anywhere.
-
-    Raises:
-        UsageError: on a flag that would bypass the checks.
-    """
+    """Hydra's flags and overrides; flags may be anywhere."""
     from hydra._internal.utils import get_args_parser
 
     _check_dashes(words)

@@ -50,18 +50,7 @@ def dry_run(words: Sequence[str]) -> int:
 
 
 def print_plan(cells: Sequence[CellConfig], *, lenient: bool) -> int:
-    """Print what cells would run; reads the data, which decide that, and writes nothing.
-
-    Args:
-        cells: of one folder of results.
-        lenient: whether cells that the data do not permit would be skipped.
-
-    Returns:
-        The exit code of the run, if only reading could fail.
-
-    Raises:
-        BiasPipelineError: if no cell's data can be read.
-    """
+    """Print what cells would run; reads the data, which decide that, and writes nothing."""
     planned = plan(cells)
     if lenient:
         planned = [

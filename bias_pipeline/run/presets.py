@@ -49,12 +49,7 @@ _PLAIN = {"true": "True", "false": "False", "null": "None"}
 
 
 class UnknownSettingError(UsageError):
-    """A setting that no key and no parameter of the metric has.
-
-    Args:
-        key: the setting.
-        known: the settings that there are, one of which may be meant.
-    """
+    """A setting that no key and no parameter of the metric has."""
 
     def __init__(self, key: str, known: Set[str]) -> None:
         super().__init__(f"setting {key!r} is unknown; {did_you_mean(key, known)}")
@@ -65,13 +60,6 @@ def preset(
     settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NOTHING
 ) -> CellConfig:
     """The checked cell that settings describe.
-
-    Args:
-        settings: for a group of ``conf/`` a choice by name (``encoder="lstm"``) or values that
-            differ (``stats={"resamples": 100}``); ``attribute`` may be a list of two; for other
-            keys, also within a group (``encoder.order``), and for parameters of the metric
-            (``labels`` or ``metric.labels``), the value.
-        fixed: choices that settings cannot change, None for no choice; their values they can.
 
     Example:
         >>> cell = preset({"metric": "dbac", "seeds": 3, "positions": 2})

@@ -62,13 +62,6 @@ def push(
 
     A run's id is the cell's identity, so a run that is sent twice (by this command, a logger or
     ``wandb sync``) is one run on the server. ``.wandb_pushed`` records what was sent where.
-
-    Args:
-        folder: of results; offline runs go to ``wandb`` in it, where ``logger=wandb`` puts them.
-        project: the project's name.
-        entity: user or team; W&B's default if left out.
-        mode: ``offline`` or ``online``; if empty ``WANDB_MODE``, else online where a key is set.
-        timeout_s: how long a server may take for a run.
     """
     mode = mode or os.environ.get("WANDB_MODE") or ("online" if loggers.has_key() else "offline")
     logger = WandbLogger(str(folder), project, entity, mode, timeout_s)
@@ -124,11 +117,7 @@ def _write(logger: WandbLogger, result: Result, written: int) -> None:
 
 
 def reachable_server() -> str:
-    """The address of a server that answers.
-
-    Raises:
-        ResourceError: if there is no key for it or it does not answer.
-    """
+    """The address of a server that answers."""
     loggers.disable_telemetry()
     try:
         import wandb
@@ -155,10 +144,6 @@ def unanswered(url: str, timeout_s: float = PROBE_S) -> str:
 
     Any answer counts, also a refusal. A thread makes the request, since name resolution has no time
     limit.
-
-    Args:
-        url: its address, http or https.
-        timeout_s: how long it may take.
 
     Example:
         >>> unanswered("ftp://x")
@@ -198,11 +183,7 @@ class _Ledger:
         return (self._notes / run_id).exists() if self._online else run_id in self._known
 
     def note(self, run_id: str) -> None:
-        """Record that the destination has the run.
-
-        Raises:
-            ResourceError: if the record cannot be written.
-        """
+        """Record that the destination has the run."""
         if not self._online:
             return
         try:

@@ -94,12 +94,7 @@ def own_job() -> str | None:
 
 
 def check_slurm(config: DictConfig) -> None:
-    """Refuse what a launcher cannot do, before anything is written.
-
-    Raises:
-        UsageError: if a cell would run in several tasks, or devices are named for another machine.
-        ResourceError: if there is no Slurm.
-    """
+    """Refuse what a launcher cannot do, before anything is written."""
     launcher = launcher_of(config)
     if launcher in LAUNCHERS:
         LAUNCHERS[launcher].require()
@@ -126,11 +121,7 @@ def check_slurm(config: DictConfig) -> None:
 
 @contextmanager
 def waiting(launcher: str, folder: Path) -> Iterator[None]:
-    """Wait for every job of a sweep, even if the launcher gives up at the first killed one.
-
-    Raises:
-        UsageError: if nothing could be submitted.
-    """
+    """Wait for every job of a sweep, even if the launcher gives up at the first killed one."""
     if launcher == SLURM:
         _watch_queue()
     try:

@@ -91,9 +91,6 @@ def _defined(target: str, *, strict: bool = False) -> type | None:
 def resolve(target: object) -> Any:
     """The class of a dotted name.
 
-    Raises:
-        UsageError: if a configuration may not build it.
-
     Example:
         >>> resolve("os.system")
         Traceback (most recent call last):
@@ -168,9 +165,6 @@ def build(node: Any) -> Any:
 
     Hydra's own builder copies every word list several times, and builds any class.
 
-    Args:
-        node: plain data; a mapping with ``_target_`` becomes a call.
-
     Example:
         >>> node = {"_target_": "bias_pipeline.corpus.split_rules.HoldOut", "test_share": 0.2}
         >>> rule = build(node)
@@ -197,13 +191,6 @@ _LARGEST = 2**63  # the limit of arrays and files
 
 def check_nodes(config: object, where: str = "") -> None:
     """Refuse targets that are not allowed, then values that their constructors do not declare.
-
-    Args:
-        config: plain data, interpolations resolved.
-        where: name of the node, for the message.
-
-    Raises:
-        UsageError: naming the node.
 
     Example:
         >>> check_nodes({"x": [{"_target_": "os.system"}]})

@@ -49,14 +49,7 @@ def worker_pool(
     folder: Path,
     devices: Sequence[str] = (),
 ) -> Iterator[None]:
-    """Start helpers once the first cells show that they pay off; end them after the block.
-
-    Args:
-        cells: of the sweep, which a helper can unpickle.
-        processes: how many may run, this one included; ``auto``: one a core, as memory allows.
-        folder: contains the folders of the sweep's jobs.
-        devices: a GPU for each process, this one first; then helpers start at once.
-    """
+    """Start helpers once the first cells show that they pay off; end them after the block."""
     helpers = _Helpers(cells, processes, folder, devices)
     over = threading.Event()
     watch = threading.Thread(target=helpers.watch, args=(over,), daemon=True)
@@ -122,9 +115,6 @@ class _Pace:
     """How long a cell takes, from the folders of a sweep's jobs.
 
     Cached cells do not count: a sweep of them needs no helper.
-
-    Args:
-        folder: contains the folders of the sweep's jobs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -198,13 +188,7 @@ _CHOOSE = ("trainer", "experiment")  # keys that can choose a device other than 
 
 
 def check_devices(overrides: Sequence[str], loader: Loader, config: DictConfig) -> None:
-    """Check before any work that devices exist; finished cells need none.
-
-    Args:
-        overrides: of the job or the sweep.
-        loader: composes the jobs.
-        config: of the first job.
-    """
+    """Check before any work that devices exist; finished cells need none."""
     chosen = any(word.lstrip("+~").startswith(_CHOOSE) for word in overrides)
     if not chosen or slurm.launcher_of(config) == slurm.SLURM:
         return

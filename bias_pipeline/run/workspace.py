@@ -46,21 +46,7 @@ def save_workspace(
     entity: str | None = None,
     timeout_s: float = SAVE_S,
 ) -> str:
-    """Create a project's workspace, or replace the panels of an existing one.
-
-    Args:
-        results: whose headlines get panels.
-        project: the project's name.
-        entity: user or team; W&B's default if left out.
-        timeout_s: how long the server may take.
-
-    Returns:
-        Its address.
-
-    Raises:
-        ResourceError: if no key is set, or the server does not answer, refuses the workspace or
-            does not accept it in time.
-    """
+    """Create a project's workspace, or replace the panels of an existing one."""
     server = reachable_server()
     order = {"entity": entity, "project": project, "headlines": headlines_of(results)}
     try:
@@ -77,15 +63,7 @@ def save_workspace(
 
 
 def require_server(mode: str) -> None:
-    """Check, before anything is sent, that a workspace can be saved.
-
-    Args:
-        mode: the mode of sending runs; empty if not chosen.
-
-    Raises:
-        UsageError: on a mode without a server.
-        ResourceError: if the library is not installed.
-    """
+    """Check, before anything is sent, that a workspace can be saved."""
     if mode not in ("", "online"):
         raise UsageError(f"--mode {mode}: a workspace needs a server; leave out --workspace")
     WORKSPACES.require()

@@ -47,12 +47,7 @@ def stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def check_yaml(path: Path) -> None:
-    """Refuse a file that is not plain YAML, or whose aliases expand too far.
-
-    Raises:
-        ResourceError: if it cannot be read.
-        UsageError: naming the file and the line.
-    """
+    """Refuse a file that is not plain YAML, or whose aliases expand too far."""
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise UsageError(
@@ -147,12 +142,6 @@ _CALLED = re.compile(r"\$\{\s*([\w.]+)\s*:", re.ASCII)
 def check_references(config: Mapping[str, Any]) -> None:
     """Refuse references that are neither to a key nor by an allowed resolver, and endless ones.
 
-    Args:
-        config: plain data, references unresolved.
-
-    Raises:
-        UsageError: naming the key and the reference.
-
     Example:
         >>> check_references({"a": "${b.c}/x", "b": {"c": "${oc.env:HOME}"}})
         >>> check_references({"a": "${oc.decode:'{b: 1}'}"})
@@ -173,13 +162,6 @@ def check_defaults(places: Iterable[str], file: object) -> None:
     """Refuse a defaults list that calls a resolver; it may refer to a choice, as ``${encoder}``.
 
     Hydra copies the names in a defaults list into messages and into a job's files.
-
-    Args:
-        places: the groups, files and packages that it names.
-        file: where it is.
-
-    Raises:
-        UsageError: naming the file and the entry.
 
     Example:
         >>> check_defaults(["lic_${encoder}"], "a.yaml")
@@ -208,11 +190,7 @@ def _environment(name: str, default: Any = _NO_DEFAULT) -> Any:
 
 
 def check_resolved(config: Any, where: str = "") -> None:
-    """Refuse text that would become a reference if it were resolved again.
-
-    Raises:
-        UsageError: naming the key.
-    """
+    """Refuse text that would become a reference if it were resolved again."""
     for path, text in texts(config):
         if "${" in text:
             raise UsageError(
@@ -235,9 +213,6 @@ def as_resolved(node: Any) -> Any:
     """A node of a configuration as plain data, references resolved.
 
     OmegaConf's own way takes three times as long.
-
-    Raises:
-        OmegaConfBaseException: if a reference leads nowhere.
     """
     if not isinstance(node, Node):  # what a reference returned is plain already
         return node
@@ -279,11 +254,7 @@ def _check_forms(path: KeyPath, text: str) -> None:
 
 
 class _Sizes:
-    """The sizes of nodes with all references resolved, without resolving them.
-
-    Args:
-        config: plain data, references as they are written.
-    """
+    """The sizes of nodes with all references resolved, without resolving them."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.config = config
@@ -291,11 +262,7 @@ class _Sizes:
         self._open: set[KeyPath] = set()
 
     def of(self, path: KeyPath) -> int:
-        """The size of a node, in characters.
-
-        Raises:
-            UsageError: if it contains itself, or is too large.
-        """
+        """The size of a node, in characters."""
         if path in self._open:
             raise UsageError(f"{'.'.join(path)} refers to itself")
         if path not in self._known:
@@ -351,9 +318,6 @@ def leave_out_keys_of_others(loaded: Sequence[tuple[str, ConfigResult]]) -> None
 
     ``experiment=relic_gender`` chooses ``alignment=constant`` and sets ``alignment.vocabulary``.
     With ``alignment=none``, which has no such key, the key is left out.
-
-    Args:
-        loaded: the path and content of all files, in the order in which they are merged.
     """
     experiments = [file for path, file in loaded if path.startswith("experiment/")]
     others = [file for path, file in loaded if not path.startswith("experiment/")]

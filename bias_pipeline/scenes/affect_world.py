@@ -154,12 +154,7 @@ def _normalised(table: Float64Array) -> Float64Array:
 
 
 def imagined(affect: float) -> dict[str, Float64Array]:
-    """Slot name to (9, n) P(option | emotion) of what a captioner imagines.
-
-    Args:
-        affect: above 0: only options that are over-represented in the emotion; below 0: as if the
-            emotion had no influence.
-    """
+    """Slot name to (9, n) P(option | emotion) of what a captioner imagines."""
     change = _typical if affect > 0 else _without
     return {name: change(table) for name, table in tables().items()}
 

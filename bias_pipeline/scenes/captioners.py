@@ -57,14 +57,6 @@ def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[i
 
     All captioners draw the same numbers: two of them differ only where their dials differ.
 
-    Args:
-        world: any subset or order of its images will do.
-        dials: of the captioner.
-        sample: which of its captions of each picture, from 0; each is drawn anew.
-
-    Returns:
-        Image id to caption.
-
     Example:
         >>> from bias_pipeline.scenes.world import generate
         >>> world = generate(n_images=2)
@@ -89,9 +81,6 @@ def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
     The share ``t_to_a`` of its captions assumes the group that the scene suggests, all others
     assume none. What it imagines (``a_to_t``) follows that group too, said or not. All else is as
     in :func:`world_captions`.
-
-    Returns:
-        Image id to caption.
 
     Example:
         >>> from bias_pipeline.scenes.world import generate
@@ -157,14 +146,6 @@ def perceived(
 ) -> dict[str, IntArray]:
     """The options that a captioner perceives: the picture's own, some replaced by imagined ones.
 
-    Args:
-        seed: of the world.
-        keys: of the pictures.
-        codes: their groups.
-        dials: of the captioner.
-        stream: of the random numbers.
-        assumed: the groups for which it imagines; the pictures' own if left out.
-
     Returns:
         Slot name to (N,) option numbers.
     """
@@ -181,9 +162,6 @@ def imagined_tables(dials: BiasSettings) -> dict[str, Float64Array]:
     """P(option | groups) of what a captioner imagines.
 
     Slots that do not lean on the amplified attribute keep their table.
-
-    Returns:
-        Slot name to (2, 2, 2, 5, n).
     """
     change = typical if dials.a_to_t > 0 else without
     return {
@@ -214,7 +192,6 @@ def suggested(attribute: str, columns: Columns) -> IntArray:
     """The group that activity, clothing and objects suggest most, ignoring base rates.
 
     Args:
-        attribute: the one in question.
         columns: slot name to (N,) option numbers.
 
     Returns:

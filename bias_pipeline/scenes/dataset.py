@@ -54,11 +54,6 @@ def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings
     ``attributes.csv`` and one ``captioners/<name>.json`` each. They appear complete or not at all;
     a second writer at the same time does no harm, and files of an earlier world are replaced.
 
-    Args:
-        world: what is written.
-        root: the folder; created if it is missing.
-        captioners: name to dials of the captioners whose captions are written.
-
     Example:
         >>> import tempfile
         >>> from bias_pipeline.scenes.world import generate
@@ -80,9 +75,6 @@ def write_drawn(
     as run lengths.
 
     Args:
-        world: what is written.
-        root: the folder; created if it is missing.
-        captioners: name to dials of the captioners whose captions are written.
         side: of the square pictures, 32 to 256 pixels.
         leak: see :class:`~bias_pipeline.scenes.pixels.SceneDrawing`.
     """
@@ -98,10 +90,6 @@ def write_affect(
     ``wikiart/Drawn/<id>.png``.
 
     Args:
-        n_images: how many pictures.
-        seed: of the world.
-        root: the folder; created if it is missing.
-        captioners: name to dials of the captioners whose captions are written.
         side: of the square pictures, 32 to 256 pixels.
     """
     from bias_pipeline.scenes.affect_drawing import AffectDrawing
@@ -288,19 +276,6 @@ class ScenesDataset(Generator):
     The same settings make the same captions on every machine. Those of people are also written to
     disk in COCO's format, each captioner's when first used, for inspection and other tools; they
     are never read back. ``data draw`` writes both worlds.
-
-    Args:
-        root: where the files are written.
-        n_images: how many images are made, at least 1.
-        seed: of the world.
-        captioners: more captioners, name to dials, in addition to the built-in ones.
-        world: ``people`` or ``affect``, whose data set is called ``scenes_affect``.
-        leak: how far the mark of the group extends beyond a person's edge in the pictures, as a
-            share of the person's width, so that masking people does not hide it; for tests.
-
-    Raises:
-        UsageError: if a dial is out of range, a name is not a word, or ``leak`` is set for a world
-            without people.
 
     Example:
         >>> ScenesDataset("unused").captioners()[:2]

@@ -111,12 +111,7 @@ class Description:
 
 
 def caption(description: Description) -> str:
-    """Put a scene into words.
-
-    Returns:
-        A caption of five words or more. Objects are named as often as :data:`MENTION` says,
-        however long it gets; other details only where there is room.
-    """
+    """Put a scene into words."""
     subject = _subject(description)
     sentence, objects = _sentence(description, subject), _spaced(*_objects(description))
     room = description.room + _length(subject.text) - _length(_spaced(sentence, objects))

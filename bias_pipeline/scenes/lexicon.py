@@ -241,7 +241,6 @@ def pick(choices: Sequence[_Option], u: float) -> _Option:
     unused.
 
     Args:
-        choices: at least one.
         u: in [0, 1).
 
     Example:

@@ -49,7 +49,6 @@ def inked(shapes: Sequence[Shape], height: int, width: int) -> npt.NDArray[np.in
     """(height, width) the role of the uppermost shape at each pixel, -1 where there is none.
 
     Args:
-        shapes: the lowest first; a tuple.
         height: in pixels, at least 1.
         width: in pixels, at least 1.
 
@@ -218,10 +217,6 @@ def figure(pose: float) -> tuple[Shape, ...]:
 def colours(body: Colour, labels: Mapping[str, str]) -> tuple[Colour, ...]:
     """The colours of a person's roles.
 
-    Args:
-        body: of the clothes.
-        labels: attribute to group, another word if unsure.
-
     Example:
         >>> len(colours((0, 0, 0), {"gender": "Male"}))
         7
@@ -287,11 +282,7 @@ class SceneDrawing:
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def draw(self, side: int) -> Drawn:
-        """A square picture of 32 to 256 pixels a side.
-
-        Raises:
-            UsageError: if the side is out of its range.
-        """
+        """A square picture of 32 to 256 pixels a side."""
         if not SIDES[0] <= side <= SIDES[1]:
             raise UsageError(
                 f"scenes are drawn at {SIDES[0]} to {SIDES[1]} pixels, not {side}; set "

@@ -47,8 +47,6 @@ def stage(chosen: Mapping[str, int], draws: Mapping[str, float]) -> Scene:
     """Put a scene together.
 
     Args:
-        chosen: slot name to option number, for every slot of :data:`SLOTS`; slots of other
-            settings than the activity's go unused.
         draws: the image's numbers in [0, 1) for every one of :data:`PURPOSES`.
 
     Example:
@@ -122,12 +120,7 @@ def lay_out(people: int, objects: Iterable[str], draws: Mapping[str, float]) -> 
     """Place people side by side and objects around them.
 
     Args:
-        people: how many, at least 1.
-        objects: COCO category names other than "person".
         draws: numbers in [0, 1) by purpose, see :data:`LAYOUT_PURPOSES`.
-
-    Returns:
-        The boxes, people first, then objects by name.
 
     Example:
         >>> draws = dict.fromkeys(LAYOUT_PURPOSES, 0.5)

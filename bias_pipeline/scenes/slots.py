@@ -263,10 +263,6 @@ SETTING_OF: tuple[int, ...] = tuple(SETTINGS.index(activity.setting) for activit
 def world_tables() -> Mapping[str, Float64Array]:
     """P(option | groups) of the world's own scenes.
 
-    Returns:
-        Slot name to (2, 2, 2, 5, n): gender, skin, age, emotion in the order of :data:`GROUPS`,
-        then the slot's n options. The last axis sums to 1.
-
     Example:
         >>> world_tables()["clothing street"].shape
         (2, 2, 2, 5, 16)
@@ -307,10 +303,6 @@ def shares(attribute: str) -> Float64Array:
 def given(attribute: str, table: Float64Array) -> Float64Array:
     """Average over all other attributes: P(option | group).
 
-    Args:
-        attribute: the one that is kept.
-        table: (2, 2, 2, 5, ...) as in :func:`world_tables`.
-
     Returns:
         (K, ...).
 
@@ -325,31 +317,14 @@ def given(attribute: str, table: Float64Array) -> Float64Array:
 
 
 def without(attribute: str, table: Float64Array) -> Float64Array:
-    """The same table with every group of the attribute treated as their average.
-
-    Args:
-        attribute: the attribute whose influence is removed.
-        table: (2, 2, 2, 5, n).
-
-    Returns:
-        (2, 2, 2, 5, n), constant along the attribute's axis.
-    """
+    """The same table with every group of the attribute treated as their average."""
     axis = ATTRIBUTES.index(attribute)
     average = np.expand_dims(np.tensordot(shares(attribute), table, axes=(0, axis)), axis)
     return np.broadcast_to(average, table.shape)
 
 
 def typical(attribute: str, table: Float64Array) -> Float64Array:
-    """The same table confined to what is over-represented in each group.
-
-    Args:
-        attribute: the attribute whose groups become more typical.
-        table: (2, 2, 2, 5, n).
-
-    Returns:
-        (2, 2, 2, 5, n): P(option | groups, option in S(group)) with S(group) the options for
-        which P(option | group) > P(option).
-    """
+    """The same table confined to what is over-represented in each group."""
     marginal = given(attribute, table)  # (K, n)
     over = marginal > shares(attribute) @ marginal
     return _normalised(table * _on_axis(over.astype(np.float64), ATTRIBUTES.index(attribute)))
@@ -359,7 +334,6 @@ def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> Int
     """Draw one option for each image.
 
     Args:
-        table: (2, 2, 2, 5, n).
         codes: four (N,) columns, the groups of each image.
         u: (N,) in [0, 1).
 

@@ -35,12 +35,6 @@ from bias_pipeline.scenes.slots import (
 def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str]) -> Float64Array:
     """Numbers uniform in [0, 1), equal on every platform.
 
-    Args:
-        seed: of the whole world, any non-negative whole number below 2**64.
-        keys: N whole numbers, one per image.
-        stream: who draws: 0 for the image itself, k for its k-th annotator.
-        purposes: P names of what is decided.
-
     Returns:
         (N, P) float64.
 
@@ -103,13 +97,6 @@ def generate(n_images: int = 2000, seed: int = 0) -> World:
 
     Image k is the same in every world of the same seed, however many images it has.
 
-    Args:
-        n_images: how many, at least 1.
-        seed: a whole number from 0 to 2**64 - 1.
-
-    Raises:
-        UsageError: if an argument is out of its range.
-
     Example:
         >>> world = generate(n_images=3, seed=1)
         >>> [len(image.human) for image in world.images]
@@ -155,13 +142,6 @@ def choices(
     seed: int, keys: Sequence[int], codes: Columns, tables: Mapping[str, Float64Array], stream: int
 ) -> dict[str, IntArray]:
     """Draw an option of every slot for every image.
-
-    Args:
-        seed: of the world.
-        keys: of the N images.
-        codes: the images' groups, as from :func:`group_codes`.
-        tables: as from :func:`world_tables`.
-        stream: who draws.
 
     Returns:
         Slot name to (N,) option numbers. Slots of one kind share their numbers, so that what is
@@ -231,9 +211,6 @@ def _image(
 
 def spoken(labels: Mapping[str, str]) -> dict[str, str]:
     """The groups that a person recognises in the picture.
-
-    Returns:
-        Attribute to group, "" where the label is "Unsure".
 
     Example:
         >>> spoken({"gender": "Unsure", "age": "old"})

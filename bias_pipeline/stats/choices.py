@@ -25,13 +25,6 @@ def mean_over_choices(estimates: Sequence[Estimate], level: float) -> Estimate:
     ``choice_std**2 / C`` is added to the variance of attackers and images; degrees of freedom are
     Satterthwaite's of all three terms, so two choices that differ much give a wide interval.
 
-    Args:
-        estimates: of the same images and seeds, under C choices.
-        level: coverage of the interval, in (0, 1).
-
-    Returns:
-        The mean, with ``choice_std``; without an interval if nothing was resampled.
-
     Example:
         >>> import numpy as np
         >>> drawn = np.array([[-1.0, -1.0], [1.0, 1.0]])
@@ -55,13 +48,6 @@ def mean_over_samples(estimates: Sequence[Estimate], level: float) -> Estimate:
     often in every sample. So the interval contains how much captions of an image differ, and
     nothing is added for it; ``choice_std`` is the spread between samples. P values of tests of the
     metric's own are merged (:func:`~bias_pipeline.stats.compare.merged_p`).
-
-    Args:
-        estimates: of each sample, with the same seeds and resamplings.
-        level: coverage of the interval, in (0, 1).
-
-    Returns:
-        The mean; without an interval if some sample has none.
 
     Example:
         >>> drawn = np.array([[-1.0], [1.0]])

@@ -38,11 +38,6 @@ def krippendorff(counts: IntArray, *, ordinal: bool = False) -> float:
 
     Args:
         counts: (N, K) how many raters gave each of K answers to each image.
-        ordinal: whether the answers are ordered, so that near ones disagree less; else any two
-            disagree alike.
-
-    Returns:
-        NaN if no image has two answers, or all answers are the same.
 
     Example:
         >>> krippendorff(np.array([[2, 0], [0, 2], [1, 1]]))
@@ -77,9 +72,6 @@ def fleiss(counts: IntArray) -> float:
     Args:
         counts: (N, K) how many raters gave each of K answers to each image.
 
-    Returns:
-        NaN if no image has two answers, or all answers are the same.
-
     Example:
         >>> fleiss(np.array([[2, 0], [0, 2], [1, 1], [1, 1]]))
         0.0
@@ -98,7 +90,6 @@ def with_interval(counts: IntArray, coefficient: Callable[[IntArray], float]) ->
 
     Args:
         counts: (N, K) how many raters gave each of K answers to each image.
-        coefficient: of such counts.
     """
     value, generator = coefficient(counts), np.random.default_rng(0)
     values = [
@@ -149,7 +140,6 @@ def consensus(answers: IntArray, n_groups: int) -> Consensus:
 
     Args:
         answers: (N, R) the group that each rater gave each item, below 0 for none.
-        n_groups: K.
 
     Example:
         >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 5 + [[1, 1, 0]])
@@ -181,10 +171,6 @@ def label_confusion(answers: IntArray, n_groups: int) -> Float64Array:
     An item whose answers have no majority has no label and does not count; of items with a label,
     the truth is the posterior of :func:`consensus`. A group that is no item's label is a row of
     NaN: nothing tells how often it is mistaken.
-
-    Args:
-        answers: see :func:`consensus`.
-        n_groups: K.
 
     Example:
         >>> answers = np.array([[0, 0, 0]] * 6 + [[1, 1, 1]] * 6)
@@ -220,7 +206,6 @@ def error_range(disagreement: float, n_groups: int) -> tuple[float, float]:
 
     Args:
         disagreement: share of items on which they differ, in [0, 1].
-        n_groups: K.
 
     Example:
         >>> [round(end, 3) for end in error_range(0.18, 2)]

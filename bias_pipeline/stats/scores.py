@@ -28,12 +28,7 @@ class ScoreTable:
 
     @classmethod
     def of(cls, predictions: Sequence[Predictions], scoring: Scoring) -> ScoreTable:
-        """Score stored predictions.
-
-        Args:
-            predictions: those of one side, one item a caption position, all of the same seeds.
-            scoring: how a guess is scored.
-        """
+        """Score stored predictions."""
         n_seeds = len(predictions[0].seeds)
         tested = [images for one in predictions for images in one.images]
         rows = np.flatnonzero(np.bincount(np.concatenate(tested)))

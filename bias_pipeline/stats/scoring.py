@@ -140,7 +140,6 @@ class InverseCrossEntropy(Scoring):
 
     Args:
         bound: the smallest mean cross-entropy that counts, above 0; ours.
-        average: see :class:`Scoring`.
     """
 
     unit: ClassVar[str] = "1/nat"

@@ -20,8 +20,6 @@ def wilson(share: float, trials: float, z: float) -> tuple[float, float]:
 
     Args:
         share: in [0, 1].
-        trials: independent observations that it is a share of, above 0.
-        z: quantile of the normal distribution.
 
     Example:
         >>> [round(end, 3) for end in wilson(0.0, 30, 1.96)]
@@ -42,9 +40,6 @@ def effective_trials(share: float, error: float, observations: float, clusters: 
 
     Args:
         share: in [0, 1].
-        error: its standard deviation under resampling of images.
-        observations: what it is a share of, captions for example.
-        clusters: how many images they belong to.
     """
     largest = max(1.0, observations / clusters)
     variance = share * (1 - share) / observations
@@ -63,9 +58,6 @@ def spread_of_small_shares(counts: Float64Array) -> float:
     Args:
         counts: (T,) number of observations of each share; 0 are ignored.
 
-    Returns:
-        A factor of standard deviations, 1 or more.
-
     Example:
         >>> import numpy as np
         >>> round(spread_of_small_shares(np.array([2.0, 2.0])), 3)
@@ -81,8 +73,6 @@ def difference_ends(
     """The interval of a difference, from the intervals of both numbers (Newcombe 1998, method 10).
 
     Args:
-        first: value, lower and upper end.
-        second: value, lower and upper end of the number that is subtracted.
         correlation: of the two estimates, in [-1, 1].
     """
     (one, one_low, one_high), (two, two_low, two_high) = first, second
@@ -108,9 +98,6 @@ def same_share_p(events: IntArray, totals: IntArray) -> float:
     Args:
         events: (K,) how often the event happened in each group.
         totals: (K,) out of how many; groups of none are left out.
-
-    Returns:
-        In (0, 1]; NaN with fewer than two groups.
 
     Example:
         >>> import numpy as np

@@ -60,13 +60,7 @@ class CaptionStyle:
     things: tuple[str, str] = ("wheel", "wheel")
 
     def caption(self, female: bool | None, umbrella: bool, draws: Float64Array) -> str:
-        """One caption of an image.
-
-        Args:
-            female: whether a woman is in it; None: annotators could not see it.
-            umbrella: whether an umbrella is in it.
-            draws: (9,) uniform random numbers, one for each choice.
-        """
+        """One caption of an image."""
         flip = dict(zip(_CHOICES, draws, strict=True))
 
         def second(choice: str) -> bool:
@@ -126,11 +120,6 @@ def behaviour_corpus(model: CaptionStyle, people: CaptionStyle, n_images: int = 
 
     All speakers use the same random numbers, so two that differ in one behaviour differ in nothing
     else.
-
-    Args:
-        model: writes one caption an image.
-        people: writes two.
-        n_images: how many of men and women.
     """
     records = []
     draws = np.random.default_rng(0).random((n_images + N_UNSURE, 1 + N_HUMAN, len(_CHOICES)))
@@ -204,12 +193,7 @@ def verdicts(behaviour: str, infos: Iterable[MetricInfo]) -> dict[str, str]:
 
 
 def is_tested(info: MetricInfo, name: str) -> bool:
-    """Whether a tested behaviour shows that a metric has a property of the papers' tables.
-
-    Args:
-        info: of the metric.
-        name: of the property, as in :class:`~bias_pipeline.metrics.base.MetricInfo`.
-    """
+    """Whether a tested behaviour shows that a metric has a property of the papers' tables."""
     if name == "directional":
         return all(_shows(info, *line) for line in _DIRECTIONAL)
     return any(

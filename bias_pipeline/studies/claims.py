@@ -246,11 +246,7 @@ def judge_claim(folder: Path, paper: str | None = None) -> list[ClaimLine]:
 
 
 def register(folder: Path) -> list[dict[str, Any]]:
-    """The claims as the register has them.
-
-    Raises:
-        ResourceError: if the file is absent.
-    """
+    """The claims as the register has them."""
     path = folder / REGISTER
     if not path.is_file():
         raise ResourceError(

@@ -52,14 +52,7 @@ class Shift:
 
 
 def shifts(results: Sequence[Result]) -> list[Shift]:
-    """The shifts of every number that conclusions rest on.
-
-    Args:
-        results: with draws, of captioners called :data:`WHOLE` and as in :data:`CHANGES`.
-
-    Returns:
-        By metric, alignment and number; numbers without an interval are left out.
-    """
+    """The shifts of every number that conclusions rest on."""
     by_captioner: dict[str, dict[tuple[str, str, str], Result]] = {}
     for result in results:
         row = result.rows[0]

@@ -61,10 +61,6 @@ def too_often(result: Result) -> list[TooOften]:
 
     Some objects of a fair captioner have such an interval by chance; the interval of the mean over
     all objects must be above 0 too.
-
-    Raises:
-        UsageError: if it is of another metric, or of other than two groups.
-        NotApplicableError: if no image has captions of both sides, or there is no such object.
     """
     if result.rows[0].metric != METRIC:
         raise UsageError(
@@ -99,11 +95,7 @@ def too_often(result: Result) -> list[TooOften]:
 
 
 def groups_of(result: Result) -> tuple[str, str]:
-    """The two groups of a run of ``cooccurrence``; the first is the one that shares are of.
-
-    Raises:
-        UsageError: if there are more.
-    """
+    """The two groups of a run of ``cooccurrence``; the first is the one that shares are of."""
     config: Any = result.manifest.get("config")
     attribute = config.get("attribute", {}) if isinstance(config, Mapping) else {}
     groups = list(attribute.get("groups", ()))
@@ -125,20 +117,7 @@ def image_weights(
     groups: Sequence[str],
     objects: Sequence[TooOften],
 ) -> Float64Array:
-    """(N,) the weight of each image of the data that a captioner is fitted to.
-
-    Args:
-        corpus: the data.
-        side: whose captions are learnt, ``human`` or ``model``.
-        attribute: whose labels are read.
-        vocabulary: the words of objects.
-        groups: the two groups, the first one first.
-        objects: as from :func:`too_often`.
-
-    Raises:
-        UsageError: if the vocabulary lacks an object, or the data label other groups.
-        NotApplicableError: if no caption names one of the objects.
-    """
+    """(N,) the weight of each image of the data that a captioner is fitted to."""
     for item in objects:
         if item.name not in vocabulary.tasks:
             hint = did_you_mean(item.name, vocabulary.tasks)

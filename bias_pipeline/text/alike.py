@@ -39,9 +39,6 @@ class AlikeAnnotators:
         """An annotator as the captioner; the one who is compared with stands first in each image.
 
         Those that the annotator is made of stand last.
-
-        Args:
-            number: of the turn, from 0. In each another annotator is the first that is taken.
         """
         human = self.corpus.human
         people = human.take(self.images[human.image_rows])
@@ -83,13 +80,6 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
     are then dealt out by rank, the longest to the image with the longest joined caption, and each
     joined caption is cut to its length. So which image the captioner says more about decides
     nothing, and neither do labels.
-
-    Args:
-        corpus: captions as they are before alignment, without words that name groups.
-        seed: of the draws.
-
-    Raises:
-        NotApplicableError: if the images have too few human captions, or these are too short.
     """
     images = comparable(corpus)
     captions = np.bincount(corpus.human.image_rows, minlength=len(corpus))
@@ -138,7 +128,6 @@ def cut_captions(captions: Captions, most: IntArray) -> Captions:
     """Captions that end with their last allowed word.
 
     Args:
-        captions: N of them.
         most: (N,) how many words each may have; punctuation is no word.
 
     Example:

@@ -167,10 +167,6 @@ def _names_groups(
 def untestable(shares: Mapping[Side, float], language: str) -> str:
     """Why nothing that rests on word lists can be tested; empty if it can.
 
-    Args:
-        shares: see :func:`language_shares`.
-        language: of the lists, as a code.
-
     Example:
         >>> untestable({"model": 0.02, "human": 1.0}, "en")
         "the word lists are English, and 2% of the captioner's captions are"
@@ -180,12 +176,7 @@ def untestable(shares: Mapping[Side, float], language: str) -> str:
 
 
 def language_notes(shares: Mapping[Side, float], attribute: Attribute) -> list[str]:
-    """A warning if captions seem to be in another language than the lists.
-
-    Args:
-        shares: see :func:`language_shares`.
-        attribute: with the lists.
-    """
+    """A warning if captions seem to be in another language than the lists."""
     remedy = (
         "translate the captions, or write an attribute with words of their language (its YAML with "
         f"language: CODE, such as {'de' if attribute.language == ENGLISH else ENGLISH}; "

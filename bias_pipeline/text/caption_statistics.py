@@ -45,7 +45,6 @@ def captioned(corpus: Corpus, images: BoolArray) -> float:
     """Share of the given images that have a model caption, in [0, 1]; NaN without images.
 
     Args:
-        corpus: with the captions.
         images: (N,) flags.
     """
     described = np.zeros(len(corpus), bool)

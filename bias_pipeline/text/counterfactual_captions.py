@@ -23,13 +23,6 @@ def captions_naming(
     Words count as in metrics, in their context ("a black dog" names no group). All captions become
     lower-case words without punctuation, so those of people and models have the same form.
 
-    Args:
-        captions: raw captions.
-        attribute: of the group.
-        group: the group that the captions shall name.
-        terms: group to the word used where :func:`counterparts` has none; if left out, the first
-            word listed for it.
-
     Example:
         >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}
         >>> gender = Attribute("gender", tuple(words), words, {})
@@ -45,14 +38,6 @@ def captions_naming(
 
 def term_of(group: str, attribute: Attribute, terms: Mapping[str, str]) -> str:
     """The word for a group.
-
-    Args:
-        group: of the attribute.
-        attribute: whose first word for the group is taken if ``terms`` has none.
-        terms: group to word.
-
-    Raises:
-        NotApplicableError: if there is no word, as for those whose group nobody could tell.
 
     Example:
         >>> gender = Attribute("gender", ("male", "unsure"), {"male": ["man", "he"]}, {})
@@ -74,12 +59,6 @@ def captions_naming_nobody(
     """Captions in which every word that names a group is replaced by a neutral one.
 
     Their form is that of :func:`captions_naming`.
-
-    Args:
-        captions: raw captions.
-        attribute: whose groups are named.
-        word: the replacement of words that are not in ``words``.
-        words: listed word to its neutral one.
 
     Example:
         >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}

@@ -144,9 +144,6 @@ def joined_subwords(texts: Sequence[str]) -> dict[str, str]:
     Example:
         >>> list(joined_subwords(["a wo@@ man", "a wo ##man", "▁a ▁wo man", "ĠcafÃ©"]).values())
         ['a woman', 'a woman', 'a woman', 'café']
-
-    Raises:
-        UncertainTextError: if a mark is in so many texts, but not at most of their words.
     """
     joined: dict[str, str] = {}
     for mark, (sign, rule) in _SUBWORDS.items():

@@ -33,12 +33,7 @@ class DescribingWords:
     concepts: IntArray  # (P,) the number of its concept
 
     def of_concept(self, row: int, concept: int) -> Marked:
-        """The words around the first mention of a concept in a caption, its mentions marked.
-
-        Args:
-            row: of the caption.
-            concept: its number.
-        """
+        """The words around the first mention of a concept in a caption, its mentions marked."""
         first = int(self.captions.starts[row])
         words = self.captions.words(row)
         here = (self.places >= first) & (self.places < first + len(words))
@@ -55,12 +50,7 @@ class DescribingWords:
 
 
 def describing_words(captions: Captions, table: ConceptTable) -> DescribingWords:
-    """Which words of captions describe a person, and as what.
-
-    Args:
-        captions: raw captions.
-        table: the concepts.
-    """
+    """Which words of captions describe a person, and as what."""
     sentences = sentences_of(captions)
     mentions = [rule(sentences, table) for rule in RULES]
     tokens = np.concatenate([places for places, _ in mentions])
@@ -128,17 +118,7 @@ _UNLIKE = word_set(
 def open_slots(
     captions: Captions, table: ConceptTable, group_words: frozenset[str], fewest: int = 1
 ) -> list[OpenSlot]:
-    """Words of no concept directly before a person, or behind a verb that links them to one.
-
-    Args:
-        captions: raw captions.
-        table: the concepts.
-        group_words: of the attribute.
-        fewest: captions that a word must be in.
-
-    Returns:
-        The most frequent first.
-    """
+    """Words of no concept directly before a person, or behind a verb that links them to one."""
     sentences = sentences_of(captions)
     known = table.listed | table.frame | table.persons | group_words | _UNLIKE
     candidate = np.array([_may_describe(word, known) for word in sentences.types], bool)

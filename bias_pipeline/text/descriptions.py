@@ -158,12 +158,7 @@ class Descriptions:
 
 
 def described(captions: Captions, table: ConceptTable) -> Descriptions:
-    """What each caption says of a person; see the module for the rules.
-
-    Args:
-        captions: raw captions.
-        table: the concepts.
-    """
+    """What each caption says of a person; see the module for the rules."""
     return captions.read(_described, table)
 
 
@@ -213,14 +208,7 @@ def _indicators(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sp
 def content_words(
     captions: Captions, table: ConceptTable, group_words: frozenset[str], *, framed: bool
 ) -> Captions:
-    """The captions' words without those of any concept; words of the group become "person".
-
-    Args:
-        captions: raw captions.
-        table: the concepts.
-        group_words: of the attribute.
-        framed: whether the words that descriptions stand in stay, too.
-    """
+    """The captions' words without those of any concept; words of the group become "person"."""
     persons = group_words | frozenset(table.noun_concepts)
     dropped = (table.listed if framed else table.listed | table.frame) - persons
 

@@ -37,15 +37,7 @@ _MENDS: Mapping[str, Callable[[Sequence[str]], Mapping[str, str]]] = {
 def mended_records(
     records: Iterable[Record], files: Mapping[Side, Path | None]
 ) -> tuple[list[Record], list[str]]:
-    """Records with mended captions, and a note on each kind of mend.
-
-    Args:
-        records: of a data set, with captions as their files have them.
-        files: the file of each side, for messages.
-
-    Raises:
-        DataError: if captions can be read in two ways, with the image's id.
-    """
+    """Records with mended captions, and a note on each kind of mend."""
     rows = list(records)
     sides: Mapping[Side, str] = {"model": "captions", "human": "captions of people"}
     corrected: dict[Side, Mapping[str, str]] = {}
@@ -79,10 +71,6 @@ def _mended_record(row: Record, model: Mapping[str, str], human: Mapping[str, st
 
 def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str, str], list[str]]:
     """What the mended texts of a file are, and a note on each kind of mend with three examples.
-
-    Args:
-        texts: all of the file; whether a sign is a mark depends on how many have it.
-        whose: what the notes call them.
 
     Example:
         >>> corrected, (note,) = mend_texts(["a man</s>", "a dog"])

@@ -46,9 +46,6 @@ def prompts_in(corpus: Corpus) -> frozenset[str]:
 
     A file's own prompt that differs between captions must be a request, since pictures that a
     model drew have prompts too.
-
-    Returns:
-        Sentences in lower case, without the signs at their ends.
     """
     prompts = [prompt for prompt in corpus.prompts if len(corpus.prompts) == 1 or _asks(prompt)]
     known = {_plain(sentence) for prompt in prompts for sentence in sentences_of(prompt)}

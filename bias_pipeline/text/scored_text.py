@@ -129,12 +129,6 @@ def openings(captions: Captions) -> list[str]:
 def shared_opening(captions: Captions) -> tuple[str, int]:
     """The longest beginning that at least a third of the captions share, and how many do.
 
-    Args:
-        captions: any; of fewer than 100 nothing is said.
-
-    Returns:
-        At least three words, in lower case; empty and 0 if there is none.
-
     Example:
         >>> texts = ["A detailed view of a man"] * 50 + ["a man"] * 50
         >>> shared_opening(Captions.from_texts(texts))
@@ -213,7 +207,6 @@ class ScoredText:
         """The corpus that is scored.
 
         Args:
-            corpus: raw captions.
             blank_limit: the share of a side's captions, in [0, 1], above which absent ones are
                 refused: blank and declined ones, or people's that describe nothing.
         """

@@ -45,9 +45,6 @@ def split_sentences(captions: Captions) -> Captions:
 
     What stands before a caption's content ("Sure! Here it is:") is a sentence of its own.
 
-    Args:
-        captions: raw captions.
-
     Example:
         >>> sentences = split_sentences(Captions.from_texts(["A hall. A man sits.", "a dog"]))
         >>> [sentences.text(row) for row in range(3)], sentences.image_rows.tolist()

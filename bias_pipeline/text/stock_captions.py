@@ -36,13 +36,8 @@ def without_stock(
     """The corpus without people's captions that describe nothing, with a note on each kind.
 
     Args:
-        corpus: raw captions.
-        persons: words for persons: a sentence with one that is not neutral describes somebody.
         blank_limit: the share of people's captions, in [0, 1], above which blank ones and stock
             sentences together are refused.
-
-    Raises:
-        DataError: if more are.
     """
     human, marked, blank = corpus.human, corpus.marked, corpus.blanks.get("human", 0)
     sentences = _Sentences.of(human, frozenset(persons) - frozenset(_NOBODY))
@@ -141,7 +136,6 @@ def _hashes(captions: Captions, words: Sequence[str]) -> UIntArray:
     """(C,) a hash of each caption, equal for captions of equal words.
 
     Args:
-        captions: C of them.
         words: (V,) each distinct word as it counts; empty if it does not.
     """
     counts = np.array(list(map(bool, words)), bool)[captions.tokens]

@@ -35,16 +35,8 @@ class Tokenize(TextTransform):
     Args:
         lowercase: the sides whose captions are lower-cased. The published LIC protocol does so
             for ``human`` alone.
-        keep_punctuation: whether punctuation marks are tokens.
         keep_unknown: whether a literal ``<unk>`` is one special token. The published protocol
             splits it into three.
-        version: of the tokenizer; part of every run id.
-        preambles: see :class:`~bias_pipeline.text.scored_text.ScoredText`, which is applied
-            when captions are read, for metrics without a tokenizer too.
-        declined: see there.
-        stock: see there.
-        unit: see there.
-        subjects: see there.
 
     Example:
         >>> tokenize_word("man's", keep_punctuation=True, keep_unknown=True)

@@ -20,11 +20,7 @@ _BLOCK = 50_000  # captions edited at once, and the rest of the last one's image
 
 
 class TextTransform(Configurable, ABC):
-    """A pure function of a corpus that rewrites the captions of some sides.
-
-    Args:
-        sides: which captions are rewritten, any of ``model`` and ``human``.
-    """
+    """A pure function of a corpus that rewrites the captions of some sides."""
 
     def __init__(self, sides: Sequence[Side] = SIDES) -> None:
         self.sides = tuple(sides)
@@ -113,11 +109,6 @@ def edit_words(captions: Captions, removed: Entries, added: Entries) -> Captions
     All occurrences of a removed word go. An
     added word is placed as in another caption of the same image: before the word that follows it
     there, else after the word that precedes it; if the caption has neither, at the end.
-
-    Args:
-        captions: of any images.
-        removed: words that their captions contain.
-        added: words that their captions lack and another caption of the image contains.
 
     Example:
         >>> both = Captions.from_texts(["a dog runs", "a big dog"], [0, 0])

@@ -15,10 +15,6 @@ def caption_metric(name: str, human: bool) -> type:
     saw it) and, with ``human``, ``references`` (people's captions of the image), aligned; further
     arguments are settings of :func:`bias_pipeline.score`, such as ``seeds=3``. It returns the score
     and its interval: ``NAME``, ``NAME_ci_low`` and ``NAME_ci_high``.
-
-    Args:
-        name: of the metric.
-        human: whether people's captions are needed.
     """
     import datasets
     import evaluate

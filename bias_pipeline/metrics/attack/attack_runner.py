@@ -71,14 +71,7 @@ def _wordless(captioner: str, side: str, captions: Captions, share: float) -> Da
 def labelled(
     part: PartName, captions: Captions, grouping: Grouping, positions: int
 ) -> Iterator[LabelledCaptions]:
-    """Captions of each position with the groups of their images, for attackers to learn from.
-
-    Args:
-        part: side of the captions; the names of people's have the position too.
-        captions: of labelled images.
-        grouping: the images' groups.
-        positions: how many are taken; those with too few images of a group are left out.
-    """
+    """Captions of each position with the groups of their images, for attackers to learn from."""
     n_classes = len(grouping.names)
     for k, in_position in enumerate(captions.by_position(positions)):
         labels = grouping.codes[in_position.image_rows]
@@ -104,11 +97,6 @@ class AttackSettings:
 class AttackRunner:
     """Attackers of one corpus.
 
-    Args:
-        settings: of the metric.
-        transformed: captions as attackers read them.
-        splits: one a seed, or one a fold.
-
     Attributes:
         trained: all predictions so far.
         notes: sentences for readers of the result.
@@ -130,18 +118,7 @@ class AttackRunner:
     def on(
         self, part: PartName, images: BoolArray, shares: Sequence[float] = ()
     ) -> list[list[Predictions]]:
-        """Predictions on one side of some images.
-
-        Args:
-            part: a side, as it is or ``paired``; names the predictions.
-            images: the part's images; a set that was attacked before, with the same
-                shares, is not attacked again.
-            shares: see :meth:`attack`.
-
-        Returns:
-            Those of all attackers, then of those of each share; in each, one item a caption
-            position.
-        """
+        """Predictions on one side of some images."""
         key = (part.side, images.tobytes(), tuple(shares))
         if key not in self._done:
             tables = self._labelled(part, images)
@@ -151,15 +128,7 @@ class AttackRunner:
         return self._done[key]
 
     def attack(self, data: LabelledCaptions, shares: Sequence[float] = ()) -> list[Predictions]:
-        """Predictions of attackers trained on some captions.
-
-        Args:
-            data: the captions.
-            shares: further attackers of the first seed learn from such shares of its images.
-
-        Returns:
-            Those of all seeds, then those of each share.
-        """
+        """Predictions of attackers trained on some captions."""
         check_tested(data, self.splits, self.transformed.captioner)
         fewer = [with_fewer_images(self.splits, share) for share in shares]
         predictions = self.settings.predict(data, [self.splits, *fewer])
@@ -171,10 +140,6 @@ class AttackRunner:
 
         Args:
             images: (N,) which of the corpus are attacked.
-            scoring: of guesses, which says what a uniform one scores.
-
-        Returns:
-            A sentence; none for two groups.
         """
         grouping = self.transformed.groupings[self.settings.attribute]
         n_groups, rows = len(grouping.names), np.flatnonzero(images)
@@ -228,16 +193,7 @@ class AttackRunner:
 
 
 def check_tested(data: LabelledCaptions, splits: Sequence[Split], captioner: str) -> None:
-    """Refuse captions of which a seed tests none: it has no score, and with it the metric.
-
-    Args:
-        data: the captions that attackers are trained on and tested on.
-        splits: of all seeds.
-        captioner: whose score it is.
-
-    Raises:
-        NotApplicableError: naming the seed.
-    """
+    """Refuse captions of which a seed tests none: it has no score, and with it the metric."""
     groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
     tested = dict.fromkeys(seeds_in(splits), 0)
     for split in splits:
@@ -266,13 +222,7 @@ CHOICES = "choices"  # the table's name
 def over_alternatives(
     transforms: Sequence[Transform], level: float, compute: Callable[[Sequence[Transform]], Score]
 ) -> Score:
-    """The mean of the scores under all alternatives of transforms.
-
-    Args:
-        transforms: of which one may have several alternatives.
-        level: coverage of intervals, in (0, 1).
-        compute: the score under one alternative.
-    """
+    """The mean of the scores under all alternatives of transforms."""
     scores = {name: compute(chosen) for name, chosen in alternatives(transforms).items()}
     return next(iter(scores.values())) if len(scores) == 1 else _mean(scores, level)
 

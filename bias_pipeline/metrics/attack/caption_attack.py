@@ -97,11 +97,7 @@ class CaptionAttack(Metric, ABC):
     learning_curve: bool = True
 
     def __post_init__(self) -> None:
-        """Check what no annotation says.
-
-        Raises:
-            UsageError: if no side is named, or nothing is left to train on.
-        """
+        """Check what no annotation says."""
         if not self.sides:
             raise UsageError(f"metric.sides=[]: name one or both of {', '.join(SIDES)}")
         self.split.check_trains()
@@ -164,7 +160,6 @@ class CaptionAttack(Metric, ABC):
         """Parts besides those of the captions; here none.
 
         Args:
-            attack: on the images.
             images: (N,) those that are attacked.
         """
         del attack, images

@@ -46,7 +46,6 @@ class PairCounts:
         """Sums over the captions of each image.
 
         Args:
-            view: of the corpus.
             images: (M,) rows of the corpus, all of a group.
         """
 
@@ -80,13 +79,7 @@ class DBACSettings:
 
 
 class Direction:
-    """One direction, on the images that allow it.
-
-    Args:
-        settings: how both directions are scored.
-        name: ``a_to_t`` or ``t_to_a``.
-        view: of all tasks in raw captions and labels.
-    """
+    """One direction, on the images that allow it."""
 
     def __init__(self, settings: DBACSettings, name: str, view: CorpusView) -> None:
         self.settings, self.name, self.corpus = settings, name, view.corpus
@@ -94,11 +87,7 @@ class Direction:
 
     @cached_property
     def images(self) -> IntArray:
-        """(M,) corpus rows of the images that both sides describe; for T→A with objects.
-
-        Raises:
-            NotApplicableError: if there are none.
-        """
+        """(M,) corpus rows of the images that both sides describe; for T→A with objects."""
         view = self._all_tasks
         usable = view.labelled & view.has("model") & view.of_captions(self.transformed).has("human")
         if not self.to_task:
@@ -262,14 +251,7 @@ class _Block:
 
 
 class DirectionAttackers:
-    """Fresh attackers of both sides, trained when first needed.
-
-    Args:
-        direction: what they guess, on which images.
-        splits: one a seed, or one a fold.
-        positions: how many human captions of an image are used; all that the metric uses if left
-            out.
-    """
+    """Fresh attackers of both sides, trained when first needed."""
 
     def __init__(
         self, direction: Direction, splits: Sequence[Split], positions: int | None = None

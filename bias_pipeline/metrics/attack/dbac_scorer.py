@@ -35,12 +35,7 @@ _NEVER_BELOW_ZERO = ("gap", "prior", "mentions")
 
 
 class DirectionScorer:
-    """Computes the score of a direction.
-
-    Args:
-        direction: what attackers guess.
-        splits: one a seed, or one a fold.
-    """
+    """Computes the score of a direction."""
 
     def __init__(self, direction: Direction, splits: Sequence[Split]) -> None:
         self.direction = direction
@@ -116,11 +111,7 @@ class DirectionScorer:
         return self._part(headline, Estimate(values.item(), nan, nan, nan, nan, nan, 1))
 
     def at_equal_speech(self, people: Score) -> Score:
-        """The score with the extra parts of a score at equal speech.
-
-        Args:
-            people: of one person as the captioner; without parts where it cannot be scored.
-        """
+        """The score with the extra parts of a score at equal speech."""
         score, headline = self.with_learning_curve(self.score()), self.direction.part()
         parts = equal_speech_parts(
             headline, score.parts[headline], self.direction.transformed, people.parts.get(headline)

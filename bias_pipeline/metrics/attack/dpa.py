@@ -187,11 +187,7 @@ class DPA(Metric):
     exclude_tasks: Sequence[str] = ("person",)  # tasks left out; every image shows a person
 
     def __post_init__(self) -> None:
-        """Check what no annotation says.
-
-        Raises:
-            UsageError: if an excluded task is unknown, or nothing is left to train on.
-        """
+        """Check what no annotation says."""
         check_excluded(self.exclude_tasks, self.task)
         self.split.check_trains()
 

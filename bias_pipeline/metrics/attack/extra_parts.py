@@ -40,12 +40,7 @@ class Gap:
 
 
 def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
-    """The largest gap between groups; None if fewer than two have a score.
-
-    Args:
-        groups: name to its score, all from the same seeds and settings of the bootstrap.
-        level: coverage of the interval, in (0, 1).
-    """
+    """The largest gap between groups; None if fewer than two have a score."""
     known = {name: e for name, e in groups.items() if math.isfinite(e.value)}
     if len(known) < 2:
         return None
@@ -60,14 +55,7 @@ def gap_of(groups: Mapping[str, Estimate], level: float) -> Gap | None:
 
 
 def gap_sentence(of: str, groups: Mapping[str, Estimate], gap: Gap, unit: str = "fraction") -> str:
-    """Worst group and largest gap, as tables print them: fractions in per cent.
-
-    Args:
-        of: what was scored, such as ``lic`` or ``A→T``.
-        groups: see :func:`gap_of`.
-        gap: from there.
-        unit: of the scores.
-    """
+    """Worst group and largest gap, as tables print them: fractions in per cent."""
     worst, largest = (
         f"{_formatted(e.value, unit)} [{_formatted(e.ci_low, unit)}, {_formatted(e.ci_high, unit)}]"
         for e in (groups[gap.worst], gap.estimate)
@@ -113,13 +101,7 @@ def smaller_shares(codes: IntArray) -> dict[str, float]:
 
 
 def learning_note(curve: Mapping[str, Part], error: float, direction: str = "") -> list[str]:
-    """A sentence on whether a score changes with the number of training images, if measured.
-
-    Args:
-        curve: share to the score of attackers that learn from so many images, ``all`` first.
-        error: of the first seed's score, from its images.
-        direction: of the score, empty if it has none.
-    """
+    """A sentence on whether a score changes with the number of training images, if measured."""
     if not curve:
         return []
     values, fewest = [part.estimate.value for part in curve.values()], [*curve][-1]
@@ -135,11 +117,7 @@ def learning_note(curve: Mapping[str, Part], error: float, direction: str = "") 
 
 
 def error_of_first_seed(score: Estimate) -> float:
-    """The standard deviation under resampling of images of the seed that learning curves are of.
-
-    Args:
-        score: with its draws. The mean over seeds varies less than the score of one.
-    """
+    """The standard deviation under resampling of images of the seed that learning curves are of."""
     assert score.draws is not None
     return float(np.std(score.draws.resampled[:, 0], ddof=1))
 
@@ -158,13 +136,7 @@ def at_equal_speech(transforms: Sequence[Transform]) -> MatchedAlignment | None:
 
 
 def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Score]) -> Score:
-    """The score of one person as the captioner; where it cannot be scored, only a note on why.
-
-    Args:
-        corpus: raw captions.
-        attribute: only images of its groups are taken.
-        score: the score of a corpus.
-    """
+    """The score of one person as the captioner; where it cannot be scored, only a note on why."""
     people = _one_person_as_captioner(corpus, attribute)
     if people is None:
         return Score({}, notes=[NO_SECOND_PERSON])
@@ -175,15 +147,7 @@ def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Sc
 
 
 def _one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
-    """People against people: the first caption of each image is the captioner's.
-
-    Args:
-        corpus: raw captions; the captioner's are not used.
-        attribute: only images of its groups are taken.
-
-    Returns:
-        None where no image has two captions.
-    """
+    """People against people: the first caption of each image is the captioner's."""
     human = corpus.human
     several = np.bincount(human.image_rows, minlength=len(corpus)) > 1
     images = several & (corpus.groupings[attribute].codes >= 0)
@@ -212,12 +176,6 @@ def equal_speech_parts(
     """``matched:reach`` and ``matched:people`` of a headline.
 
     ``matched:retained`` is the share of the captioner's words that were not removed, if some were.
-
-    Args:
-        headline: ``score``, or a direction.
-        part: the headline's.
-        matched: the corpus as attackers read it.
-        people: the headline where one person is the captioner, if there is one.
     """
     nan = math.nan
     estimate = Estimate(mean_reach(matched), nan, nan, nan, nan, nan, 0)
@@ -241,15 +199,6 @@ def alike_corpora(
     """What attackers read where annotators at the captioner's length take its place in turn.
 
     In each, one human caption of every image is compared with.
-
-    Args:
-        corpus: captions as they are before alignment.
-        align: the alignment at equal speech, which has the seed of the draws.
-        matched: a corpus as attackers read it, from captions before alignment.
-        n_turns: how many turns at most; an image has no more than human captions.
-
-    Raises:
-        NotApplicableError: if the annotators are too few.
     """
     alike = alike_annotators(corpus, align.seed)
     turns = range(min(n_turns, int(corpus.human.positions.max()) + 1))
@@ -258,13 +207,7 @@ def alike_corpora(
 
 
 def alike_parts(score: Part, alike: Part | None, level: float) -> dict[str, Part]:
-    """``matched:alike`` and ``matched:beyond``; NaN without an annotator alike.
-
-    Args:
-        score: the headline at equal speech.
-        alike: the headline where an annotator alike is the captioner, if there is one.
-        level: coverage of intervals, in (0, 1).
-    """
+    """``matched:alike`` and ``matched:beyond``; NaN without an annotator alike."""
     if alike is None or alike.estimate.draws is None or score.estimate.draws is None:
         nan = math.nan
         unknown = Estimate(nan, nan, nan, nan, nan, nan, 0)
@@ -285,15 +228,7 @@ def alike_parts(score: Part, alike: Part | None, level: float) -> dict[str, Part
 def with_annotators(
     score: Score, matched: Corpus, people: Score, alike: Score, level: float
 ) -> Score:
-    """A score at equal speech with those of annotators as the captioner beside it.
-
-    Args:
-        score: of the captioner.
-        matched: the corpus as its attackers read it.
-        people: see :func:`score_of_people`.
-        alike: of annotators at the captioner's length; without parts if they are too few.
-        level: coverage of intervals, in (0, 1).
-    """
+    """A score at equal speech with those of annotators as the captioner beside it."""
     headline = score.parts[SCORE]
     return replace(
         score,

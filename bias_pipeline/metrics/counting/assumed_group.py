@@ -103,11 +103,7 @@ class AssumedGroup(CountingMetric):
     sentence: Literal["first", "any"] = "first"
 
     def check(self, view: CorpusView) -> None:
-        """See the class.
-
-        Raises:
-            NotApplicableError: if the captioner describes no such image.
-        """
+        """See the class."""
         if not (view.unsure & view.has("model")).any():
             raise NotApplicableError(
                 f"dataset {view.corpus.dataset!r}: captioner {view.corpus.captioner!r} describes "
@@ -198,7 +194,6 @@ class AssumedGroup(CountingMetric):
         """(N, 3) what each image adds to ``whole:model``, ``whole:human`` and to the images.
 
         Args:
-            view: what captions say.
             images: (N,) those that count; the rows of others are empty.
         """
         sentences, mentions = self._sentences(view, "model")
@@ -237,8 +232,6 @@ def outcome_counts(
     """(N, K + 2) captions of each image that name each group alone, none and several.
 
     Args:
-        view: what captions say.
-        side: whose captions.
         named: (C,) the one group that each caption names, below 0 for none or several.
         images: (N,) those that count; the rows of others are empty.
     """
@@ -264,7 +257,6 @@ def assumed(view: CorpusView, named: IntArray) -> list[dict[str, object]]:
     They are drawn by a hash of their images' ids, so any order of the input gives the same.
 
     Args:
-        view: what captions say.
         named: (C,) the one group that each caption names, below 0 for none or several.
     """
     captions = view.corpus.side("model")

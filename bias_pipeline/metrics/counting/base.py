@@ -116,9 +116,7 @@ class ResamplingBlocks:
     scored and however many images it describes.
 
     Args:
-        rows: the images.
         keys: (N,) hashes of all images' ids.
-        n_columns: how many sums there will be: very wide tables get fewer bundles.
 
     Attributes:
         keys: one for each bundle, to resample it by.
@@ -227,11 +225,7 @@ class TaskMetric(CountingMetric):
     exclude_tasks: Sequence[str] = ("person",)  # tasks left out; every image shows a person
 
     def __post_init__(self) -> None:
-        """Check the names of tasks.
-
-        Raises:
-            UsageError: if an excluded one is unknown.
-        """
+        """Check the names of tasks."""
         check_excluded(self.exclude_tasks, self.task)
 
     def see(self, corpus: Corpus) -> CorpusView:
@@ -240,21 +234,13 @@ class TaskMetric(CountingMetric):
 
 
 def check_known(key: str, value: str, known: Sequence[str] | Mapping[str, object]) -> None:
-    """Refuse a name that is none of the known ones.
-
-    Raises:
-        UsageError: naming it, and the nearest known one.
-    """
+    """Refuse a name that is none of the known ones."""
     if value not in known:
         raise UsageError(f"metric.{key}: {value!r} is unknown; {did_you_mean(value, known)}")
 
 
 def row_of(numerator: str | None, view: CorpusView) -> int:
-    """The row of the group that a ratio is about: the named group, else the first labelled one.
-
-    Raises:
-        UsageError: if no image can be labelled so.
-    """
+    """The row of the group that a ratio is about: the named group, else the first labelled one."""
     if numerator is None:
         return 0
     check_known("numerator", numerator, view.groups)
@@ -262,22 +248,13 @@ def row_of(numerator: str | None, view: CorpusView) -> int:
 
 
 def check_excluded(names: Sequence[str], task: TaskVocabulary) -> None:
-    """Refuse to leave out a task that the vocabulary does not have.
-
-    Raises:
-        UsageError: naming it, and the nearest known one.
-    """
+    """Refuse to leave out a task that the vocabulary does not have."""
     for name in names:
         check_known("exclude_tasks", name, task.tasks)
 
 
 def least_share(min_support: float, n_images: int) -> float:
     """The share of captions that must name a task.
-
-    Args:
-        min_support: below 1 that share; from 1 on a number of images, which makes the result
-            depend on the size of the sample.
-        n_images: how many there are.
 
     Example:
         >>> least_share(0.005, 8000), least_share(40, 8000)

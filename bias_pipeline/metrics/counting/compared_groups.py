@@ -55,11 +55,7 @@ class ComparedGroups(Metric):
     concepts: ConceptTable  # words that describe persons, and say nothing of the picture
 
     def counted_rows(self, corpus: Corpus) -> IntArray:
-        """(M,) the images that count.
-
-        Raises:
-            NotApplicableError: if they are too few.
-        """
+        """(M,) the images that count."""
         rows = np.flatnonzero(self.comparable(corpus))
         if len(rows) > MOST_IMAGES:
             rows = np.sort(rows[np.argsort(corpus.keys[rows], kind="stable")[:MOST_IMAGES]])
@@ -85,12 +81,7 @@ class ComparedGroups(Metric):
         return flags
 
     def left_out(self, corpus: Corpus, rows: IntArray) -> list[str]:
-        """Notes on images that do not count.
-
-        Args:
-            corpus: the captions.
-            rows: the images that count.
-        """
+        """Notes on images that do not count."""
         captioned, comparable = self.scope(corpus), int(self.comparable(corpus).sum())
         captioned = captioned & (np.bincount(corpus.model.image_rows, minlength=len(corpus)) > 0)
         notes = []
@@ -109,14 +100,7 @@ class ComparedGroups(Metric):
         return notes
 
     def compared(self, images: ComparableImages) -> list[tuple[GroupContrast, BoolArray]]:
-        """Each group against the others, with flags of its images; of two groups the second alone.
-
-        Args:
-            images: those that count.
-
-        Raises:
-            NotApplicableError: if fewer than two groups have 30 images.
-        """
+        """Each group against the others, with flags of its images; of two the second alone."""
         grouping = images.corpus.groupings[self.attribute.name]
         names, codes = grouping.names, grouping.codes[images.rows]
         sizes = np.bincount(codes, minlength=len(names))
@@ -145,7 +129,6 @@ class ComparedGroups(Metric):
         """The images of a group and all others by what they show, whatever a model says of them.
 
         Args:
-            images: those that count.
             members: (M,) flags of the group's.
         """
         keys = images.corpus.keys[images.rows]
@@ -172,12 +155,7 @@ class Contrast(Protocol):
 
 
 class ComparedParts:
-    """Makes the parts of a score of images that count.
-
-    Args:
-        metric: whose parts they are.
-        images: those that count.
-    """
+    """Makes the parts of a score of images that count."""
 
     def __init__(self, metric: ComparedGroups, images: ComparableImages) -> None:
         self.images = images
@@ -188,11 +166,7 @@ class ComparedParts:
         self.flags[images.rows] = True
 
     def scores(self, contrasts: Sequence[Contrast]) -> Iterator[tuple[PartName, Part]]:
-        """The score and the null; of several groups those of each, and their mean.
-
-        Args:
-            contrasts: those with a score.
-        """
+        """The score and the null; of several groups those of each, and their mean."""
         every = [contrast.differences for contrast in contrasts]
         value = float(np.mean([one.score for one in every])) if every else math.nan
         error = math.sqrt(np.mean([one.score_error**2 for one in every])) if every else math.nan
@@ -221,15 +195,7 @@ class ComparedParts:
         side: str = "model",
         corrected: float | None = None,
     ) -> Part:
-        """A number with a symmetric interval.
-
-        Args:
-            value: the number.
-            error: its standard error.
-            range: lowest and highest possible value.
-            side: whose captions it is about.
-            corrected: the number at which the upper half of the interval begins, if another.
-        """
+        """A number with a symmetric interval."""
         nan, half = math.nan, quantile(self.level) * error
         highest = value if corrected is None else corrected
         estimate = Estimate(

@@ -124,11 +124,7 @@ class Cooccurrence(TaskMetric):
     positions: Count = 5  # how many human captions of an image are used
 
     def __post_init__(self) -> None:
-        """Check the names of groups and tasks.
-
-        Raises:
-            UsageError: if one is unknown.
-        """
+        """Check the names of groups and tasks."""
         super().__post_init__()
         if self.numerator is not None:
             check_known("numerator", self.numerator, self.attribute.groups)

@@ -33,10 +33,6 @@ class Declines(CountingMetric):
     of more than two groups its interval is corrected for all pairs (Bonferroni).
     ``hedged:NAME`` is the share of the group's captions that name a group behind a hedge
     ("appears to be a man"); captions that decline are not among them.
-
-    Args:
-        attribute: whose groups are compared.
-        stats: how intervals are made.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

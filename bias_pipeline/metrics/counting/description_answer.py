@@ -64,13 +64,7 @@ class Answer:
 
 
 def answer_of(contrasts: Sequence[Contrast], n_images: int, annotated: bool) -> Answer:
-    """The answer from the groups' differences.
-
-    Args:
-        contrasts: each group against the others; the one against the other of two groups.
-        n_images: how many images were compared.
-        annotated: whether there are annotators.
-    """
+    """The answer from the groups' differences."""
     sentences = [sentence for one in contrasts for sentence in _beside(one)]
     reason = _reason(contrasts, n_images, annotated)
     if reason:

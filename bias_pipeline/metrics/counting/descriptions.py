@@ -80,11 +80,7 @@ class GroupDescriptions(ComparedGroups):
     annotators: LargeSet
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; nothing is trained.
-
-        Raises:
-            NotApplicableError: on too few images.
-        """
+        """See the class; nothing is trained."""
         del splits
         rows = self.counted_rows(corpus)
         images = DescribedImages(corpus, self.attribute, self.concepts, rows)
@@ -100,14 +96,7 @@ class GroupDescriptions(ComparedGroups):
         )
 
     def contrasts(self, images: DescribedImages) -> list[Contrast]:
-        """Each group against the others; of two groups the second against the first.
-
-        Args:
-            images: those that count.
-
-        Raises:
-            NotApplicableError: if fewer than two groups have 30 images.
-        """
+        """Each group against the others; of two groups the second against the first."""
         compared = self.compared(images)
         if not len(images.concepts):
             return []

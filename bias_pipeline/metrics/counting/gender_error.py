@@ -169,9 +169,6 @@ def misnamed(view: CorpusView) -> list[dict[str, object]]:
     """Captions of the model that name another group than the labelled one; a few examples.
 
     They are drawn by a hash of their images' ids, so any order of the input gives the same.
-
-    Args:
-        view: what captions say.
     """
     captions, named = view.corpus.side("model"), view.named("model")
     labelled = view.codes[captions.image_rows]

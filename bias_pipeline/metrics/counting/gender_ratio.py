@@ -81,11 +81,7 @@ class GenderRatio(CountingMetric):
     numerator: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the name of the group.
-
-        Raises:
-            UsageError: if it is unknown.
-        """
+        """Check the name of the group."""
         if self.numerator is not None:
             check_known("numerator", self.numerator, self.attribute.groups)
 

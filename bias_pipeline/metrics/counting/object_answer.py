@@ -72,15 +72,7 @@ def answer_of(
     notes: Sequence[str],
     foreign: str = "",
 ) -> Answer:
-    """The answer from the groups' differences.
-
-    Args:
-        contrasts: each group against the others; the one against the other of two groups.
-        n_images: how many images were compared.
-        most: the highest share of captions that may invent an object.
-        notes: sentences that follow the answer.
-        foreign: why the names of objects do not fit the captions; empty if they do.
-    """
+    """The answer from the groups' differences."""
     scored = [one for one in contrasts if one.objects]
     beside = [*(text for one in contrasts for text in _gap_sentences(one)), *notes]
     p_value = min([1.0, *(len(contrasts) * one.score_p for one in scored)])

@@ -97,9 +97,6 @@ def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
 
     What a person names would be in the picture by what the same person named. A captioner is a
     person if nearly all of its captions are those of an annotator of their images.
-
-    Args:
-        corpus: raw captions.
     """
     known = corpus.model.image_rows[:_TRIED]
     if not len(corpus.human) or not _retained(corpus, known)[1]:

@@ -103,11 +103,7 @@ class InventedObjects(ComparedGroups):
     exclude_tasks: Sequence[str] = ("person",)  # objects left out; every image shows a person
 
     def __post_init__(self) -> None:
-        """Check the names of objects.
-
-        Raises:
-            UsageError: if an excluded one is unknown.
-        """
+        """Check the names of objects."""
         check_excluded(self.exclude_tasks, self.task)
 
     @property
@@ -116,11 +112,7 @@ class InventedObjects(ComparedGroups):
         return self.task
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; nothing is trained.
-
-        Raises:
-            NotApplicableError: without objects, or on too few images.
-        """
+        """See the class; nothing is trained."""
         del splits
         corpus, of_captioner = without_captioner(corpus)
         images = self.images(corpus)
@@ -141,14 +133,7 @@ class InventedObjects(ComparedGroups):
         )
 
     def images(self, corpus: Corpus) -> ObjectImages:
-        """The images that count.
-
-        Args:
-            corpus: raw captions.
-
-        Raises:
-            NotApplicableError: without objects, or if they are too few.
-        """
+        """The images that count."""
         rows = self.counted_rows(corpus)
         return ObjectImages(corpus, self.attribute, self.concepts, rows, self._view(corpus))
 
@@ -158,11 +143,7 @@ class InventedObjects(ComparedGroups):
         return f"a caption, known objects{people}"
 
     def comparable(self, corpus: Corpus) -> BoolArray:
-        """(N,) the images of the base class whose objects are known.
-
-        Raises:
-            NotApplicableError: if those of no image are.
-        """
+        """(N,) the images of the base class whose objects are known."""
         view = self._view(corpus)
         if not view.has_objects:
             view.task_labels  # noqa: B018 - says which objects are lacking

@@ -90,11 +90,7 @@ class LabelledTaskMetric(TaskMetric):
         """Labels and predictions on the images that have both.
 
         Args:
-            view: of the corpus.
             read: from (R, T) tasks of observations to the (R, M) columns that are counted.
-
-        Raises:
-            NotApplicableError: if there is no such image, or all are of one group.
         """
         codes = view.codes
         images = view.labelled & view.has("model")
@@ -236,7 +232,6 @@ class CaptionSides:
         """A table for each part, for people one for each caption position.
 
         Args:
-            view: of the corpus.
             make: from a side and the captions chosen, (C,) flags, to an (N, ...) table.
         """
         tables = {}
@@ -319,7 +314,6 @@ def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.c
     Args:
         codes: (N,) group of each row, below 0 for none.
         table: (N, T).
-        n_groups: K.
 
     Example:
         >>> table = sparse.csr_array(np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 1.0]]))

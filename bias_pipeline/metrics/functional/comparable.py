@@ -53,12 +53,7 @@ def _folds(features: sparse.csr_array, folds: IntArray) -> list[_Fold]:
 
 
 class CrossFittedRidge:
-    """Ridge regression on centred columns, fitted on the other folds; one factorisation a fold.
-
-    Args:
-        folds: what pictures show, by fold.
-        penalty: of the squared coefficients.
-    """
+    """Ridge regression on centred columns, fitted on the other folds; one factorisation a fold."""
 
     def __init__(self, folds: Sequence[_Fold], penalty: float) -> None:
         self._folds = folds

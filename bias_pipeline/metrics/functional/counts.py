@@ -96,10 +96,6 @@ def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
 def nanmean(values: Float64Array, axes: int) -> Float64Array:
     """Mean over the last axes without NaN; NaN where all are NaN.
 
-    Args:
-        values: any shape.
-        axes: over how many of the last axes.
-
     Example:
         >>> nanmean(np.array([[1.0, np.nan], [np.nan, np.nan]]), 1).tolist()
         [1.0, nan]

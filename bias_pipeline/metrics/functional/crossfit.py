@@ -42,11 +42,6 @@ def _each(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
 def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images") -> Float64Array:
     """What each pair adds to BA-> T→A, see the module.
 
-    Args:
-        folds: counts of each fold.
-        tie: see :func:`~bias_pipeline.metrics.functional.amplification.directional_pairs`.
-        denominator: see there.
-
     Returns:
         (..., K, T), NaN where a conditional probability is undefined.
 
@@ -72,10 +67,6 @@ def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images
 def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64Array:
     """What each task adds to BA_MALS, see the module.
 
-    Args:
-        folds: counts of each fold.
-        predictions: see :func:`~bias_pipeline.metrics.functional.amplification.mals_tasks`.
-
     Returns:
         (..., T), NaN where the task is absent from labels or predictions.
     """
@@ -95,6 +86,5 @@ def mean_of_tasks(tasks: Float64Array, absent: str) -> Float64Array:
 
     Args:
         tasks: (..., T).
-        absent: see :func:`~bias_pipeline.metrics.functional.amplification.ba_mals`.
     """
     return nanmean(np.nan_to_num(tasks, nan=0.0) if absent == "keep" else tasks, 1)

@@ -197,11 +197,8 @@ def described_differences(
     """How differently the captions of two groups describe them.
 
     Args:
-        comparison: of N images.
         says: (N, Q) 1 where an image's caption says a concept, or the share of its captions.
-        annotators: of the same images, if there are any.
         classes: (Q,) the class of each concept.
-        alone: the concepts that annotators say of one group alone.
     """
     residuals = comparison.residuals(says)
     rates = comparison.weights @ says
@@ -281,12 +278,7 @@ class _Score:
         self.error = float(np.sqrt(error**2 + of_ratios))
 
     def _others(self, excess: Float64Array, shown: Float64Array) -> tuple[Float64Array, BoolArray]:
-        """What the other folds say of each fold, (B, F, Q).
-
-        Returns:
-            The sign with which a concept counts, 0 for none; whether its own difference is the
-            smaller amount.
-        """
+        """What the other folds say of each fold, (B, F, Q)."""
         parts, folds = self.parts, excess.shape[1]
         left = (folds - 1) / folds
         beyond = excess.sum(axis=1, keepdims=True) - excess - left * parts.null_mean

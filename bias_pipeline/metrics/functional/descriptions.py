@@ -57,10 +57,6 @@ class HazardRatio:
     ) -> tuple[Float64Array, Float64Array]:
         """(N,) the groups' differences at (N,) rates, and their changes with one error.
 
-        Args:
-            rates: of both groups together, by image.
-            expected: the expected group of each image.
-
         Example:
             >>> ratio = HazardRatio(0.0, 0.1)
             >>> difference, change = ratio.difference(np.array([0.2]), np.array([0.5]))
@@ -142,8 +138,6 @@ def annotators_at_rate(
     """What annotators would show if they described as often as the captioner.
 
     Args:
-        comparison: of the images.
-        annotators: of the same images, if there are any.
         rates: (Q,) the captioner's rates.
         expected: (N, Q) rates that the pictures lead to expect of the captioner.
     """
@@ -190,7 +184,6 @@ def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> 
     """Whose difference stands for annotators' at each rate.
 
     Args:
-        annotators: of the images.
         rates: (Q,) the captioner's.
         levels: (K, Q) those of one, two, ... annotators joined.
     """
@@ -271,10 +264,6 @@ def hazard_ratios(comparison: Comparison, annotators: Annotators) -> tuple[Hazar
 
     The rates are those of all annotators of an image joined. Both groups are weighted to one mix of
     pictures: the second by 1 - e, the first by e, with e the expected group.
-
-    Args:
-        comparison: of the images.
-        annotators: of the same images.
     """
     expected = np.clip(comparison.expected, *_GROUPS)
     second = comparison.groups * (1 - expected)

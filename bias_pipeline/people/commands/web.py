@@ -51,12 +51,7 @@ _LEAST_TOKEN = 12  # characters
 
 
 def add_address_options(parser: Parser, others: str) -> None:
-    """Add ``--port``, ``--host`` and ``--token``.
-
-    Args:
-        parser: of the command.
-        others: who reaches it from elsewhere, for the help.
-    """
+    """Add ``--port``, ``--host`` and ``--token``."""
     parser.add_argument(
         "--port", type=number(Port), default=PORT, help=f"port; 0 takes any free one ({PORT})"
     )
@@ -73,11 +68,7 @@ def add_address_options(parser: Parser, others: str) -> None:
 
 
 def check_address(options: Namespace) -> None:
-    """Refuse an address that lets others in without a token.
-
-    Raises:
-        UsageError: saying what is missing.
-    """
+    """Refuse an address that lets others in without a token."""
     refused = {
         "--host takes the name or address by which others reach this machine": options.host
         in _EVERYWHERE,

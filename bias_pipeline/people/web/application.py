@@ -69,10 +69,6 @@ class Guard:
     """Answers requests that name this server and come from its own pages.
 
     Headers let a page do little.
-
-    Args:
-        app: that answers.
-        hosts: names by which the server may be called, without ports.
     """
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
@@ -117,10 +113,6 @@ class TokenGate:
 
     Links from other pages bring the cookie too (``lax``), so it must guard nothing that a link
     could change.
-
-    Args:
-        app: that answers.
-        token: empty: everybody is let in.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -161,15 +153,7 @@ def form_token(visit: str) -> str:
 
 
 async def form_of(request: Request, visit: str) -> dict[str, str]:
-    """The fields of a form, the first of each name.
-
-    Args:
-        request: that brings it.
-        visit: whose token the form must carry; empty if the browser sent no cookie.
-
-    Raises:
-        HTTPException: if it is of another visit, an upload, too long, not text, or not whole.
-    """
+    """The fields of a form, the first of each name."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise HTTPException(415, "only forms are taken, no files")
     content = b""
@@ -201,8 +185,6 @@ class Picture(Response):
     """A JPEG.
 
     Args:
-        content: of the file.
-        delivered: called when a client that is still there was sent all of it.
         kept_s: how many seconds the browser may keep it.
     """
 
@@ -236,11 +218,7 @@ class Picture(Response):
 
 
 def number_in(text: str) -> int:
-    """A number in an address.
-
-    Raises:
-        HTTPException: if it is none, or has so many digits that nothing can have it.
-    """
+    """A number in an address."""
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise HTTPException(404, "there is no such page")
     return int(text)
@@ -275,16 +253,7 @@ def serve(
     about: str,
     stop: str,
 ) -> None:
-    """Print the link and serve the pages until the process is ended.
-
-    Args:
-        application: the pages.
-        listener: at the address.
-        host: the name in the link.
-        token: that the link holds; empty if none.
-        about: printed after the link.
-        stop: what stopping means, printed last.
-    """
+    """Print the link and serve the pages until the process is ended."""
     import uvicorn
 
     from bias_pipeline.people.web.connections import Connection

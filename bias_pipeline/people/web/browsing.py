@@ -40,13 +40,7 @@ _OF_NUMBERS = ("find", "page")
 
 
 class BrowsePages:
-    """The application.
-
-    Args:
-        folder: the runs.
-        library: the captions behind them.
-        token: that links must hold; empty if none.
-    """
+    """The application."""
 
     def __init__(self, folder: RunFolder, library: Library, token: str = "") -> None:
         self.folder, self._token = folder, token
@@ -60,11 +54,7 @@ class BrowsePages:
             self._pages.get_template(f"{name}.html.j2")  # compiled now, not while a page waits
 
     def application(self, hosts: frozenset[str]) -> Starlette:
-        """The pages at their addresses.
-
-        Args:
-            hosts: names by which the server may be called.
-        """
+        """The pages at their addresses."""
         routes = [
             Route("/", self.runs),
             Route("/run/{run}", self.run),
@@ -176,11 +166,6 @@ def _filters(
     part: str, groups: tuple[str, ...], kinds: tuple[str, ...] = ()
 ) -> dict[str, str] | None:
     """The filters of a part.
-
-    Args:
-        part: its name.
-        groups: of the attribute.
-        kinds: of parts that are named after what captions say of persons.
 
     Example:
         >>> _filters("a_to_t:female:stop sign", ("male", "female"))

@@ -144,11 +144,7 @@ class CaptionsBehind:
         return self.corpus.pictures is not None
 
     def picture(self, row: int, *, small: bool) -> bytes:
-        """A picture as a JPEG without metadata.
-
-        Raises:
-            DataError: if there is none, or it cannot be read.
-        """
+        """A picture as a JPEG without metadata."""
         from PIL import Image
 
         side = _SMALL if small else _SIDE
@@ -170,13 +166,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _groups_at(listed: Listed, row: int, codes: Sequence[int]) -> list[int]:
-    """The group that each token of a caption names, else -1; a phrase counts for all its tokens.
-
-    Args:
-        listed: the listed words of captions.
-        row: of the caption.
-        codes: what to call each group of the list.
-    """
+    """The group that each token of a caption names, else -1; a phrase counts for all its tokens."""
     first, last = listed.captions.starts[row : row + 2].tolist()
     here = (listed.places >= first) & (listed.places < last) & listed.names
     named = dict(zip(listed.places[here].tolist(), listed.groups[here].tolist(), strict=True))
@@ -191,11 +181,7 @@ Reader = Callable[[Result], CaptionsBehind]
 
 
 class Library:
-    """Reads what is behind runs, once for all who ask.
-
-    Args:
-        read: reads what a run scored; an error says why that is not possible.
-    """
+    """Reads what is behind runs, once for all who ask."""
 
     def __init__(self, read: Reader) -> None:
         self._read = read

@@ -11,11 +11,7 @@ DELIVERIES = "deliveries.jsonl"
 
 
 class Deliveries:
-    """The file of a study. A line that a kill or a full disk cut counts as absent.
-
-    Args:
-        path: of the file; may be new.
-    """
+    """The file of a study. A line that a kill or a full disk cut counts as absent."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

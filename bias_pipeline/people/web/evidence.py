@@ -199,11 +199,7 @@ def _known(name: str, names: Sequence[str]) -> int:
 
 
 def scores_of(result: Result, root: Path) -> ImageScores | None:
-    """The guesses of a run's attackers, added up by image; None if its numbers are no such sums.
-
-    Raises:
-        DataError: if its file of predictions is damaged.
-    """
+    """The guesses of a run's attackers, added up by image; None if its numbers are no such sums."""
     settings = mapping_in(result.manifest, "config")
     node = settings.get("scoring")
     node = node if isinstance(node, Mapping) else {}
@@ -223,11 +219,7 @@ def scores_of(result: Result, root: Path) -> ImageScores | None:
 
 
 def _check_count(path: Path) -> None:
-    """Refuse a file with more guesses than memory should hold; what is damaged is seen later.
-
-    Raises:
-        DataError: saying what is not shown.
-    """
+    """Refuse a file with more guesses than memory should hold; what is damaged is seen later."""
     import pyarrow.parquet as pq
 
     with contextlib.suppress(OSError, ValueError):
@@ -240,11 +232,7 @@ def _check_count(path: Path) -> None:
 
 
 def predictions_path(result: Result, root: Path) -> Path | None:
-    """The file of a run's guesses, None if it has none.
-
-    Raises:
-        DataError: if the file is not as it was written.
-    """
+    """The file of a run's guesses, None if it has none."""
     written = mapping_in(result.manifest, "files").get(EXCLUSIVE)
     if written is None:
         return None

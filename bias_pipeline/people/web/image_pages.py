@@ -51,14 +51,7 @@ Find = Callable[[str], Result]
 
 
 class ImagePages:
-    """Pages about the images of runs.
-
-    Args:
-        folder: the runs.
-        library: the captions behind them.
-        find: the run of a name; raises if there is none.
-        render: makes a page of a template.
-    """
+    """Pages about the images of runs."""
 
     def __init__(self, folder: RunFolder, library: Library, find: Find, render: Render) -> None:
         self._folder, self._library = folder, library

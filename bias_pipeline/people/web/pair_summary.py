@@ -38,11 +38,7 @@ class _Study(NamedTuple):
 
 
 def _study_of(folder: Path) -> _Study | None:
-    """The study of a folder; None if it has no pairs.
-
-    Raises:
-        DataError: if a file is damaged.
-    """
+    """The study of a folder; None if it has no pairs."""
     if not (folder / PAIRS_FILE).is_file():
         return None
     pairs = read_pairs(folder / PAIRS_FILE)
@@ -84,11 +80,7 @@ class NumberCorrelation(NamedTuple):
 def number_correlations(
     folders: Sequence[Path], results: Iterable[Result]
 ) -> list[NumberCorrelation]:
-    """Of each headline with raters' share, over the captioners that have both.
-
-    Raises:
-        DataError: if studies are of several attributes or data sets, or two of one captioner.
-    """
+    """Of each headline with raters' share, over the captioners that have both."""
     studies = {folder: study for folder in folders if (study := _study_of(folder)) is not None}
     shares = _shares(studies)
     if not shares:
@@ -132,11 +124,7 @@ def _shares(studies: dict[Path, _Study]) -> dict[str, float]:
 
 
 def print_correlations(folders: Sequence[Path], runs: Path) -> None:
-    """Print how the numbers of finished runs go with what raters say.
-
-    Raises:
-        BiasPipelineError: if the runs or the studies cannot be read.
-    """
+    """Print how the numbers of finished runs go with what raters say."""
     lines = number_correlations(folders, finished_results(runs))
     if not lines:
         raise DataError(

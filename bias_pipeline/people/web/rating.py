@@ -65,11 +65,7 @@ class RatingPages:
         self._order = lru_cache(_ORDERS)(self.store.study.order)
 
     def application(self, hosts: frozenset[str]) -> Starlette:
-        """The pages at their addresses.
-
-        Args:
-            hosts: names by which the server may be called.
-        """
+        """The pages at their addresses."""
         routes = [
             Route("/", self.welcome),
             Route("/start", self.start, methods=["POST"]),

@@ -62,15 +62,8 @@ class RunIndex:
 class RunFolder:
     """A folder of runs.
 
-    Args:
-        root: the folder.
-
     Attributes:
         index: what it holds; another one after a change.
-
-    Raises:
-        ResourceError: if there is no such folder.
-        DataError: if it holds no finished run that can be read, or is that of one run.
     """
 
     def __init__(self, root: Path) -> None:

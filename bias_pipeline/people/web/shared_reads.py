@@ -22,12 +22,7 @@ _MOST_KEPT = 8  # things that stay in memory
 
 
 class SharedReads(Generic[T]):
-    """Reads in threads of its own, what was asked for last first, and keeps some of it.
-
-    Args:
-        size: how large a thing is.
-        most: how large those that are kept may be together; the last one is always kept.
-    """
+    """Reads in threads of its own, what was asked for last first, and keeps some of it."""
 
     def __init__(self, size: Callable[[T], int], most: int) -> None:
         self._size, self._most = size, most
@@ -37,12 +32,7 @@ class SharedReads(Generic[T]):
         self._threads: list[threading.Thread] = []
 
     def start(self, key: Hashable, read: Callable[[], T]) -> Future[T]:
-        """Begin to read, unless that was done; what failed is tried again.
-
-        Args:
-            key: of the thing.
-            read: reads it.
-        """
+        """Begin to read, unless that was done; what failed is tried again."""
         with self._lock:
             known = self._reads.pop(key, None)
             if known is None or (known.done() and known.exception() is not None):
@@ -84,15 +74,7 @@ def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> N
 
 
 async def awaited(read: Future[T], what: str) -> T:
-    """What is being read.
-
-    Args:
-        read: by a :class:`SharedReads`.
-        what: is read, for the page that says that it takes longer.
-
-    Raises:
-        HTTPException: if it takes long; the page loads itself again.
-    """
+    """What is being read."""
     waiting: Any = asyncio.shield(asyncio.wrap_future(read))
     with anyio.move_on_after(_PATIENCE_S):
         result: T = await waiting

@@ -56,12 +56,7 @@ class ShownImages:
     concepts: frozenset[str] = frozenset()  # those that are marked in captions
 
     def images(self, places: IntArray, beside: ShownImages | None) -> list[ShownImage]:
-        """Images as they are shown.
-
-        Args:
-            places: of the images.
-            beside: another run on the same images.
-        """
+        """Images as they are shown."""
         evidence, captions = self.evidence, self.evidence.captions
         ids = [evidence.id_of(place) for place in places.tolist()]
         columns = [self.captions(places)]
@@ -185,11 +180,7 @@ class WordVotes:
 
 
 def read_word_votes(root: Path, run_id: str) -> WordVotes | None:
-    """The words that ``analysis words`` wrote for a run; None if it was not asked.
-
-    Raises:
-        DataError: if they cannot be read.
-    """
+    """The words that ``analysis words`` wrote for a run; None if it was not asked."""
     path = root / f"words-{run_id}.csv"
     if not path.is_file():
         return None

@@ -149,17 +149,7 @@ class NameTakenError(Exception):
 
 
 class AnswerStore:
-    """The folder of a study; one process at a time.
-
-    Args:
-        folder: of the study; may be new.
-        study: what is asked.
-
-    Raises:
-        DataError: if the folder's files are damaged.
-        ResourceError: if it cannot be written, or another process uses it.
-        UsageError: if it holds answers to another question, or about other items.
-    """
+    """The folder of a study; one process at a time."""
 
     def __init__(self, folder: Path, study: Study) -> None:
         self.folder, self.study = folder, study
@@ -218,15 +208,7 @@ class AnswerStore:
         self._files.close()
 
     def join(self, rater: str, code: str) -> tuple[str, str]:
-        """Admit a rater, a new one or one who has the code.
-
-        Returns:
-            A token for this visit, and the rater's code, empty if it was known before.
-
-        Raises:
-            NameTakenError: if the name is another's.
-            ResourceError: if it cannot be written down.
-        """
+        """Admit a rater, a new one or one who has the code."""
         with self._writing:
             return self._join(rater, code)
 
@@ -260,11 +242,7 @@ class AnswerStore:
         return self._counts[rater]
 
     def put(self, rater: str, image: str, value: str, seconds: float | None) -> None:
-        """Store an answer, in place of an earlier one; it is on the disk when this returns.
-
-        Raises:
-            ResourceError: if it cannot be stored; then nothing of it is.
-        """
+        """Store an answer, in place of an earlier one; it is on the disk when this returns."""
         with self._writing:
             if self.value(rater, image) != value:  # or it is a page that was sent twice
                 self._put(rater, image, value, seconds)
@@ -291,11 +269,7 @@ class AnswerStore:
                 self._write_table()
 
     def _check_log(self) -> None:
-        """Refuse to go on if somebody replaced or changed the log; all answers are kept apart.
-
-        Raises:
-            ResourceError: saying where they are.
-        """
+        """Refuse to go on if somebody replaced or changed the log; all answers are kept apart."""
         if self._rescue is None and self._is_log_ours():
             return
         if self._rescue is None:

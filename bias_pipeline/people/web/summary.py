@@ -30,12 +30,7 @@ _Z = 1.96
 
 
 def agreement_lines(folder: Path) -> list[str]:
-    """Agreement of a study's raters, a sentence a line; writes how often its labels err.
-
-    Raises:
-        DataError: if a file is damaged.
-        ResourceError: if it holds no study, or no answer.
-    """
+    """Agreement of a study's raters, a sentence a line; writes how often its labels err."""
     path = folder / STUDY
     if not path.is_file():
         raise ResourceError(f"{folder}: holds no study; start one with rate ... --out {folder}")
@@ -135,12 +130,7 @@ _RESAMPLES = 200
 
 
 def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
-    """What the answers of three raters and more, or else of two, say of errors.
-
-    Args:
-        ratings: of a study.
-        groups: its answers without "cannot tell", which counts as no answer.
-    """
+    """What the answers of three raters and more, or else of two, say of errors."""
     answers = _answers(ratings, groups)
     if len(several := _by_several(answers)):
         return _by_truth(several, groups)

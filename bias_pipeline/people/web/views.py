@@ -25,11 +25,7 @@ class View:
 
     @classmethod
     def of(cls, path: str, given: Mapping[str, str], known: Sequence[str]) -> View:
-        """A view of an address; names that a page does not know are left out.
-
-        Raises:
-            HTTPException: if a value is too long.
-        """
+        """A view of an address; names that a page does not know are left out."""
         values = {name: given[name].strip() for name in known if given.get(name, "").strip()}
         if any(len(value) > _LONGEST for value in values.values()):
             raise HTTPException(400, f"a filter has more than {_LONGEST} characters; shorten it")
@@ -53,11 +49,7 @@ class View:
 
     @property
     def number(self) -> int:
-        """Of the page, from 1.
-
-        Raises:
-            HTTPException: if it is no number.
-        """
+        """Of the page, from 1."""
         text = self["page"] or "1"
         if not (text.isascii() and text.isdigit()) or int(text) < 1:
             raise HTTPException(404, "there is no such page")
@@ -89,11 +81,7 @@ class Page(Generic[T]):
 
     @cached_property
     def items(self) -> Sequence[T]:
-        """The things of this page.
-
-        Raises:
-            HTTPException: if it is beyond the last.
-        """
+        """The things of this page."""
         if self.view.number > self.last:
             raise HTTPException(404, "there is no such page")
         first = (self.view.number - 1) * PAGE
@@ -123,17 +111,7 @@ def page_of(view: View, things: Sequence[T]) -> Page[T]:
 def sorted_by(
     things: Sequence[T], view: View, keys: Mapping[str, Callable[[T], Any]], default: str
 ) -> list[T]:
-    """Things in the view's order; equal ones stay as they were.
-
-    Args:
-        things: to sort.
-        view: of the list.
-        keys: name to what is compared: texts, or numbers, where NaN comes last.
-        default: the order if the view names none, as in an address.
-
-    Raises:
-        HTTPException: if there is no such order.
-    """
+    """Things in the view's order; equal ones stay as they were."""
     chosen = view["sort"] or default
     name = chosen.removeprefix("-")
     if name not in keys:

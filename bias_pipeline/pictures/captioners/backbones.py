@@ -74,11 +74,7 @@ class Backbone(ABC):
 
 
 def pictures_of(data: LabelledCaptions) -> Pictures:
-    """The pictures of N captions.
-
-    Raises:
-        NotApplicableError: if there are none.
-    """
+    """The pictures of N captions."""
     if data.pictures is None:
         raise NotApplicableError(
             f"{data.name}: this encoder needs pictures, and there are none; name their folder "

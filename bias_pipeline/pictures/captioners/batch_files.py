@@ -31,14 +31,7 @@ _WHAT = "answers of a batch: {custom_id, response} a line"
 def requests_of(
     image: str, picture: str, server: ChatServer, decoding: Decoding
 ) -> Iterator[bytes]:
-    """A line for each caption that is wanted of a photo.
-
-    Args:
-        image: its id.
-        picture: as a data URL.
-        server: whose model is asked.
-        decoding: the prompt, and how words are chosen.
-    """
+    """A line for each caption that is wanted of a photo."""
     for sample in range(decoding.n):
         body = server.question(picture, decoding, sample)
         request = {
@@ -51,11 +44,7 @@ def requests_of(
 
 
 def write_requests(requests: Iterable[bytes], path: Path) -> dict[Path, int]:
-    """Write lines into as many files as services need; the second is called ``NAME_2``.
-
-    Returns:
-        Each file and its number of requests.
-    """
+    """Write lines into as many files as services need; the second is called ``NAME_2``."""
     written: dict[Path, int] = {}
     lines: list[bytes] = []
 
@@ -78,11 +67,7 @@ def write_requests(requests: Iterable[bytes], path: Path) -> dict[Path, int]:
 
 
 def check_ids(images: Iterable[str]) -> None:
-    """Refuse ids that end as requests for several captions do.
-
-    Raises:
-        UsageError: naming one.
-    """
+    """Refuse ids that end as requests for several captions do."""
     unclear = next((i for i in images if image_of_request(i)[1] is not None), None)
     if unclear is not None:
         raise UsageError(
@@ -94,16 +79,8 @@ def check_ids(images: Iterable[str]) -> None:
 class BatchAnswers:
     """Photos to the captions in the answers of a batch.
 
-    Args:
-        paths: the files.
-        images: all images of the photos.
-        n: captions for each.
-
     Attributes:
         counts: of answers that are no whole captions.
-
-    Raises:
-        DataError: if a file is broken, or none of its answers is about a photo.
     """
 
     def __init__(self, paths: Sequence[Path], images: Mapping[str, Path], n: int) -> None:
@@ -141,11 +118,7 @@ class BatchAnswers:
             self._repeated.add(image)
 
     def read(self, path: Path) -> AnsweredCaptions:
-        """The captions of a photo.
-
-        Raises:
-            UnreadableError: if it has none yet.
-        """
+        """The captions of a photo."""
         image = image_id(path.name)
         answers = self._answers.get(image, {})
         if any(sample not in answers for sample in range(self._n)):

@@ -16,11 +16,7 @@ class UnfitAnswerError(Exception):
 
 
 def bounded_client(**settings: Any) -> Any:
-    """A client whose answers are bounded in memory, as UTF-8 and no longer compressed.
-
-    Args:
-        settings: of ``openai.DefaultAsyncHttpxClient``.
-    """
+    """A client whose answers are bounded in memory, as UTF-8 and no longer compressed."""
     import openai
 
     class Client(openai.DefaultAsyncHttpxClient):
@@ -48,11 +44,7 @@ def bounded_client(**settings: Any) -> Any:
 
 
 async def _content(response: Any) -> bytes:
-    """The bytes of an answer, decompressed.
-
-    Raises:
-        UnfitAnswerError: if there are too many, or their compression is not known or broken.
-    """
+    """The bytes of an answer, decompressed."""
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in (*_AS_SENT, *_DEFLATED):
         raise UnfitAnswerError(f"compresses its answers ({encoding[:40]!r}), which was not asked")

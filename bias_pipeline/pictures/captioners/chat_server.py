@@ -40,9 +40,6 @@ _QUALITY, _LONGEST_OF_JPEG = 95, 65_500
 class ChatServer:
     """A server and one of its models.
 
-    Raises:
-        UsageError: if the address is none, or holds a name, a password or a query.
-
     Example:
         >>> server = ChatServer("http://127.0.0.1:8000/v1", "qwen")
         >>> server.host, server.is_here
@@ -105,13 +102,7 @@ class ChatServer:
         return f"photos leave this machine: they are sent to {self.host}{open_to_all}{key}"
 
     def question(self, picture: str, decoding: Decoding, sample: int) -> dict[str, Any]:
-        """The body of a request, without its longest length.
-
-        Args:
-            picture: as a data URL.
-            decoding: the prompt, temperature and seed.
-            sample: which caption of the photo, from 0; draws have the seed ``seed + sample``.
-        """
+        """The body of a request, without its longest length."""
         content = [
             {"type": "image_url", "image_url": {"url": picture}},
             {"type": "text", "text": decoding.prompt},
@@ -152,11 +143,7 @@ class AnswerCounts:
         self._images: dict[str, list[str]] = {}
 
     def captions(self, image: str, answers: Sequence[Answer]) -> AnsweredCaptions:
-        """The captions of a photo, empty where the model gave none.
-
-        Raises:
-            UnreadableError: if the service failed, so that asking again may help.
-        """
+        """The captions of a photo, empty where the model gave none."""
         failed = [a.absent for a in answers if a.absent and a.absent not in _OF_MODEL]
         if failed:
             raise UnreadableError(failed[0], lasting=False)
@@ -277,13 +264,7 @@ def not_chat(server: ChatServer) -> UsageError:
 
 
 def unknown(server: ChatServer, fault: Fault, models: list[str] | None) -> UsageError | None:
-    """The error for an address or a model that is not there; None if both are.
-
-    Args:
-        server: that was asked.
-        fault: its answer.
-        models: that it has; None if it lists none.
-    """
+    """The error for an address or a model that is not there; None if both are."""
     if models is None:
         if fault.status not in _NO_SUCH_PLACE:
             return None

@@ -50,13 +50,7 @@ def beam_search(
     """The words of the best captions for each of B pictures, the end left out.
 
     Args:
-        net: in evaluation mode.
         picture: name to (B, ...) tensors.
-        beams: beams of the search; 1 is greedy. The most probable beam wins, without a length
-            correction.
-        longest: words, where a caption is cut off.
-        best: captions of each picture, its best first; at most the number of beams.
-        noise: makes the likeliest word a draw, of tokens and log-probabilities; for one beam.
     """
     first = next(iter(picture.values()))
     n_pictures, device = len(first), first.device

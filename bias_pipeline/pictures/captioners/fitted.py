@@ -64,16 +64,7 @@ def read_emotion(text: str) -> Emotion:
 
 
 def check_emotion(model: str, known: Sequence[str], emotion: Emotion | None) -> None:
-    """Refuse an emotion that a captioner cannot be grounded in.
-
-    Args:
-        model: its name, for messages.
-        known: its emotions, empty if it is not grounded.
-        emotion: see :func:`read_emotion`; None if none was given.
-
-    Raises:
-        UsageError: naming those that it knows.
-    """
+    """Refuse an emotion that a captioner cannot be grounded in."""
     if not known and emotion is not None:
         raise UsageError(f"{model}: its captions are grounded in no emotion; leave out --emotion")
     if known and emotion is None:
@@ -88,11 +79,7 @@ def check_emotion(model: str, known: Sequence[str], emotion: Emotion | None) -> 
 
 
 def emotion_of(image: str, emotion: Emotion) -> str:
-    """The emotion of one image.
-
-    Raises:
-        DataError: if the table has none of it.
-    """
+    """The emotion of one image."""
     if isinstance(emotion, str):
         return emotion
     if image not in emotion:
@@ -156,12 +143,7 @@ class Fitted:
 
     @classmethod
     def read(cls, model: Pretrained) -> Fitted:
-        """The captioner described by a folder's files.
-
-        Raises:
-            DataError: if its files do not belong together.
-            ResourceError: if one is absent.
-        """
+        """The captioner described by a folder's files."""
         path = model.folder / CONFIG
         config = expect(load_json(path, what="a model's configuration"), dict, path, "")
         if config.get("version") != VERSION:
@@ -182,11 +164,7 @@ class Fitted:
 
 
 def side_of(encoder: PromptCaptioner) -> int:
-    """Pixels a side of a captioner's square input.
-
-    Raises:
-        NotApplicableError: if its backbone is not fitted with it.
-    """
+    """Pixels a side of a captioner's square input."""
     visual = encoder.visual
     if isinstance(visual, PixelBackbone):
         return visual.side
@@ -244,15 +222,7 @@ def _words(folder: Path) -> tuple[str, ...]:
 
 
 class FittedNet:
-    """A fitted captioner's network with its weights, ready to use.
-
-    Args:
-        model: its folder.
-        device: where to compute.
-
-    Raises:
-        BiasPipelineError: if its files are broken or do not belong together.
-    """
+    """A fitted captioner's network with its weights, ready to use."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self.name, self.device = model.name, device
@@ -296,19 +266,7 @@ def _loaded(fitted: Fitted, model: Pretrained) -> Any:
 
 
 class FittedCaptioner:
-    """Photos to captions, by greedy or beam search, or by sampling.
-
-    Args:
-        model: a folder of ``fit sat`` or ``fit grit``.
-        device: where to compute.
-        decoding: how words are chosen; its prompt must be empty.
-        reader: how photos are read.
-        emotion: what captions are grounded in (:mod:`bias_pipeline.pictures.captioners.fitted`);
-            None for a captioner that is not grounded.
-
-    Raises:
-        UsageError: if the emotion does not fit the captioner.
-    """
+    """Photos to captions, by greedy or beam search, or by sampling."""
 
     def __init__(
         self,
@@ -382,12 +340,7 @@ class FittedCaptioner:
 
 
 class FittedJudge:
-    """Log-probabilities of answers under a fitted captioner, with its own vocabulary.
-
-    Args:
-        model: a folder of ``fit sat`` or ``fit grit``.
-        device: where to compute.
-    """
+    """Log-probabilities of answers under a fitted captioner, with its own vocabulary."""
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self._net = FittedNet(model, device)
@@ -399,11 +352,7 @@ class FittedJudge:
         self._numbers = self._net.fitted.vocabulary
 
     def read(self, question: Question) -> tuple[Pixels, list[int], list[list[int]]]:
-        """The picture, the words before the answer, and each text that may follow.
-
-        Raises:
-            DataError: if the picture cannot be read, or an answer cannot be written.
-        """
+        """The picture, the words before the answer, and each text that may follow."""
         pixels = read_pixels(question.pictures, question.row, self._net.fitted.side)
         texts = [text.split() for text in question.follows]
         common = set.intersection(*map(set, texts))  # words after the answer

@@ -121,16 +121,7 @@ class ReleasedBackbone(PictureBackbone):
 
 
 class _FeatureExtractor:
-    """A released detector that computes features.
-
-    Args:
-        size: of all parts.
-        path: of its weights.
-        device: where to look.
-
-    Raises:
-        BiasPipelineError: if the file is broken or of another size.
-    """
+    """A released detector that computes features."""
 
     together: ClassVar[int] = 8  # pictures per batch
 
@@ -279,11 +270,7 @@ class Grit(PromptCaptioner):
         return net
 
     def build(self, inputs: PromptedInputs) -> GritNet:
-        """See the base.
-
-        Raises:
-            DataError: if a caption in its prompt is longer than the file's captioner reads.
-        """
+        """See the base."""
         net: GritNet = super().build(inputs)  # type: ignore[assignment]
         positions, lengths = net.cap_generator.positions, inputs.words.whole_lengths
         if positions is not None and lengths.max(initial=0) > len(positions):

@@ -30,15 +30,6 @@ class GritState:
 class GritNet(nn.Module):
     """From a picture and a prompt, the log-probability of each answer.
 
-    Args:
-        detector: pictures to :class:`~bias_pipeline.pictures.grit.detector.Visual`.
-        n_words: size of the vocabulary, the specials included.
-        answers: K lists of the numbers of words that name each group.
-        size: of all parts.
-        second_gate: see :class:`~bias_pipeline.pictures.grit.captions.ParallelLayer`.
-        n_memories: see :class:`~bias_pipeline.pictures.grit.captions.GridNet`.
-        n_positions: see :class:`~bias_pipeline.pictures.grit.captions.CaptionDecoder`.
-
     Attributes:
         together: pictures per batch when it predicts.
     """
@@ -77,7 +68,6 @@ class GritNet(nn.Module):
             lengths: (B,) how many there are.
             tail: (B, M) the words after the answer, None if there are none.
             tail_lengths: (B,) how many there are.
-            picture: the input of :attr:`detector`.
         """
         visual = self._encode(picture)
         if tail is None and all(len(answer) == 1 for answer in self.answers):
@@ -98,7 +88,6 @@ class GritNet(nn.Module):
 
         Args:
             tokens: (B, L) words, padded at the end.
-            picture: the input of :attr:`detector`.
         """
         return self.cap_generator.next_word_log_probs(
             self.cap_generator(tokens, self._encode(picture))

@@ -122,11 +122,7 @@ class Judge(PublishedJudge, AnsweringEncoder):
         }
 
     def require(self) -> None:
-        """Check that the model is present; a captioner fitted here is checked by its own files.
-
-        Raises:
-            UsageError: if it is to compute in a precision that it was not fitted in.
-        """
+        """Check that the model is present; a captioner fitted here is checked by its own files."""
         model = self.pretrained
         if model.kind not in FITTED:
             super().require()

@@ -18,8 +18,6 @@ class Convolutions(nn.Module):
 
     Args:
         side: of the square picture in pixels.
-        width: channels of the first layer.
-        grid: regions a side.
     """
 
     def __init__(self, side: int, width: int, grid: int) -> None:
@@ -45,13 +43,7 @@ class Convolutions(nn.Module):
 
 
 class ListedObjects(nn.Module):
-    """A vector for each kind of object, and one for a picture without any.
-
-    Args:
-        n_kinds: how many there are, nothing included.
-        size: of the vectors.
-        nothing: the number that means no object.
-    """
+    """A vector for each kind of object, and one for a picture without any."""
 
     def __init__(self, n_kinds: int, size: int, nothing: int) -> None:
         super().__init__()
@@ -67,14 +59,7 @@ class ListedObjects(nn.Module):
 
 
 class PlacedObjects(nn.Module):
-    """A vector for each kind of object plus one for its place.
-
-    Args:
-        n_kinds: how many there are, nothing included.
-        n_numbers: per place.
-        size: of the vectors.
-        nothing: the number that means no object.
-    """
+    """A vector for each kind of object plus one for its place."""
 
     def __init__(self, n_kinds: int, n_numbers: int, size: int, nothing: int) -> None:
         super().__init__()
@@ -89,11 +74,7 @@ class PlacedObjects(nn.Module):
 
 
 class PrecomputedRegions(nn.Module):
-    """Returns regions that a frozen network computed.
-
-    Args:
-        size: of a region.
-    """
+    """Returns regions that a frozen network computed."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -107,11 +88,7 @@ class PrecomputedRegions(nn.Module):
 
 
 class AnswersNet(nn.Module):
-    """Returns the answers so that a softmax gives their probabilities.
-
-    Args:
-        renormalise: see :class:`~bias_pipeline.pictures.captioners.prompted.Answers`.
-    """
+    """Returns the answers so that a softmax gives their probabilities."""
 
     def __init__(self, *, renormalise: bool) -> None:
         super().__init__()
@@ -128,13 +105,6 @@ class AnswersNet(nn.Module):
 
 class TunedNet(nn.Module):
     """A model of transformers with low-rank matrices added to its linear layers.
-
-    Args:
-        model: whose weights are frozen.
-        questions: N, of K answers each.
-        rank: of the matrices.
-        alpha: their product is multiplied by ``alpha / rank``.
-        dropout: on their inputs.
 
     Attributes:
         output_dim: K.

@@ -52,12 +52,7 @@ class Pace:
         return max(self._closed_until, self._last + self.gap_s) - time.monotonic()
 
     def slow_down(self, started: float, wait_s: float) -> None:
-        """The server refused a request for being one too many.
-
-        Args:
-            started: when the request was sent; those sent before the last refusal change nothing.
-            wait_s: no request starts before that.
-        """
+        """The server refused a request for being one too many."""
         now = time.monotonic()
         closed_until = max(self._closed_until, now + wait_s)
         self._closed_s += closed_until - max(self._closed_until, now)
@@ -91,10 +86,6 @@ class Pace:
 
 def wait_before(attempt: int, longest_s: float = LONGEST_WAIT_S) -> float:
     """Seconds before a request is sent again, doubled each time.
-
-    Args:
-        attempt: how many attempts failed, from 1.
-        longest_s: never longer.
 
     Example:
         >>> 0.18 <= wait_before(1) <= 0.25, 45 <= wait_before(20) <= 60

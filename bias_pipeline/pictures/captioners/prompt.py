@@ -29,9 +29,6 @@ CAPTION, ANSWER = "{caption}", "{answer}"
 class Prompt(Configurable):
     """A template that makes a captioner name the group (ImageCaptioner2, section 4.2).
 
-    Raises:
-        UsageError: if a template does not contain each of the two exactly once.
-
     Example:
         >>> prompt = Prompt("gender")
         >>> " ".join(prompt.before), prompt.after
@@ -69,11 +66,7 @@ class Prompt(Configurable):
         return tuple(self._words[self._words.index(ANSWER) + 1 :])
 
     def answers_of(self, groups: Sequence[str]) -> list[tuple[str, ...]]:
-        """The words that name each group.
-
-        Raises:
-            UsageError: on an answer of an unknown group, or two groups with one answer.
-        """
+        """The words that name each group."""
         for group in self.answers:
             if group not in groups:
                 raise UsageError(

@@ -34,11 +34,7 @@ def digest_with(data: LabelledCaptions, image_digest: str) -> str:
 
 
 def require_groups(data: LabelledCaptions) -> None:
-    """Refuse tasks: a prompted captioner names one group.
-
-    Raises:
-        NotApplicableError: if there are tasks to guess and no groups.
-    """
+    """Refuse tasks: a prompted captioner names one group."""
     if data.multi_label:
         raise NotApplicableError(
             f"{data.name}: a prompted captioner predicts one group, not tasks; choose another "
@@ -63,22 +59,10 @@ class PromptCaptioner(NetEncoder):
     def network(
         self, visual: BackboneInputs, vocabulary: Mapping[str, int], answers: AnswerNumbers
     ) -> nn.Module:
-        """A network with fresh weights.
-
-        Args:
-            visual: what is seen.
-            vocabulary: word to number.
-            answers: K lists of the numbers of words that name each group; empty for writing
-                captions.
-        """
+        """A network with fresh weights."""
 
     def begin_to_write(self, network: Any, counts: Sequence[int]) -> None:
-        """Prepare a network that is trained to write captions; most need nothing.
-
-        Args:
-            network: with fresh weights.
-            counts: how often captions have each word, by its number.
-        """
+        """Prepare a network that is trained to write captions; most need nothing."""
         del network, counts
 
     def build(self, inputs: PromptedInputs) -> nn.Module:
@@ -149,21 +133,13 @@ class Answers(Head):
     renormalise: bool = True
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
-        """One number a group.
-
-        Raises:
-            UsageError: if there are tasks to guess.
-        """
+        """One number a group."""
         if not exclusive:
             raise UsageError("head=answers works only for one group per caption, not for tasks")
         return n_classes
 
     def build(self, n_inputs: int, n_outputs: int) -> nn.Module:
-        """A network that returns (B, K) log-probabilities.
-
-        Raises:
-            UsageError: if the encoder gives vectors and no answers.
-        """
+        """A network that returns (B, K) log-probabilities."""
         from bias_pipeline.pictures.captioners.nets import AnswersNet
 
         if n_inputs != n_outputs:

@@ -84,14 +84,7 @@ class SatNet(nn.Module):
     """From a picture and a prompt, read word by word, the log-probability of each answer.
 
     Args:
-        seeing: pictures to regions, see :mod:`bias_pipeline.pictures.captioners.nets`.
-        n_words: size of the vocabulary, the specials included.
-        answers: K lists of the numbers of words that name each group.
         design: which published version.
-        embedding_dim: these and the others: see
-        :class:`~bias_pipeline.pictures.captioners.sat.Sat`.
-        n_groups: groups that a caption can be grounded in, 0 for none: the group's vector passes a
-            linear layer and a ReLU and enters the cell at every step (ArtEmis' speaker).
 
     Attributes:
         guess: from the mean region to the group of a picture; None without grounding. It is fitted
@@ -145,11 +138,7 @@ class SatNet(nn.Module):
         self.guess = nn.Linear(region_dim, n_groups).requires_grad_(False) if n_groups else None
 
     def init_word_frequencies(self, counts: Sequence[int]) -> None:
-        """Initialise word probabilities as word frequencies (ArtEmis).
-
-        Args:
-            counts: how often captions have each word; 0 counts as 1.
-        """
+        """Initialise word probabilities as word frequencies (ArtEmis)."""
         often = torch.tensor(counts, dtype=torch.float32).clamp(min=1)
         with torch.no_grad():
             self.next_word.bias.copy_((often / often.sum()).log())
@@ -169,7 +158,6 @@ class SatNet(nn.Module):
             lengths: (B,) how many there are.
             tail: (B, M) the words after the answer, None if there are none.
             tail_lengths: (B,) how many there are.
-            picture: what :attr:`seeing` takes.
         """
         encoded = self._encode(picture, None)
         step = self._start(encoded)
@@ -202,7 +190,6 @@ class SatNet(nn.Module):
         Args:
             tokens: (B, L) words, padded at the end.
             group: (B, K) the vector of each caption's group, if captions are grounded.
-            picture: what :attr:`seeing` takes.
         """
         encoded = self._encode(picture, group)
         step = self._start(encoded)

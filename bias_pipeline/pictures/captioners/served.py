@@ -59,13 +59,6 @@ class ServedCaptioner:
 
     A context: leaving it gives up the requests that are under way.
 
-    Args:
-        server: that is asked.
-        decoding: the prompt, and how words are chosen.
-        at_once: requests at a time.
-        timeout_s: how long an answer may take.
-        give_up_s: how long after a fault the server may answer nothing before the work ends.
-
     Attributes:
         counts: of answers that are no whole captions.
         tokens_in: tokens of prompts and pictures, as far as the server counts them.
@@ -129,11 +122,7 @@ class ServedCaptioner:
             await self._client.close()
 
     def start(self) -> ServedCaptioner:
-        """Say that photos leave this machine, if they do, and make ready; returns itself.
-
-        Raises:
-            UsageError: if the key can be none.
-        """
+        """Say that photos leave this machine, if they do, and make ready; returns itself."""
         import openai
 
         key = os.environ.get(KEY, "").strip()
@@ -155,12 +144,7 @@ class ServedCaptioner:
         return self
 
     def read(self, path: Path) -> AnsweredCaptions:
-        """The captions of a photo; called from as many threads as there are photos at a time.
-
-        Raises:
-            BiasPipelineError: if the server answers no photo.
-            UnreadableError: if the photo cannot be read, or the server gave it no answer.
-        """
+        """The captions of a photo; called from as many threads as there are photos at a time."""
         picture, image = self._server.picture(path), image_id(path.name)
         with self._entering:
             if self._left:
@@ -188,12 +172,7 @@ class ServedCaptioner:
         return answers
 
     async def _answer(self, image: str, question: dict[str, Any]) -> Answer:
-        """The answer to a request, which is sent as often as its faults are worth that.
-
-        Raises:
-            BiasPipelineError: if the server answers no photo.
-            _RequestFailedError: if it does not answer this request.
-        """
+        """The answer to a request, which is sent as often as its faults are worth that."""
         answered_before, attempt = self._n_answers, 1
         while True:
             length = self._length
@@ -239,11 +218,7 @@ class ServedCaptioner:
         return fault
 
     async def _rest(self, wait_s: float) -> None:
-        """Wait, unless the work ends before.
-
-        Raises:
-            BiasPipelineError: why the work ended.
-        """
+        """Wait, unless the work ends before."""
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._ended.wait()
@@ -264,17 +239,7 @@ class ServedCaptioner:
         await self._rest(wait_s)
 
     async def _check_worth(self, fault: Fault, attempt: int, *, others_answered: bool) -> None:
-        """Return if the request is to be sent again.
-
-        Args:
-            fault: of the request.
-            attempt: how often it was sent.
-            others_answered: whether the server has answered other requests since then.
-
-        Raises:
-            BiasPipelineError: if the server answers no photo.
-            _RequestFailedError: if it does not answer this request.
-        """
+        """Return if the request is to be sent again."""
         if fault.ends is not None:
             raise fault.ends
         if fault.wait_s > self._give_up_s:
@@ -316,11 +281,7 @@ class ServedCaptioner:
         return None
 
     def _checked(self, image: str, text: str) -> Answer | Fault:
-        """An answer, or what is wrong with its shape; tokens are counted.
-
-        Raises:
-            UsageError: if there are no chat completions at the address.
-        """
+        """An answer, or what is wrong with its shape; tokens are counted."""
         try:
             body = json.loads(text)
             answer = answer_of_body(image, body, Path("answer"), "body")
@@ -384,11 +345,7 @@ class ServedCaptioner:
 
 
 class ServedBar(Bar):
-    """Shows captions per second and tokens.
-
-    Args:
-        captioner: whose answers are counted.
-    """
+    """Shows captions per second and tokens."""
 
     def __init__(self, captioner: ServedCaptioner) -> None:
         super().__init__("captions")

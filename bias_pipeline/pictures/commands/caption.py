@@ -140,11 +140,7 @@ def parser() -> Parser:
 
 
 def options_of(words: Sequence[str]) -> Namespace:
-    """The command's words, checked.
-
-    Raises:
-        UsageError: if they do not fit together.
-    """
+    """The command's words, checked."""
     words, settings = without_settings(words)
     options = parser().parse_args(words)
     check_photo_options(options, "folder")
@@ -172,11 +168,7 @@ def options_of(words: Sequence[str]) -> Namespace:
 
 
 def write_captions(options: Namespace) -> BlockStore:
-    """Caption one task's share; returns the blocks of captions.
-
-    Args:
-        options: of :func:`options_of`.
-    """
+    """Caption one task's share; returns the blocks of captions."""
     photos = find_photos(options.folder)
     masked = masked_photos(options, photos)
     lines: list[str] = []
@@ -290,11 +282,7 @@ def add_server_options(parser: Parser) -> None:
 
 
 def check_server_options(options: Namespace) -> None:
-    """Refuse what does not fit together.
-
-    Raises:
-        UsageError: naming an option.
-    """
+    """Refuse what does not fit together."""
     given = [name for name in _ONLY_HERE if getattr(options, name) is not None]
     if options.server is None:
         if given:
@@ -316,19 +304,7 @@ def _flag(name: str) -> str:
 def caption_served(
     options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
 ) -> tuple[BlockStore, ProgressCounts, list[str]]:
-    """Caption photos by a server, or read what it answered to a batch.
-
-    Args:
-        options: of the command.
-        photos: image to file.
-        masked: what reads photos masked; None if they are sent whole.
-
-    Returns:
-        The blocks, what was done, and lines to report about the answers.
-
-    Raises:
-        BiasPipelineError: if the server cannot be used or fails, or a file is broken.
-    """
+    """Caption photos by a server, or read what it answered to a batch."""
     store, decoding = _store(options, masked)
     if options.from_batch:
         check_ids(photos)
@@ -368,13 +344,7 @@ def caption_served(
 def write_batch(
     options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
 ) -> None:
-    """Write the requests that are left for a service that takes batches.
-
-    Args:
-        options: of the command.
-        photos: image to file.
-        masked: what reads photos masked; None if they are sent whole.
-    """
+    """Write the requests that are left for a service that takes batches."""
     check_ids(photos)
     store, decoding = _store(options, masked)
     server = _server(options, masked)

@@ -148,21 +148,7 @@ class Lesson:
         seed: int,
         grounding: str | None = None,
     ) -> Lesson:
-        """The captions of one side that have words and a picture.
-
-        Args:
-            kind: see the class.
-            recipe: see the class.
-            corpus: the data.
-            side: whose captions, ``human`` or ``model``.
-            seed: see the class.
-            grounding: the attribute whose group each caption is grounded in; captions of records
-                of no group are left out.
-
-        Raises:
-            NotApplicableError: if there are no pictures.
-            DataError: if no caption is left.
-        """
+        """The captions of one side that have words and a picture."""
         if corpus.pictures is None:
             raise NotApplicableError(
                 f"dataset {corpus.dataset!r} has no pictures here; set dataset.images=DIR"
@@ -221,16 +207,6 @@ def fit_captioner(
     """Fit a captioner and write its folder, completely or not at all.
 
     With several devices, one process each; the batches are the same as with one.
-
-    Args:
-        lesson: the data and settings.
-        folder: a new one.
-        provenance: of the data, for the card.
-        each_epoch: also write the captioner after every epoch (``epochs/01``, ...); a killed
-            training then begins anew.
-
-    Returns:
-        The mean loss of each epoch.
     """
     side_of(lesson.encoder)
     with drafted(folder) as draft:
@@ -300,8 +276,6 @@ def _learner(lesson: Lesson, fitted: Fitted, counts: IntArray) -> CaptionLearner
     """What is trained, with fresh weights.
 
     Args:
-        lesson: the data and settings.
-        fitted: its vocabulary and sizes.
         counts: (W,) how often captions have each word.
     """
     from bias_pipeline.pictures.fitting.learning import CaptionLearner, EqualizedLearner

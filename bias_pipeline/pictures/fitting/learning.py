@@ -26,13 +26,7 @@ _EPSILON = 1e-5  # of the confident loss, as in the authors' code
 
 
 class CaptionLearner(Learner):
-    """Learns the next word of captions, given the words before it (teacher forcing).
-
-    Args:
-        network: see :class:`~bias_pipeline.pictures.captioners.decoding.Writer`.
-        optimizer: of its weights.
-        schedule: how the learning rate changes, None if it does not.
-    """
+    """Learns the next word of captions, given the words before it (teacher forcing)."""
 
     def __init__(self, network: Any, optimizer: Optimizer, schedule: Schedule | None) -> None:
         super().__init__()
@@ -73,10 +67,6 @@ class EqualizedLearner(CaptionLearner):
     """Also learns to name a group by the person, not by the scene.
 
     Args:
-        network: see :class:`CaptionLearner`.
-        optimizer: see there.
-        schedule: see there.
-        weights: of the two losses.
         members: (V, 2) 1 where a word names a group.
     """
 
@@ -132,11 +122,7 @@ class EqualizedLearner(CaptionLearner):
 
 
 class EachEpoch(pl.Callback):
-    """Writes the network after every epoch.
-
-    Args:
-        write: takes the number of the epoch, from 1, and the network's weights.
-    """
+    """Writes the network after every epoch."""
 
     def __init__(self, write: Callable[[int, dict[str, Tensor]], None]) -> None:
         self.write = write
@@ -160,13 +146,8 @@ def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: In
     head on the captioner's own vision network, then frozen, is ours.
 
     Args:
-        network: a grounded ``SatNet``, already trained.
-        visual: the pictures.
         images: (N,) the picture of each caption.
         groups: (N,) the group of each caption; captions of a picture may differ.
-
-    Returns:
-        The share of captions whose group is guessed right, of those it was fitted to.
     """
     network.eval()
     rows = np.arange(int(images.max()) + 1)

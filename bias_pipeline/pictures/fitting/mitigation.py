@@ -55,13 +55,7 @@ class Equalizer:
     def of(
         cls, weights: EqualizerWeights, attribute: Attribute, corpus: Corpus, masking: ImageMasking
     ) -> Equalizer:
-        """The words of an attribute, and the pictures of a corpus with people hidden.
-
-        Raises:
-            UsageError: if the attribute has other than two groups, or words that name a group only
-                in a context; or if nothing is hidden.
-            DataError: if there are no pictures, or none in which people can be hidden.
-        """
+        """The words of an attribute, and the pictures of a corpus with people hidden."""
         namings = attribute.namings()
         if len(namings) > 1 or len(namings[0].words) != 2 or namings[0].applies_to is not None:
             raise UsageError(
@@ -84,11 +78,7 @@ class Equalizer:
         return {**asdict(self.weights), "hidden": [dict(edit.spec) for edit in self.hidden.edits]}
 
     def members(self, vocabulary: Mapping[str, int], n_words: int) -> Float32Array:
-        """(W, 2) 1 where a word names a group.
-
-        Raises:
-            DataError: if a group has no word in the vocabulary.
-        """
+        """(W, 2) 1 where a word names a group."""
         members = np.zeros((n_words, 2), np.float32)
         for group, words in enumerate(self.words):
             members[[vocabulary[word] for word in words if word in vocabulary], group] = 1

@@ -96,12 +96,7 @@ def _matches(word: str, text: str) -> Iterator[re.Match[str]]:
 
 
 def _naming_spans(text: str, places: Mapping[str, set[int]]) -> dict[tuple[int, int], str]:
-    """Beginning and end of the words that name a group; a word within a phrase is the phrase's.
-
-    Args:
-        text: a caption, lower case.
-        places: of :func:`_named`.
-    """
+    """Beginning and end of the words that name a group; a word within a phrase is the phrase's."""
     phrases: list[tuple[int, int]] = []
     spans: dict[tuple[int, int], str] = {}
     for word in sorted(places, key=lambda word: -len(word.split())):
@@ -150,12 +145,7 @@ class Attribution:
         return SeenMasks(self.captioner)
 
     def of(self, corpus: Corpus) -> Iterator[Explained]:
-        """Every picture of a corpus, in its order.
-
-        Raises:
-            DataError: if a picture or its mask cannot be read, or the captioner's vocabulary has
-                none of the words.
-        """
+        """Every picture of a corpus, in its order."""
         single = [word for word in self.words.listed if " " not in word]  # "light" names no group
         numbers = {self.captioner.first_token(word) for word in single or self.words.listed}
         known = sorted(number for number in numbers if number is not None)
@@ -230,11 +220,7 @@ class Attribution:
 
 
 def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Iterator[Picture]:
-    """The pictures of a corpus with their edits, as the captioner takes them.
-
-    Raises:
-        NotApplicableError: if there are none.
-    """
+    """The pictures of a corpus with their edits, as the captioner takes them."""
     from PIL import Image as Pillow
 
     pictures = corpus.pictures
@@ -249,11 +235,7 @@ def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Itera
 
 
 class SeenMasks:
-    """Masks after a captioner's own preprocessing.
-
-    Args:
-        captioner: whose.
-    """
+    """Masks after a captioner's own preprocessing."""
 
     def __init__(self, captioner: ForcedCaptioner[Any]) -> None:
         self._captioner = captioner
@@ -288,18 +270,7 @@ class SeenMasks:
 
 
 def layer_of(captioner: ForcedCaptioner[Any], corpus: Corpus, name: str = AUTO) -> MapLayer:
-    """The layer of a captioner in which maps of a corpus are read.
-
-    Args:
-        captioner: whose.
-        corpus: with pictures, two of which are shown.
-        name: of the layer; ``auto``: see
-            :meth:`~bias_pipeline.pictures.gradcam.layers.LayerSearch.find`; ``attention``: see
-            :meth:`~bias_pipeline.pictures.gradcam.layers.LayerSearch.named`.
-
-    Raises:
-        BiasPipelineError: if there is no such layer.
-    """
+    """The layer of a captioner in which maps of a corpus are read."""
     from PIL import Image as Pillow
 
     first = next(captioned_pictures(captioner, corpus))

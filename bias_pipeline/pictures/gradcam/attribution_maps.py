@@ -52,14 +52,7 @@ def map_rows(one: Explained) -> Iterator[dict[str, Any]]:
 def write_attribution(
     folder: Path, explained: Iterable[Explained], *, pictures: int, with_maps: bool
 ) -> list[dict[str, Any]]:
-    """Write the table of all pictures, and their maps; returns the table's lines.
-
-    Args:
-        folder: that is there.
-        explained: the pictures.
-        pictures: how many maps are drawn, the first ones.
-        with_maps: whether all maps are written as numbers too.
-    """
+    """Write the table of all pictures, and their maps; returns the table's lines."""
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
@@ -91,7 +84,6 @@ def overlay(pixels: Pixels, heatmap: Float64Array) -> Pixels:
 
     Args:
         pixels: (H, W, 3).
-        heatmap: (h, w), whose maximum has the full colour.
     """
     from PIL import Image
 
@@ -110,15 +102,7 @@ def overlay(pixels: Pixels, heatmap: Float64Array) -> Pixels:
 
 
 def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]) -> list[str]:
-    """The mean score with its interval over pictures, and what has none.
-
-    Args:
-        rows: the table's lines.
-        words: that were chosen; empty for those of an attribute.
-
-    Raises:
-        DataError: if no picture has a score.
-    """
+    """The mean score with its interval over pictures, and what has none."""
     scores = np.array([row["attribution_score"] for row in rows], np.float64)
     uniform = np.array([row["uniform_share"] for row in rows], np.float64)
     known = np.isfinite(scores)

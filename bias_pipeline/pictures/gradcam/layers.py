@@ -125,16 +125,7 @@ def hooked(modules: Sequence[tuple[str, nn.Module]], hook: Any) -> Iterator[None
 
 
 class LayerSearch:
-    """Finds the layers of a captioner, by two pictures and a caption.
-
-    Args:
-        captioner: whose layers.
-        pictures: two different ones of one form.
-        caption: of the first.
-
-    Raises:
-        NotApplicableError: if the captioner cuts pictures into pieces.
-    """
+    """Finds the layers of a captioner, by two pictures and a caption."""
 
     def __init__(
         self,
@@ -181,10 +172,6 @@ class LayerSearch:
         """The last layer with a grid through which all of the picture reaches the words.
 
         With this layer's output of another picture the captioner behaves as on that picture.
-
-        Raises:
-            DataError: if the captioner gives values that are not numbers.
-            NotApplicableError: if there is none.
         """
         wanted = self._logits(1)
         if bool(wanted.isnan().any()):
@@ -201,11 +188,7 @@ class LayerSearch:
         )
 
     def named(self, name: str) -> MapLayer:
-        """A layer by its name; ``attention``: the last one with attention weights.
-
-        Raises:
-            UsageError: if there is no such layer, naming some that are.
-        """
+        """A layer by its name; ``attention``: the last one with attention weights."""
         attentions = self.attentions()
         if name == ATTENTION and not attentions:
             raise UsageError(
@@ -247,13 +230,7 @@ class LayerSearch:
     def _outputs(
         self, number: int, caption: WrittenCaption, *, weights: bool = False
     ) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]]:
-        """Module and place of each output to its shape and some sums, in the order of calls.
-
-        Args:
-            number: of the picture.
-            caption: that is read.
-            weights: only outputs whose last axis sums to 1.
-        """
+        """Module and place of each output to its shape and some sums, in the order of calls."""
         import torch
 
         outputs: dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]] = {}

@@ -54,16 +54,7 @@ def maps(
     targets: Sequence[Sequence[Target]],
     words: Sequence[int],
 ) -> list[list[Float64Array]]:
-    """For each caption a map (h, w), at least 0, of each of its targets.
-
-    Args:
-        captioner: whose captions.
-        layer: where maps are read.
-        pictures: B of one form.
-        captions: B.
-        targets: one or more of each caption.
-        words: numbers of the words (their first tokens) that stand for a target without a word.
-    """
+    """For each caption a map (h, w), at least 0, of each of its targets."""
     import torch
 
     with _read(captioner.network, layer) as values:
@@ -181,12 +172,7 @@ def shares_outside(heatmap: Float64Array, people: Float64Array) -> Shares:
     """How much of a map lies outside people.
 
     Args:
-        heatmap: (h, w) the map, at least 0.
         people: (h, w) share of each place that people cover, in [0, 1].
-
-    Returns:
-        NaN but for the area where the map is nowhere positive or not of numbers; NaN throughout
-        where people cover the whole picture, as no share can then lie outside.
 
     Example:
         >>> shares_outside(np.array([[3.0, 1.0]]), np.array([[1.0, 0.0]]))

@@ -14,13 +14,7 @@ PAD = 1  # padding, in the released vocabulary as in ours
 
 
 class CaptionAttention(nn.Module):
-    """Attention of several heads with a residual, normalised afterwards (Vaswani et al. 2017).
-
-    Args:
-        size: of queries and of what they see.
-        n_heads: attention heads.
-        dropout: on what is seen.
-    """
+    """Attention of several heads with a residual, normalised afterwards (Vaswani et al. 2017)."""
 
     def __init__(self, size: int, n_heads: int, dropout: float) -> None:
         super().__init__()
@@ -33,7 +27,6 @@ class CaptionAttention(nn.Module):
         """(B, Q, C) queries to the same.
 
         Args:
-            queries: the querying vectors.
             context: (B, S, C) the attended vectors.
             visible: (..., Q, S) which of them each query may see, all if left out.
         """
@@ -56,12 +49,6 @@ class MemoryAttention(CaptionAttention):
 
     The memory of the M2 transformer (Cornia et al. 2020, section 3.1), scaled as GRIT's code until
     April 2023 did: keys by the square root of a head's size, values by that of M.
-
-    Args:
-        size: of queries and of what they see.
-        n_heads: attention heads.
-        dropout: on what is seen.
-        n_memories: M.
     """
 
     def __init__(self, size: int, n_heads: int, dropout: float, n_memories: int) -> None:
@@ -84,13 +71,7 @@ class MemoryAttention(CaptionAttention):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with a residual, normalised afterwards.
-
-    Args:
-        size: of a vector.
-        inner: of the vectors between.
-        dropout: after each layer.
-    """
+    """Two linear layers with a residual, normalised afterwards."""
 
     def __init__(self, size: int, inner: int, dropout: float) -> None:
         super().__init__()
@@ -106,12 +87,7 @@ class FeedForward(nn.Module):
 
 
 class GridLayer(nn.Module):
-    """Self-attention of the grid.
-
-    Args:
-        size: of all parts.
-        n_memories: learnt slots that they look at, too.
-    """
+    """Self-attention of the grid."""
 
     def __init__(self, size: GritSize, n_memories: int) -> None:
         super().__init__()
@@ -126,13 +102,7 @@ class GridLayer(nn.Module):
 
 
 class GridNet(nn.Module):
-    """The grid feature network: encodes the backbone's coarsest grid for the decoder.
-
-    Args:
-        n_inputs: of a place.
-        size: of all parts.
-        n_memories: learnt slots of each layer; one until May 2023, none since.
-    """
+    """The grid feature network: encodes the backbone's coarsest grid for the decoder."""
 
     def __init__(self, n_inputs: int, size: GritSize, n_memories: int = 0) -> None:
         super().__init__()
@@ -162,7 +132,6 @@ class ParallelLayer(nn.Module):
     used.
 
     Args:
-        size: of all parts.
         second_gate: whether the gate on regions has its own weights (``paper``) or the first one's
             (``released``).
     """
@@ -179,10 +148,8 @@ class ParallelLayer(nn.Module):
         """(B, L, C) words to the same.
 
         Args:
-            words: of captions.
             present: (B, L, 1) one for a word, zero for padding.
             visible: (L, L) which words each may see.
-            visual: of their pictures.
         """
         words = self.self_att(words, words, visible) * present
         grid = self.vis_att1(words, visual.grid) * present
@@ -198,15 +165,7 @@ class ParallelLayer(nn.Module):
 
 
 class CaptionDecoder(nn.Module):
-    """The caption generator: words to probabilities of the next word.
-
-    Args:
-        n_words: size of the vocabulary.
-        size: of all parts.
-        second_gate: see :class:`ParallelLayer`.
-        n_positions: rows of a released file's position table, the first for padding; 0 for sines
-            and cosines (Vaswani et al. 2017, section 3.5), of any number of words.
-    """
+    """The caption generator: words to probabilities of the next word."""
 
     # (P, C) those vectors, which are never trained; None for sines and cosines. The authors' code
     # makes sines and cosines and then overwrites them by random numbers, so that the file's cannot
@@ -230,7 +189,6 @@ class CaptionDecoder(nn.Module):
 
         Args:
             tokens: (B, L) numbers of words, padded at the end.
-            visual: of the pictures.
         """
         length = tokens.shape[1]
         present = (tokens != PAD)[..., None].to(self.word_emb.weight.dtype)

@@ -93,12 +93,7 @@ class GritCheckpoint:
 
 
 def read_checkpoint(path: Path) -> GritCheckpoint:
-    """Read a file of weights.
-
-    Raises:
-        ResourceError: if it is not there.
-        DataError: if it is not such a file, contains code, or has an unknown name.
-    """
+    """Read a file of weights."""
     weights = rename_grit_weights(_weights(path), path)
     detector = {k.removeprefix(DETECTOR): v for k, v in weights.items() if k.startswith(DETECTOR)}
     if not detector:
@@ -136,14 +131,7 @@ def load_detector(net: nn.Module, checkpoint: GritCheckpoint, what: str) -> None
 def load_captions(
     net: nn.Module, checkpoint: GritCheckpoint, rows: Mapping[int, int], what: str
 ) -> None:
-    """Load the weights of grid network and decoder; words not in the file get new vectors.
-
-    Args:
-        net: with the two as ``grid_net`` and ``cap_generator``.
-        checkpoint: of a captioner.
-        rows: number of a word in the network to its number in the file.
-        what: setting that decides the network's size.
-    """
+    """Load the weights of grid network and decoder; words not in the file get new vectors."""
     state = {name: v for name, v in net.state_dict().items() if name.startswith(CAPTIONS)}
     weights = {
         name: v for name, v in checkpoint.captions.items() if name in state or not _is_unused(name)

@@ -25,7 +25,6 @@ def deformable_attention(
 
     Args:
         values: (B, S, M, D) the patches of all L grids one after the other, for each of M heads.
-        shapes: L heights and widths, whose products add up to S.
         places: (B, Q, M, L, P, 2) the x and y at which each head samples, in [0, 1] within the
             picture; zero outside.
         weights: (B, Q, M, L, P) the weight of each sample.
@@ -55,14 +54,7 @@ def deformable_attention(
 
 
 class DeformableAttention(nn.Module):
-    """Queries attend to a few places of each grid, near their own box (equation 3).
-
-    Args:
-        size: C of queries and values.
-        n_heads: attention heads.
-        n_levels: grids.
-        n_points: places that a head samples in each grid.
-    """
+    """Queries attend to a few places of each grid, near their own box (equation 3)."""
 
     def __init__(self, size: int, n_heads: int, n_levels: int, n_points: int) -> None:
         super().__init__()
@@ -96,7 +88,6 @@ class DeformableAttention(nn.Module):
             queries: (B, Q, C).
             boxes: (B, Q, 4) middle, width and height of each query's box, in [0, 1].
             values: (B, S, C) see :func:`deformable_attention`.
-            shapes: of the grids.
         """
         n_heads, n_levels, n_points = self.shape
         projected = self.value_proj(values).unflatten(2, (n_heads, -1))
@@ -127,9 +118,6 @@ class Visual(NamedTuple):
 class GritDetector(nn.Module):
     """A Swin transformer, and a region decoder on its coarsest grids.
 
-    Args:
-        size: of all parts.
-
     Attributes:
         grid_dim: D.
     """
@@ -159,9 +147,6 @@ class GritDetector(nn.Module):
 class PrecomputedFeatures(nn.Module):
     """Passes on stored features of a frozen detector.
 
-    Args:
-        size: of all parts.
-
     Attributes:
         grid_dim: D.
     """
@@ -181,10 +166,6 @@ class RegionDecoder(nn.Module):
     Boxes are refined by each layer (Zhu et al. 2021, section 4.2), the first time before any.
     There, gradients stop between layers' boxes, as every layer has a loss on boxes. Here they pass,
     since only the caption is learnt; the outputs are the same.
-
-    Args:
-        sizes: of the vectors of each level.
-        size: of all parts.
     """
 
     def __init__(self, sizes: Sequence[int], size: GritSize) -> None:
@@ -226,12 +207,7 @@ def refined(boxes: Tensor, change: Tensor) -> Tensor:
 
 
 class RegionLayer(nn.Module):
-    """Queries attend to each other, then to the picture near their boxes.
-
-    Args:
-        size: of all parts.
-        n_levels: of the picture.
-    """
+    """Queries attend to each other, then to the picture near their boxes."""
 
     def __init__(self, size: GritSize, n_levels: int) -> None:
         super().__init__()
@@ -263,11 +239,7 @@ class RegionLayer(nn.Module):
 
 
 class BoxNet(nn.Module):
-    """Three linear layers from a query to the change of its box, initially zero.
-
-    Args:
-        size: of a query.
-    """
+    """Three linear layers from a query to the change of its box, initially zero."""
 
     def __init__(self, size: int) -> None:
         super().__init__()

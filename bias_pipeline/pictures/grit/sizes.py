@@ -94,16 +94,7 @@ SPECIALS = ("<unk>", "<pad>", "<bos>")  # numbers 0, 1 and 2, as ours
 
 
 def read_vocabulary(path: Path, n_words: int | None = None) -> Mapping[str, int]:
-    """Word to number.
-
-    Args:
-        path: of the file.
-        n_words: the number of words in the weights, None to skip the check.
-
-    Raises:
-        ResourceError: if the file is not there.
-        DataError: if it is no vocabulary of GRIT's.
-    """
+    """Word to number."""
     contents = expect(load_json(path, what="GRIT's vocabulary"), dict, path, "")
     words = expect(contents.get("itos"), list, path, "itos")
     if tuple(words[: len(SPECIALS)]) != SPECIALS or not all(isinstance(w, str) for w in words):

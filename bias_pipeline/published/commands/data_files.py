@@ -33,12 +33,7 @@ def data_convert_parser() -> Parser:
 
 
 def data_fetch_command(words: Sequence[str]) -> int:
-    """Print where the files are and their names; download those that anyone may.
-
-    Raises:
-        UsageError: if a data set is unknown, or there is a folder but not one data set for it.
-        ResourceError: if something could not be downloaded.
-    """
+    """Print where the files are and their names; download those that anyone may."""
     from bias_pipeline.published.sources import SOURCES, describe_sources, download
 
     options = data_fetch_parser().parse_args(list(words))

@@ -100,16 +100,7 @@ def fits(
     resampling keeps its coefficient there.
 
     Args:
-        probe: how attackers are trained.
-        data: captions and labels.
-        split: what is trained on and what is tested.
         drawn: (B, images) how often each image counts.
-        how: settings of the gradients.
-
-    Raises:
-        UsageError: if the encoder has no word vectors, or several processes train each attacker.
-        ResourceError: if captum is not installed.
-        DataError: if all attackers fail.
     """
     if probe.world > 1:
         raise UsageError("analysis words trains in one process; set trainer.devices=1")
@@ -149,11 +140,7 @@ def attributed(
     """Integrated gradients of some captions.
 
     Args:
-        attacker: trained; it is moved to the processor, without dropout.
-        inputs: of all captions.
-        captions: all captions.
         rows: (N,) which of them.
-        how: settings of the gradients.
     """
     from bias_pipeline.attack.attacker import tensors
 
@@ -217,11 +204,7 @@ def _per_group(outputs: Float64Array) -> Float64Array:
 
 
 def word_layer(encoder: nn.Module) -> nn.Embedding:
-    """The layer that gives words their vectors.
-
-    Raises:
-        UsageError: if there is not exactly one.
-    """
+    """The layer that gives words their vectors."""
     from torch import nn
 
     layers = [module for module in encoder.modules() if isinstance(module, nn.Embedding)]
@@ -256,9 +239,7 @@ class _Contributions:
     """What words add in the test captions of a split, as tables for weighted sums.
 
     Args:
-        data: all captions.
         rows: (M,) the test captions.
-        words: for each (words, n_classes) what its words add.
         rest: (M, n_classes) log-odds without any word.
     """
 

@@ -52,23 +52,10 @@ class WordFit(ABC):
 
     @abstractmethod
     def parts(self, row: int) -> tuple[Float64Array, Float64Array]:
-        """The parts of the log-odds of each group for a test caption.
-
-        Args:
-            row: one of ``test``.
-
-        Returns:
-            (words, n_classes) what each word adds, and (n_classes,) the log-odds without any word.
-        """
+        """The parts of the log-odds of each group for a test caption."""
 
     def examples(self, side: str, ids: Sequence[str], most: int) -> list[Example]:
-        """For each group the test captions with the largest log-odds of it, none twice.
-
-        Args:
-            side: whose captions they are.
-            ids: of all images, by row.
-            most: captions a group.
-        """
+        """For each group the test captions with the largest log-odds of it, none twice."""
         scored = [self._example(int(row), side, ids) for row in self.test]
         examples = []
         for group in self.data.classes:
@@ -113,11 +100,6 @@ def word_parts(
     An n-gram counts once a caption; its vote is divided among its places and, at each, among its
     words.
 
-    Args:
-        words: of a caption.
-        votes: n-gram to (n_classes,).
-        order: of the longest n-gram.
-
     Example:
         >>> votes = {("a",): np.array([1.0]), ("a", "b"): np.array([3.0])}
         >>> word_parts(["a", "b", "a"], votes, 2).ravel().tolist()
@@ -143,9 +125,6 @@ def fits(
     caption uses the test captions without weights for its gains.
 
     Args:
-        probe: how attackers are trained.
-        data: captions and labels.
-        split: what is trained on and what is tested.
         drawn: (B, images) how often each image counts.
     """
     train, test = split.select(data.captions.image_rows, data.labels)

@@ -98,24 +98,7 @@ def words(
     resamples: int = RESAMPLES,
     how: Gradients = DEFAULT,
 ) -> RevealingWords:
-    """Explain the attackers of a metric.
-
-    Args:
-        metric: ``lic`` or ``leakage``; the two have the same attackers.
-        corpus: raw captions.
-        seeds: one split and fresh attackers each.
-        resamples: of the images; every ``ngram`` attacker is trained again on each, from its
-            weights, a network is not. At least 2.
-        how: settings of the gradients, for networks.
-
-    Returns:
-        The ``MOST_KEPT`` n-grams of largest gain on each side and of largest difference.
-
-    Raises:
-        UsageError: if the metric has no such attackers, or a number is out of its range.
-        DataError: if the captions cannot be attacked.
-        ResourceError: if a network is to be explained and captum is not installed.
-    """
+    """Explain the attackers of a metric."""
     if resamples < 2:
         raise UsageError(f"--resamples={resamples} must be at least 2")
     attack, fits, method = _explained(metric, how)

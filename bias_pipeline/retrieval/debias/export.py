@@ -54,7 +54,6 @@ def affine(edit: EmbeddingEdit, size: int) -> tuple[Float64Array, Float64Array]:
 
     Args:
         edit: any of ours; all are affine.
-        size: D.
 
     Example:
         >>> from bias_pipeline.retrieval.debias.projections import Projection
@@ -71,18 +70,7 @@ def write_debias(
     provenance: Mapping[str, object],
     prompts: Mapping[str, Float64Array] | None = None,
 ) -> None:
-    """Write the edits of a pair of embedders.
-
-    Args:
-        dual: debiased.
-        folder: a new one.
-        provenance: of model and data, for the card.
-        prompts: arrays of :func:`~bias_pipeline.retrieval.debias.export.prompt_numbers`.
-
-    Raises:
-        UsageError: if nothing is edited.
-        ResourceError: if the folder is there already, or cannot be written.
-    """
+    """Write the edits of a pair of embedders."""
     from safetensors.numpy import save_file
 
     sides = {"image": dual.images, "text": dual.texts}
@@ -132,12 +120,7 @@ def prompt_numbers(
     names: tuple[str, ...],
     seed: int,
 ) -> dict[str, Float64Array]:
-    """The arrays that ``load_debias.py`` needs to change states, by name.
-
-    Raises:
-        NotApplicableError: if no words tell the groups.
-        UsageError: if the debiasing is not fitted to texts, or does not edit them.
-    """
+    """The arrays that ``load_debias.py`` needs to change states, by name."""
     if not debias.sides:
         raise UsageError(NOTHING)
     if debias.side == "image":

@@ -32,20 +32,10 @@ def edited_latents(
     itself; the best of all steps is returned, which is ``w0`` if nothing is better.
 
     Args:
-        generate: from latents to pictures; gradients must pass through it. Latents are on the CPU:
-            for a network elsewhere it moves them there.
         describe: from pictures to (N, D) vectors, such as
             :meth:`~bias_pipeline.models.clip.ClipPhotos.states`.
         start: (N, ...) the latents w0 of the unchanged pictures.
         wanted: (N, D) of any length.
-        penalty: what a squared distance of 1 from w0 costs; cosines cost at most 2.
-        steps: of Adam.
-        rate: its learning rate, about how far each number of a latent moves in a step.
-
-    Raises:
-        DataError: if the objective is not a number.
-        UsageError: if no gradient reaches the latents, or other vectors are wanted than the encoder
-            gives.
 
     Example:
         >>> import numpy as np

@@ -59,11 +59,6 @@ def reversed_neurons(examples: Examples, means: Float64Array, neurons: IntArray)
 
     Source: Chen and Dou, section 4.2, Figure 10.
 
-    Args:
-        examples: N vectors of two groups.
-        means: (2, D) of the groups, of other examples.
-        neurons: (k,) which dimensions.
-
     Example:
         >>> examples = Examples(np.array([[1.0, 7.0], [5.0, 7.0]]), np.array([0, 1]),
         ...                     np.full(2, -1), ("a", "b"), 0)
@@ -174,12 +169,6 @@ class ClipClip(Debias):
 
 def information(examples: Examples, bins: int, smoothing: float) -> Float64Array:
     """(D,) mutual information of each dimension and the group, in nats.
-
-    Args:
-        examples: of each group.
-        bins: equally wide bins, from the least to the largest value of a dimension.
-        smoothing: standard deviation, in bins, of the Gaussian that smooths each group's histogram;
-            mass beyond the ends is lost.
 
     Example:
         >>> vectors = np.array([[0.0, 1.0], [0.1, 0.0], [0.9, 1.0], [1.0, 0.0]])

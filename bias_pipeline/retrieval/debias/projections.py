@@ -25,7 +25,6 @@ def principal_directions(vectors: Float64Array, k: int) -> Float64Array:
 
     Args:
         vectors: (N, D) whose mean is 0.
-        k: how many.
 
     Example:
         >>> principal_directions(np.array([[2.0, 0.0], [-2.0, 0.0]]), 2).round(6).tolist()
@@ -144,15 +143,8 @@ def centred(vectors: Float64Array, sets: IntArray) -> Float64Array:
 def matched(examples: Examples, pairing: Pairing) -> tuple[IntArray, IntArray]:
     """Sets of one picture per group, one set for each picture of the smallest group.
 
-    Args:
-        examples: without sets.
-        pairing: see :class:`Subspace`.
-
     Returns:
         (M,) rows of the examples and (M,) their sets.
-
-    Raises:
-        DataError: if a group has no example.
     """
     rows = [np.flatnonzero(examples.groups == k) for k in range(len(examples.names))]
     empty = [

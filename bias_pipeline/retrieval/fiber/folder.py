@@ -87,16 +87,7 @@ def is_fiber(folder: str) -> bool:
 
 
 def fiber_files(folder: str | None, weights: str | None) -> tuple[Path, ...]:
-    """The file of weights and the two of the vocabulary; nothing is read.
-
-    Args:
-        folder: that the user names.
-        weights: the file's name, None if there is only one.
-
-    Raises:
-        AbsentModelError: if one is absent, saying where to get it.
-        UsageError: if there are several files of weights.
-    """
+    """The file of weights and the two of the vocabulary; nothing is read."""
     if folder is None:
         raise AbsentModelError(f"encoder.model=null: {_FETCH}, and set encoder.model=FOLDER")
     root = Path(folder).expanduser()
@@ -132,11 +123,7 @@ def find_fiber(folder: str | None, weights: str | None = None) -> Pretrained:
 
 
 def read_tokenizer(model: Pretrained) -> Tokenizer:
-    """RoBERTa's: pairs of bytes, ``<s>`` before a text and ``</s>`` behind it.
-
-    Raises:
-        DataError: if the files are broken or another model's.
-    """
+    """RoBERTa's: pairs of bytes, ``<s>`` before a text and ``</s>`` behind it."""
     from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
     paths = [str(model.folder / name) for name in VOCABULARY]

@@ -106,7 +106,6 @@ def read_fiber(path: Path, side: int | None = None, head: Head = "rank_output") 
     """The network of a file, ready to use.
 
     Args:
-        path: of the file.
         side: of a picture in pixels, None for the training size; with another, position tables are
             interpolated.
         head: whose logit says that a picture and a text match. ``rank_output`` starts as a copy of
@@ -170,11 +169,7 @@ def _is_unused(name: str, weights: Mapping[str, Tensor]) -> bool:
 
 
 def fiber_size(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
-    """The sizes of the network in a file.
-
-    Raises:
-        DataError: if what says so is absent, or no FIBER can be of that size.
-    """
+    """The sizes of the network in a file."""
 
     def shape(name: str) -> torch.Size:
         if name not in weights:
@@ -237,15 +232,7 @@ class FiberModel(TwoModeNet):
     """Both modes of one file.
 
     Args:
-        model: that was found.
         side: of a picture in pixels, None for the file's own.
-        longest: tokens that are read of a text, ``<s>`` and ``</s>`` among them.
-        device: where to compute.
-        head: see :func:`~bias_pipeline.retrieval.fiber.model.read_fiber`.
-
-    Raises:
-        DataError: if a file is broken or of another network.
-        UsageError: if it has no such side, or texts cannot be so long.
     """
 
     def __init__(

@@ -21,13 +21,7 @@ from bias_pipeline.retrieval.fiber.folder import PADDING, TEXT_HEAD, FiberSize
 
 
 class TextAttention(nn.Module):
-    """Attention of some vectors to others, or to themselves.
-
-    Args:
-        size: of the querying vectors.
-        other: of the attended vectors.
-        n_heads: attention heads.
-    """
+    """Attention of some vectors to others, or to themselves."""
 
     def __init__(self, size: int, other: int, n_heads: int) -> None:
         super().__init__()
@@ -41,7 +35,6 @@ class TextAttention(nn.Module):
         """(B, N, C) to the same.
 
         Args:
-            vectors: the queries.
             other: (B, M, D) the attended vectors.
             there: (B, M) which of them are visible; None: all.
         """
@@ -61,12 +54,6 @@ class Gate(nn.Module):
     """Attention to the other side, weighted by one learned number.
 
     The number starts at 0, so that both sides start unfused (Dou et al. 2022, section 3.1).
-
-    Args:
-        size: of the querying vectors.
-        other: of the attended vectors.
-        n_heads: attention heads.
-        normed: whether the querying vectors are normalised first, as pictures' are.
     """
 
     def __init__(self, size: int, other: int, n_heads: int, *, normed: bool) -> None:
@@ -82,13 +69,7 @@ class Gate(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention, then two linear layers, each normalised after it.
-
-    Args:
-        size: of a vector.
-        inner: of the vectors between the linear layers.
-        picture: size of the vectors of pictures that it can read; None: it cannot.
-    """
+    """Attention, then two linear layers, each normalised after it."""
 
     def __init__(self, size: int, inner: int, picture: int | None) -> None:
         super().__init__()
@@ -106,10 +87,8 @@ class Layer(nn.Module):
         """(B, N, C) to the same.
 
         Args:
-            vectors: of tokens.
             there: (B, N).
             picture: (B, M, D) that the text attends to, None for the text alone.
-            normed: whether the output is normalised; not when judged together with a picture.
         """
         attended = self.attention(vectors, vectors, there)
         if picture is not None:
@@ -121,11 +100,7 @@ class Layer(nn.Module):
 
 
 class FiberText(nn.Module):
-    """Tokens as vectors.
-
-    Args:
-        size: of all parts.
-    """
+    """Tokens as vectors."""
 
     def __init__(self, size: FiberSize) -> None:
         super().__init__()
@@ -166,12 +141,7 @@ class EncodedTexts(NamedTuple):
 
 
 class Pooled(nn.Module):
-    """A side's vectors as one: two linear layers, the second with a tanh.
-
-    Args:
-        size: of a vector.
-        joint: size of the output.
-    """
+    """A side's vectors as one: two linear layers, the second with a tanh."""
 
     def __init__(self, size: int, joint: int) -> None:
         super().__init__()
@@ -186,9 +156,6 @@ class Pooled(nn.Module):
 
 class FiberNet(nn.Module):
     """Both sides.
-
-    Args:
-        size: of all parts.
 
     Example:
         >>> size = FiberSize(8, (1, 1), (1, 2), 4, 64, 8, 2, 9, 12, n_pairs=1, joint=6)
@@ -251,10 +218,6 @@ class FiberNet(nn.Module):
 
         In each fused block both sides attend to the other's previous state. The score is the output
         for "match", by which the authors rank.
-
-        Args:
-            grid: of :meth:`encode_pictures`.
-            texts: of :meth:`encode_texts`.
         """
         assert self.matching is not None
         vectors, there = texts
