@@ -358,9 +358,10 @@ def _answered(verdict: Verdict, question: str) -> str:
         clauses.append(f"Yes, beyond chance: {shown}{_unsure(verdict, question, by['more'])}")
     for answer, words in (("no", "No"), ("none", "Not beyond chance")):
         if answer in by:
-            findings = [reading for reading in decided if reading.row.attribute in by[answer]]
-            if all(finding.of_few_words for finding in findings):
-                continue  # said below
+            answered = [f for f in decided if f.row.attribute in by[answer]]
+            findings = [finding for finding in answered if not finding.of_few_words]
+            if not findings:
+                continue  # the others are told below
             values = _by_metric(findings, _value_and_possible)
             clauses.append(f"{words} on {', '.join(by[answer])}: {values}")
     if alone := one_direction(verdict, question):

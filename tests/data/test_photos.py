@@ -72,9 +72,9 @@ def test_two_files_of_one_image_are_refused_with_both_names(names, tmp_path):
 
 
 def test_a_name_may_have_any_blank(tmp_path):
-    """As macOS calls pictures of its screen."""
+    """As macOS calls pictures of its screen; files of captions may have an ordinary one."""
     path = saved(tmp_path / "Screenshot at 3.45\u202fPM.png", Image.new("L", (8, 8)))
-    assert find_photos(tmp_path) == {"Screenshot at 3.45\u202fPM": path}
+    assert find_photos(tmp_path) == {"Screenshot at 3.45 PM": path}
 
 
 def test_a_name_that_is_no_text_is_refused(tmp_path):
