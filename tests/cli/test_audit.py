@@ -313,7 +313,7 @@ def test_where_words_are_removed_the_answer_is_about_the_rest(ok, plan, few, tmp
     longer = few.changed(tmp_path / "long.json", lambda _, text: f"{text}. Everything looks calm.")
     text = ok("audit", longer, "--attributes", few.labels, "--captions", few.people)
     assert re.search(
-        r"Does it give the group away\? On the \d\d % of its words that people use as often: lic",
+        r"On the \d\d % of its words that people use as often: lic matched_both",
         text,
     )
 
