@@ -125,7 +125,8 @@ def _not_found(verdict: Verdict, attribute: str) -> list[str]:
 
 def _untested(verdict: Verdict, question: str, attribute: str) -> str:
     text = _UNTESTED[question].format(attribute=attribute)
-    reason = verdict.withheld(question, attribute).partition(": ")[2]
+    doubts = [f.doubt for f in verdict.on(question, attribute) if f.doubt and not f.alone]
+    reason = verdict.withheld(question, attribute).partition(": ")[2] or next(iter(doubts), "")
     if not verdict.on(question, attribute):
         reason = "no run asks this" if question != "assuming" else "everybody's can be seen"
     return f"{text} ({reason})" if reason else text

@@ -99,6 +99,14 @@ def test_where_describing_is_not_answered_it_is_not_tested(described, reason):
     assert "No bias" not in text
 
 
+def test_a_question_whose_numbers_cover_too_few_images_is_not_tested_for_that_reason():
+    uncovered = replace(NOTHING[0], rows=[replace(r, coverage=0.06) for r in NOTHING[0].rows])
+    assert text_of(uncovered, NOT_SHOWN).startswith(
+        "Not tested: whether it names the wrong gender (it covers only 6% of its images; 50% are "
+        "needed); "
+    )
+
+
 def test_without_annotators_large_differences_are_told_and_not_explained():
     assert text_of(*NOTHING, WITHOUT_ANNOTATORS).endswith(
         "hair: 1 %. Without annotators' captions we cannot tell whether pictures and habit "
