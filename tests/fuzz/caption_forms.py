@@ -299,5 +299,5 @@ CAPTION_FORMS: Mapping[str, Sequence[Form]] = {
     "joined": (joined_captions,),
     "written": (written_numbers,),
     "capitals": (capitals,),
-    "labels": (hidden_signs_in_labels,),
+    "marks in labels": (hidden_signs_in_labels,),
 }

@@ -5,10 +5,16 @@ import random
 import pytest
 
 from tests.fuzz.odd_forms import FORMS, OtherNumberError, compare, truth_of
+from tests.fuzz.readers import READERS
 from tests.fuzz.truth import METRICS, Files, Truth, numbers, plain
 
 SEED = 20261128
 TRIALS = 2
+
+
+def test_no_form_has_the_name_of_a_reader():
+    """A round of the fuzzer makes a folder of each."""
+    assert FORMS.keys() & READERS.keys() == set()
 
 
 @pytest.mark.parametrize("kind", FORMS)
