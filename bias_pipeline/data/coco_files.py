@@ -25,7 +25,7 @@ from bias_pipeline.data.columns import (
 )
 from bias_pipeline.data.file_names import listed_names
 from bias_pipeline.data.image_numbers import noting_names
-from bias_pipeline.data.joined_captions import check_chosen, separated
+from bias_pipeline.data.joined_captions import check_chosen, split_cells
 from bias_pipeline.data.program_outputs import COLUMNS, program_output
 from bias_pipeline.data.tables import Rows, is_json, open_rows
 from bias_pipeline.data.text_folders import is_text_folder
@@ -109,7 +109,7 @@ def _of_cells(
     """The first caption of each cell, and the others of cells that have several."""
     if more:
         return cells, more
-    lists = separated(path, {image: (text,) for image, text in cells.items()}, layout, MODEL)
+    lists = split_cells(path, {image: (text,) for image, text in cells.items()}, layout, MODEL)
     if not any(len(texts) > 1 for texts in lists.values()):
         return cells, more
     check_chosen(path, lists, index)
@@ -247,7 +247,7 @@ def human_captions(
     if rows.people and not any(written.values()):
         raise DataError(f"{path}: has no captions of people in 'answer'; expected {CAPTIONS}")
     ordered = {image: _in_order(numbered) for image, numbered in written.items()}
-    return {**separated(path, ordered, layout, HUMAN)}, repeated
+    return {**split_cells(path, ordered, layout, HUMAN)}, repeated
 
 
 def _of_columns(

@@ -143,7 +143,7 @@ class Layout:
         return replace(self, facts={}, used=set(), names={})
 
     def check_used(self) -> None:
-        """Refuse a column of ids that no file has. Raises: UsageError: naming the column."""
+        """Refuse a column of ids that no file has."""
         if self.id_column and self.id_column not in self.used:
             raise UsageError(f"dataset.id_column={self.id_column}: no file has such a column")
 

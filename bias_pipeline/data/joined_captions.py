@@ -72,7 +72,7 @@ _SIGNS: Mapping[str, _Sign] = {
     "sep": _Sign(
         "<sep>",
         ("<sep", "<SEP", "[sep", "[SEP"),
-        re.compile(r"(?i)<sep\s*/?>|\[sep\]").split,
+        _SEP.split,
         strong=True,
     ),
     "bars": _Sign("||", ("||",), re.compile(r"(?<!<)\|\|+(?!>)").split, strong=True),
@@ -84,7 +84,7 @@ _SIGNS: Mapping[str, _Sign] = {
 }
 
 
-def separated(
+def split_cells(
     path: Path, captions: Mapping[str, tuple[str, ...]], layout: Layout, kind: Kind
 ) -> Mapping[str, tuple[str, ...]]:
     """The captions of each image, where the file has them in one cell with separators."""
@@ -92,7 +92,7 @@ def separated(
     if layout.separator == "none" or not cells or len(cells) <= len(captions) / 2:
         return captions
     texts = list(cells.values())
-    name = layout.separator or _recognised(path, texts, kind)
+    name = layout.separator or _separator_of(path, texts, kind)
     if not name:
         return captions
     parts = {image: _parts(text, _SIGNS[name]) for image, text in cells.items()}
@@ -114,7 +114,7 @@ def _is_one(texts: Sequence[str]) -> bool:
 
 
 def check_separator(layout: Layout) -> None:
-    """Refuse a separator that no file has. Raises: UsageError: naming the separator."""
+    """Refuse a separator that no file has."""
     name = layout.separator
     if name not in (None, "none") and f"separator {name}" not in layout.used:
         raise UsageError(
@@ -122,7 +122,7 @@ def check_separator(layout: Layout) -> None:
         )
 
 
-def _recognised(path: Path, texts: Sequence[str], kind: Kind) -> str:
+def _separator_of(path: Path, texts: Sequence[str], kind: Kind) -> str:
     """The separator of the cells; empty if each is one caption."""
     together = "\0".join(texts)
     for name, sign in _SIGNS.items():

@@ -30,7 +30,7 @@ _NAMES = {"lic": "LIC", "imagecaptioner2": "ImageCaptioner2"}
 
 
 def write_rows(folder: Path, rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> None:
-    """Write both tables. Raises: OSError: if they cannot be written."""
+    """Write both tables."""
     for name, table in ((SCORES, rows), (CORRELATIONS, lines)):
         text = table_csv([asdict(one) for one in table])
         replace_file(folder / name, text.encode())
@@ -128,7 +128,7 @@ def figure_of(rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> 
 
 
 def write_figure(folder: Path, attribute: str, plot: Plot) -> Iterable[Path]:
-    """Write the figure as SVG and PNG. Raises: OSError: if it cannot be written."""
+    """Write the figure as SVG and PNG."""
     for ending, content in ((".svg", plot.svg().encode()), (".png", plot.png())):
         path = folder / f"{FIGURE}-{attribute}{ending}"
         replace_file(path, content)

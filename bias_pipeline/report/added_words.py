@@ -52,7 +52,9 @@ def added_words(corpus: Corpus, attribute: Attribute, table: ConceptTable) -> li
     words = [
         word
         for group, name in enumerate(grouping.names)
-        for word in _added(model[codes == group], human[codes == group], name, columns, table)
+        for word in _words_of_group(
+            model[codes == group], human[codes == group], name, columns, table
+        )
     ]
     return sorted(words, key=lambda word: -word.more)
 
@@ -93,7 +95,7 @@ def _shares(
     return sparse.coo_array((1 / numbers[images], places), shape).tocsr()
 
 
-def _added(
+def _words_of_group(
     model: sparse.csr_array,
     human: sparse.csr_array,
     group: str,

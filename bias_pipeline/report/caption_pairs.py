@@ -105,7 +105,7 @@ def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple
     Each picture is in one pair at most. Pictures of the smaller group are drawn, each with the
     most similar one of the other group that is left.
     """
-    unit = _normalised(images.features)
+    unit = _unit_rows(images.features)
     scenes = _scenes(images)
     places = np.arange(len(images.rows))
     sides = places[:n_first], places[n_first:]
@@ -127,7 +127,7 @@ def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple
         yield first, second, float(min(alike.max(), 1.0))
 
 
-def _normalised(features: sparse.csr_array) -> sparse.csr_array:
+def _unit_rows(features: sparse.csr_array) -> sparse.csr_array:
     """The rows at length 1, those of zeros as they are."""
     lengths = np.sqrt((features**2).sum(axis=1))
     return sparse.csr_array(sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ features)
@@ -197,11 +197,11 @@ def read_pairs(path: Path) -> list[CaptionPair]:
         if pair.pair in pairs:
             rows.refuse(number, f"pair {pair.pair!r} is there twice; remove one of the rows")
         first = next(iter(pairs.values()), pair)
-        if _of(first) != _of(pair):
+        if _study_of(first) != _study_of(pair):
             rows.refuse(
                 number,
-                f"is of {' '.join(_of(pair))}, those above of {' '.join(_of(first))}; make one "
-                "file for each captioner with analysis pairs",
+                f"is of {' '.join(_study_of(pair))}, those above of "
+                f"{' '.join(_study_of(first))}; make one file for each captioner with analysis pairs",
             )
         pairs[pair.pair] = pair
     if not pairs:
@@ -209,7 +209,7 @@ def read_pairs(path: Path) -> list[CaptionPair]:
     return list(pairs.values())
 
 
-def _of(pair: CaptionPair) -> tuple[str, str, str, str, str]:
+def _study_of(pair: CaptionPair) -> tuple[str, str, str, str, str]:
     """What all pairs of a study have in common."""
     groups = sorted((pair.group_a, pair.group_b))
     return pair.dataset, pair.captioner, pair.attribute, groups[0], groups[1]

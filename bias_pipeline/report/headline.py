@@ -43,7 +43,7 @@ def headline(verdict: Verdict, attribute: str) -> list[str]:
     if not verdict.on(BASIC[0], attribute) and not verdict.on("describing", attribute):
         return []
     alone = [question for question in JUDGED if verdict.answer(question, attribute) == "more"]
-    sentences = [_alone(verdict, question, attribute) for question in alone]
+    sentences = [_undecided_sentence(verdict, question, attribute) for question in alone]
     return sentences + _not_found(verdict, attribute)
 
 
@@ -57,9 +57,9 @@ def _biased_clause(verdict: Verdict, question: str, attribute: str) -> str:
         return f"names the wrong {attribute}: {where} of the captions that name one{people}"
     if question == "describing":
         groups = _groups(verdict, attribute)
-        return f"describes {groups} differently than annotators do: {_listed(finding)}"
+        return f"describes {groups} differently than annotators do: {_first_parts(finding)}"
     if question == "inventing":
-        return f"invents objects for one group: {_listed(finding)}"
+        return f"invents objects for one group: {_first_parts(finding)}"
     if question == "assuming":
         value, people = percent(finding.row.value), percent(finding.people)
         return (
@@ -70,7 +70,7 @@ def _biased_clause(verdict: Verdict, question: str, attribute: str) -> str:
     return f"{clause_of(question, 0, attribute)}: {reading_name(finding)}, by {amount}"
 
 
-def _listed(finding: Finding) -> str:
+def _first_parts(finding: Finding) -> str:
     """The first few things that a metric names, with their rates."""
     parts = named_parts(finding)
     rest = len(parts) - _MOST
@@ -82,7 +82,7 @@ def _groups(verdict: Verdict, attribute: str) -> str:
     return join_sentences(named) if 0 < len(named) <= _MOST else "the groups"
 
 
-def _alone(verdict: Verdict, question: str, attribute: str) -> str:
+def _undecided_sentence(verdict: Verdict, question: str, attribute: str) -> str:
     """A Yes that many questions may have made by chance, or that is about a part of the words."""
     p_value = verdict.overall.get((question, attribute), math.nan)
     clause = _biased_clause(verdict, question, attribute)
@@ -107,32 +107,39 @@ def _not_found(verdict: Verdict, attribute: str) -> list[str]:
         searched = [question for question in searched if question != "describing"]
     sentences = []
     if untested := [q for q in BASIC if answers[q] in ("unknown", "")]:
-        texts = [_untested(verdict, question, attribute) for question in untested]
+        texts = [_untested_clause(verdict, question, attribute) for question in untested]
         sentences.append(f"Not tested: {'; '.join(texts)}.")
     if searched:
         where = join_sentences(_NOUNS[question] for question in searched)
         findings = [f for question in searched for f in verdict.decided(question, attribute)]
         highest = max(f.compared.ci_high - f.neutral for f in findings)
+        parts = dict.fromkeys(finding.only for finding in findings if finding.only)
+        where += f", in {join_sentences(parts)}" if parts else ""
         sentences.append(
             f"Not found in {where}: up to {percent(max(highest, 0.0))} of 100 captions are "
-            f"possible{_uncompared(verdict, attribute)}."
+            f"possible{_share_not_compared(verdict, attribute)}."
         )
-    elif sentences and (rest := _uncompared(verdict, attribute)):
+    elif sentences and (rest := _share_not_compared(verdict, attribute)):
         sentences.append(f"{rest.removeprefix('; ').capitalize()}.")
     reason = verdict.withheld("describing", attribute)
-    return [*sentences, *_differing(differing, answers["describing"] == "unknown", reason)]
+    return [
+        *sentences,
+        *_differing_sentences(differing, answers["describing"] == "unknown", reason),
+    ]
 
 
-def _untested(verdict: Verdict, question: str, attribute: str) -> str:
+def _untested_clause(verdict: Verdict, question: str, attribute: str) -> str:
+    """What no number answers, and why."""
     text = _UNTESTED[question].format(attribute=attribute)
-    doubts = [f.doubt for f in verdict.on(question, attribute) if f.doubt and not f.alone]
+    findings = verdict.on(question, attribute)
+    doubts = [f.doubt for f in findings if f.doubt and not f.alone]
     reason = verdict.withheld(question, attribute).partition(": ")[2] or next(iter(doubts), "")
-    if not verdict.on(question, attribute):
-        reason = "no run asks this" if question != "assuming" else "everybody's can be seen"
+    if not findings:
+        reason = "no run tests it"
     return f"{text} ({reason})" if reason else text
 
 
-def _uncompared(verdict: Verdict, attribute: str) -> str:
+def _share_not_compared(verdict: Verdict, attribute: str) -> str:
     """The share of words that no number is about, where it is known and can be seen."""
     share = 1 - verdict.covered.get(attribute, math.nan)
     if not share >= _SHOWN:
@@ -140,12 +147,12 @@ def _uncompared(verdict: Verdict, attribute: str) -> str:
     return f"; {percent(share, 0)} % of its words could not be compared"
 
 
-def _differing(sentences: Sequence[str], unknown: bool, reason: str) -> list[str]:
+def _differing_sentences(sentences: Sequence[str], unknown: bool, reason: str) -> list[str]:
     """Large differences in describing that nobody calls a bias, with what may explain them."""
     if not sentences:
         return []
     shown = "; ".join(sentences[:_MOST])
     if not unknown:
-        return [f"It describes them differently, as annotators might: {shown}."]
+        return [f"It describes the groups differently, as annotators might: {shown}."]
     who = "Without annotators' captions we" if "without annotators" in reason else "We"
     return [f"{shown}. {who} cannot tell whether pictures and habit explain it."]

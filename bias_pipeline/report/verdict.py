@@ -223,7 +223,7 @@ def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
     ]
     ordered = sorted(findings, key=lambda finding: list(QUESTIONS).index(finding.question))
     adjusted = _adjusted(_superseded(ordered))
-    return Verdict(adjusted, covered_words(results), _overall(adjusted))
+    return Verdict(adjusted, covered_words(results), _overall_p_values(adjusted))
 
 
 def covered_words(results: Sequence[Result]) -> dict[str, float]:
@@ -244,15 +244,15 @@ def covered_words(results: Sequence[Result]) -> dict[str, float]:
     return {name: min(1.0, share + counted.get(name, 0.0)) for name, share in left.items()}
 
 
-def _overall(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
+def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
     """P of each answered question and attribute, corrected for all of them (Holm).
 
-    A part of the captions alone can be more biased by what the other part makes good, so a number
-    of a part does not count.
+    What a part of the words gives away, the other part may make good, so such a number does not
+    count.
     """
     smallest: dict[tuple[str, str], float] = {}
     for finding in findings:
-        if finding.doubt or finding.only:
+        if finding.doubt or (finding.question == "leakage" and finding.only):
             continue
         above = finding.answered is not None or finding.compared.value > finding.neutral
         p_value = finding.p_value if above and finding.p_value <= 1 else 1.0  # not NaN
@@ -317,8 +317,8 @@ def _by_the_metric(result: Result, question: str, row: Row) -> Finding:
     )
 
 
-def _withheld(finding: Finding, result: Result, limits: Limits) -> Finding:
-    """The finding as one that answers nothing, if these captions allow no answer.
+def _withhold(finding: Finding, result: Result, limits: Limits) -> Finding:
+    """Take the answer from a finding where these captions allow none.
 
     Word lists may be in another language, and captions much longer than people's, unless words that
     people use less often were removed.
@@ -327,7 +327,7 @@ def _withheld(finding: Finding, result: Result, limits: Limits) -> Finding:
         return replace(finding, doubt=f"it {foreign}", withheld=foreign, p_value=math.nan)
     if finding.question not in _LIKE_PEOPLE or finding.any_length:
         return finding
-    whole = conclusion_checks.retained_in(result, finding.headline) == 1
+    whole = conclusion_checks.retained_in(result, finding.headline) >= limits.reach
     if not (whole and (longer := conclusion_checks.much_longer(result, limits))):
         return finding
     doubt = finding.doubt or f"it cannot be compared with people's: {longer}"
@@ -342,20 +342,20 @@ def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
         if headline not in rows or question not in QUESTIONS:
             continue
         if question in BY_METRIC:
-            yield _withheld(_by_the_metric(result, question, rows[headline]), result, limits)
+            yield _withhold(_by_the_metric(result, question, rows[headline]), result, limits)
             continue
         finding = (
             _finding(result, rows, question, headline, readings.get(headline), limits)
             if question in BY_RULES
             else _unjudged(question, rows, headline)
         )
-        yield _withheld(finding, result, limits)
+        yield _withhold(finding, result, limits)
         if rule := readings.get(headline):
             for part in rule.also:
                 if part in rows:
                     name, further = sibling_name(part, "increase"), replace(rule, part=part)
                     also = _finding(result, rows, question, name, further, limits)
-                    yield _withheld(also, result, limits)
+                    yield _withhold(also, result, limits)
 
 
 def _finding(

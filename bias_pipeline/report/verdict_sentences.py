@@ -336,11 +336,11 @@ def sentences(verdict: Verdict) -> list[str]:
     return [
         *(_answered(verdict, question) for question in JUDGED if verdict.on(question)),
         *_mentioned(verdict.on("mentions")),
-        *_left_out(f for f in judged if f.doubt and not (f.alone or _told_above(f))),
+        *_left_out(f for f in judged if f.doubt and not (f.alone or _is_told_above(f))),
     ]
 
 
-def _told_above(finding: Finding) -> bool:
+def _is_told_above(finding: Finding) -> bool:
     """Whether its doubt is the answer to its question."""
     return finding.answered is not None or finding.doubt == f"it {finding.withheld}"
 
@@ -355,7 +355,9 @@ def _answered(verdict: Verdict, question: str) -> str:
         more = [reading for reading in decided if reading.more]
         named = [text for f in more if f.answered for text in f.answered.on_named]
         shown = "; ".join(named[:_MOST_TOLD]) if named else _by_metric(more, _shown)
-        clauses.append(f"Yes, beyond chance: {shown}{_unsure(verdict, question, by['more'])}")
+        clauses.append(
+            f"Yes, beyond chance: {shown}{_unsure_clause(verdict, question, by['more'])}"
+        )
     for answer, words in (("no", "No"), ("none", "Not beyond chance")):
         if answer in by:
             answered = [f for f in decided if f.row.attribute in by[answer]]
@@ -367,7 +369,7 @@ def _answered(verdict: Verdict, question: str) -> str:
     if alone := one_direction(verdict, question):
         clauses.append(alone)
     if partly := [reading for reading in decided if reading.of_few_words]:
-        clauses += _of_a_part(partly, bool(verdict.on("describing")))
+        clauses += _of_a_part(partly, bool(verdict.decided("describing")))
     matched = [reading for reading in decided if reading.matched and not reading.of_few_words]
     if matched:
         only = join_sentences(parts) if (parts := {f.only: None for f in matched if f.only}) else ""
@@ -380,7 +382,7 @@ def _answered(verdict: Verdict, question: str) -> str:
     return " ".join([QUESTIONS[question], *(f"{text}." for text in [*clauses, *wrong])])
 
 
-def _unsure(verdict: Verdict, question: str, attributes: Sequence[str]) -> str:
+def _unsure_clause(verdict: Verdict, question: str, attributes: Sequence[str]) -> str:
     """That one of so many questions may have a Yes by chance, where it may."""
     unsure = [name for name in attributes if not verdict.sure(question, name)]
     if not unsure or len(verdict.overall) < 2:

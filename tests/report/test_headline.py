@@ -13,7 +13,14 @@ from bias_pipeline.report.headline import headline
 from bias_pipeline.report.verdict import Verdict, verdict
 from bias_pipeline.report.verdict_sentences import sentences
 from bias_pipeline.results.rows import Result
-from tests.report.test_verdict import ASSUMED, at_equal_speech, cell, counted, half_of_the_words
+from tests.report.test_verdict import (
+    ASSUMED,
+    at_equal_speech,
+    cell,
+    counted,
+    first_sentence,
+    half_of_the_words,
+)
 
 FOCUSED = "focused (male 24 %, female 11 % of captions): 13.3 [8.3, 18.3] points on comparable"
 YOUNG = "young: male 22 %, female 40 %; annotators at that rate would show about 9 points"
@@ -118,7 +125,7 @@ def test_a_large_difference_of_its_own_is_told_where_no_bias_is_shown():
     shown = describing("cannot_tell", reason="not beyond chance", differing=[YOUNG])
     text = text_of(*NOTHING, shown)
     assert "Not found in naming and assuming: " in text
-    assert text.endswith(f"It describes them differently, as annotators might: {YOUNG}.")
+    assert text.endswith(f"It describes the groups differently, as annotators might: {YOUNG}.")
 
 
 def test_a_yes_that_many_questions_make_by_chance_is_no_headline():
@@ -141,6 +148,23 @@ def test_a_part_of_the_words_makes_no_headline_alone():
     text = text_of(leaks, *NOTHING, NOT_SHOWN)
     assert not text.startswith("BIAS")
     assert text.startswith("Undecided: in a part of its words it gives gender away")
+
+
+def test_what_first_sentences_do_is_a_bias_and_what_they_do_not_is_told_of_them_alone():
+    biased, *others = (first_sentence(each) for each in (naming(0.3), *NOTHING, NOT_SHOWN))
+    assert text_of(biased).startswith("BIAS: it names the wrong gender")
+    assert "describing, in the first sentence of each caption: up to " in text_of(*others)
+
+
+def test_a_question_that_nobody_asked_is_not_tested_since_no_run_tests_it():
+    assert "whether it assumes gender (no run tests it)" in text_of(naming(0.0), NOT_SHOWN)
+
+
+@pytest.mark.parametrize("described", [TOO_FEW, NOT_SHOWN])
+def test_removed_words_are_called_tested_only_where_describing_is_answered(described):
+    leaks = half_of_the_words(at_equal_speech(0.0))
+    (line,) = (text for text in sentences(verdict([leaks, described])) if "give the group" in text)
+    assert ("are tested below" in line) is (described is NOT_SHOWN)
 
 
 def test_a_metric_that_answers_itself_is_believed():

@@ -363,6 +363,11 @@ def test_captions_of_more_than_twice_the_length_tell_nothing_of_what_is_assumed(
     assert answer(long_captions(counted("assuming", 0.3), 1.9)) == "more"
 
 
+def test_long_captions_of_which_few_words_were_removed_give_nothing_away_for_sure():
+    assert answer(retained(0.97)(long_captions(at_equal_speech(0.3)))) == "unknown"
+    assert answer(retained(0.97)(at_equal_speech(0.3))) == "more"
+
+
 def test_of_long_captions_a_wrong_group_is_still_told():
     assert answer(long_captions(counted("misgendering", 0.3))) == "more"
 

@@ -93,11 +93,14 @@ def _reason(contrasts: Sequence[Contrast], n_images: int, annotated: bool) -> st
             "without annotators' captions, pictures and habit may explain all differences; name a "
             "file of people's captions (dataset.captions=FILE, audit --captions FILE)"
         )
-    if n_images < FEWEST_ANSWERED:
-        return (
-            f"{counted(n_images, 'images are')} too few; caption {FEWEST_ANSWERED}, or better 1,500"
-        )
-    return ""
+    return too_few(n_images)
+
+
+def too_few(n_images: int) -> str:
+    """Why so few images answer nothing; empty if they are enough."""
+    if n_images >= FEWEST_ANSWERED:
+        return ""
+    return f"{counted(n_images, 'images are')} too few; caption {FEWEST_ANSWERED}, or better 1,500"
 
 
 class _Test:
@@ -159,7 +162,7 @@ def _rates(contrast: Contrast, concept: int) -> str:
     return ", ".join(named if contrast.label else reversed(named))
 
 
-def differing(contrast: Contrast) -> list[str]:
+def differing_sentences(contrast: Contrast) -> list[str]:
     """Concepts that it says of one group more often by 5 points at least; largest first.
 
     Each with what annotators would show at that rate, where that is known.
@@ -259,7 +262,7 @@ def facts(answer: Answer, contrasts: Sequence[Contrast]) -> dict[str, object]:
     return {
         **asdict(answer),
         "p_value": None if math.isnan(answer.p_value) else answer.p_value,
-        "differing": [sentence for one in contrasts for sentence in differing(one)],
+        "differing": [sentence for one in contrasts for sentence in differing_sentences(one)],
         "pictures": {one.group: dict(one.pictures) for one in contrasts},
     }
 

@@ -9,12 +9,11 @@ import numpy as np
 from scipy import stats
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.errors import counted
 from bias_pipeline.metrics.base import NOT_SHOWN
 from bias_pipeline.metrics.counting.description_answer import (
-    FEWEST_ANSWERED,
     NEGLIGIBLE,
     Answer,
+    too_few,
 )
 from bias_pipeline.metrics.counting.object_images import OBJECTS
 from bias_pipeline.metrics.functional.described_differences import (
@@ -78,7 +77,7 @@ def answer_of(
     p_value = min([1.0, *(len(contrasts) * one.score_p for one in scored)])
     at_most = max([one.differences.score_interval[1] for one in scored], default=most)
     limit = f"at most {_per_100(at_most)} of 100 captions name an absent object for a group"
-    if reason := foreign or _too_few(n_images):
+    if reason := foreign or too_few(n_images):
         first = f"cannot tell whether it invents objects for one group: {reason}"
         return Answer("cannot_tell", reason, float("nan"), (), [first, *beside])
     yes = [one for one in scored if len(contrasts) * one.score_p < ALPHA]
@@ -91,12 +90,6 @@ def answer_of(
         return Answer("no", "", p_value, (), [limit, *beside])
     first = f"objects invented for a group are not shown: {limit}"
     return Answer("cannot_tell", NOT_SHOWN, p_value, (), [first, *beside])
-
-
-def _too_few(n_images: int) -> str:
-    if n_images >= FEWEST_ANSWERED:
-        return ""
-    return f"{counted(n_images, 'images are')} too few; caption {FEWEST_ANSWERED}, or better 1,500"
 
 
 def _score_sentence(contrast: ObjectContrast) -> str:

@@ -298,7 +298,7 @@ class BoxBackbone(PictureBackbone):
         return {"sees": "boxes", "version": BOXES_VERSION, "size": self.size}
 
     def read(self, data: LabelledCaptions) -> BoxInputs:
-        """The objects in each picture. Raises: NotApplicableError: if there are no regions."""
+        """The objects in each picture."""
         pictures = pictures_of(data)
         if pictures.regions is None and any(isinstance(file, Path) for file in pictures.files):
             raise NotApplicableError(

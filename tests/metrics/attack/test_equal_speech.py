@@ -10,7 +10,7 @@ from bias_pipeline.attack.logistic import ConvexProbe
 from bias_pipeline.attack.ngram import Ngram
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.split_rules import CrossFit
-from bias_pipeline.metrics.attack.extra_parts import NO_SECOND_PERSON
+from bias_pipeline.metrics.attack.extra_parts import NO_SECOND_PERSON, mean_reach
 from bias_pipeline.metrics.attack.lic import LIC, Leakage
 from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.value_names import ALIKE, BEYOND
@@ -373,3 +373,9 @@ def test_group_words_take_part_where_tasks_are_guessed():
     (align,) = metric.settings.transforms["t_to_a"]
     assert isinstance(align, MatchedAlignment)
     assert align.excluded == frozenset()
+
+
+def test_a_caption_position_of_one_image_hardly_counts_in_the_reach():
+    lines = [{"reach": 1.0, "images": 999}, {"reach": 0.0, "images": 1}]
+    matched_corpus = replace(corpus(lambda _, __, words: words, 20), tables={CHANGES: lines})
+    assert mean_reach(matched_corpus) == pytest.approx(0.999)
