@@ -201,7 +201,8 @@ def read_pairs(path: Path) -> list[CaptionPair]:
             rows.refuse(
                 number,
                 f"is of {' '.join(_study_of(pair))}, those above of "
-                f"{' '.join(_study_of(first))}; make one file for each captioner with analysis pairs",
+                f"{' '.join(_study_of(first))}; make one file for each captioner with analysis "
+                "pairs",
             )
         pairs[pair.pair] = pair
     if not pairs:
