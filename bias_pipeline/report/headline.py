@@ -107,8 +107,15 @@ def _not_found(verdict: Verdict, attribute: str) -> list[str]:
         searched = [question for question in searched if question != "describing"]
     sentences = []
     if untested := [q for q in BASIC if answers[q] in ("unknown", "")]:
-        texts = [_untested_clause(verdict, question, attribute) for question in untested]
-        sentences.append(f"Not tested: {'; '.join(texts)}.")
+        by_reason: dict[str, list[str]] = {}
+        for question in untested:
+            text = _UNTESTED[question].format(attribute=attribute)
+            by_reason.setdefault(_why_untested(verdict, question, attribute), []).append(text)
+        clauses = [
+            join_sentences(texts) + f" ({reason})" * bool(reason)
+            for reason, texts in by_reason.items()
+        ]
+        sentences.append(f"Not tested: {'; '.join(clauses)}.")
     if searched:
         where = join_sentences(_NOUNS[question] for question in searched)
         findings = [f for question in searched for f in verdict.decided(question, attribute)]
@@ -128,15 +135,14 @@ def _not_found(verdict: Verdict, attribute: str) -> list[str]:
     ]
 
 
-def _untested_clause(verdict: Verdict, question: str, attribute: str) -> str:
-    """What no number answers, and why."""
-    text = _UNTESTED[question].format(attribute=attribute)
+def _why_untested(verdict: Verdict, question: str, attribute: str) -> str:
+    """Why no number answers a question; empty where only people's captions are lacking."""
     findings = verdict.on(question, attribute)
-    doubts = [f.doubt for f in findings if f.doubt and not f.alone]
-    reason = verdict.withheld(question, attribute).partition(": ")[2] or next(iter(doubts), "")
     if not findings:
-        reason = "no run tests it"
-    return f"{text} ({reason})" if reason else text
+        return "no run tests it"
+    if withheld := verdict.withheld(question, attribute):
+        return withheld.partition(": ")[2]
+    return next((f.doubt for f in findings if f.doubt and not f.alone), "")
 
 
 def _share_not_compared(verdict: Verdict, attribute: str) -> str:
