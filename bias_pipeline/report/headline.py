@@ -142,7 +142,9 @@ def _why_untested(verdict: Verdict, question: str, attribute: str) -> str:
         return "no run tests it"
     if withheld := verdict.withheld(question, attribute):
         return withheld.partition(": ")[2]
-    return next((f.doubt for f in findings if f.doubt and not f.alone), "")
+    if verdict.alone(question, attribute):
+        return ""
+    return next((finding.doubt for finding in findings if finding.doubt), "")
 
 
 def _share_not_compared(verdict: Verdict, attribute: str) -> str:
