@@ -15,8 +15,12 @@ import pandas as pd
 from scipy import stats
 
 from bias_pipeline.errors import SweepError
-from bias_pipeline.report.tables import number, percent
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.report.compare import rank_captioners
+from bias_pipeline.report.tables import number, percent, pointing
+from bias_pipeline.results.rows import Result
 from bias_pipeline.run.job import OUTCOME
+from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.stats.compare import holm
 
 if TYPE_CHECKING:
@@ -87,6 +91,27 @@ def lic_data(data: Path) -> tuple[str, str]:
 def read_rows(path: Path) -> pd.DataFrame:
     """A file of rows, in which only an empty cell is no value (a part may be called ``null``)."""
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+def standings(
+    results: Sequence[Result],
+    draws: Mapping[str, Mapping[str, Draws]],
+    parts: Sequence[str] = HEADLINES,
+) -> pd.DataFrame:
+    """From the report, for every part, such as a headline: its direction, its rank, its group."""
+    by_run_id = {result.run_id: result for result in results}
+    lines = [
+        {
+            "run_id": rank.row.run_id,
+            "part": leaderboard.part,
+            "sign": pointing(rank.row, by_run_id[rank.row.run_id]),
+            "unfairness": rank.unfairness,
+            "letters": rank.letters,
+        }
+        for leaderboard in rank_captioners(results, draws, parts=parts)
+        for rank in leaderboard.ranks
+    ]
+    return pd.DataFrame(lines)
 
 
 def rows_of(

@@ -17,8 +17,7 @@ import pandas as pd
 
 from bias_pipeline.report.page import finished_runs
 from experiments.assumed_group.tables import table_texts
-from experiments.leaderboard.study import standings
-from experiments.study import rows_of, sweep, write_results
+from experiments.study import rows_of, standings, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
 # The file of each captioner's captions; nic's are those that fit its published Error and Ratio.

@@ -1,4 +1,4 @@
-"""Writes ``conf/annotators/coco.yaml``: what annotators of COCO say of women and men.
+"""Writes ``conf/annotators/coco.yaml``: what annotators of COCO say of whom.
 
 Usage: python -m experiments.descriptions.annotators DATA
 """
@@ -6,9 +6,12 @@ Usage: python -m experiments.descriptions.annotators DATA
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.io.paths import conf_dir
+from bias_pipeline.metrics.functional.descriptions import HazardRatio
 from experiments.descriptions.pictures import (
     ANNOTATORS,
     Habits,
@@ -18,44 +21,51 @@ from experiments.descriptions.pictures import (
 
 LEAST = 40  # mentions of a concept whose ratio is written
 _FEWEST = 8  # mentions of a concept that is listed
-ALONE = ("facial hair", "bald", "bare-chested", "makeup", "pregnant")
+# The concepts that annotators say of one group alone.
+ALONE = {"gender": ("facial hair", "bald", "bare-chested", "makeup", "pregnant"), "race": ()}
 HEAD = """# How often annotators of COCO val2014 say the concepts of concepts/people.yaml, of whom;
-# made by python -m experiments.descriptions.annotators DATA. Ratios are natural logarithms of
-# hazards of five annotators joined, women over men, on one mix of pictures (by their objects), with
-# standard errors.
+# made by python -m experiments.descriptions.annotators DATA. Mentions are counted in pictures of
+# one man or woman. Ratios are natural logarithms of hazards of five annotators joined, the second
+# group over the first, on one mix of pictures (by their objects), with standard errors.
+"""
+SOURCE = """least: 40
+source: >-
+  Captions and objects: Lin et al., Microsoft COCO (ECCV 2014), val2014.
+  Labels: Zhao, Wang, Russakovsky, Understanding and Evaluating Racial Biases in Image
+  Captioning (ICCV 2021).
 """
 
 
 def main(data: Path) -> None:
-    pictures = Pictures.read(data)
-    metric, attribute = metric_and_attribute()
-    habits = Habits(pictures, metric.concepts, attribute)
-    ratios, mentions = habits.ratios(pictures.pool)
-    listed = sorted((name for name in mentions if mentions[name] >= _FEWEST), key=mentions.get)
-    lines = [
-        HEAD + "_target_: bias_pipeline.metrics.counting.large_set.LargeSet",
-        f"captions: {ANNOTATORS * len(pictures.pool)}",
-        "mentions:",
-        *(f"  {name}: {mentions[name]}" for name in reversed(listed)),
-        "attributes:",
-        "  gender:",
+    lines, attributes = [], []
+    for name, alone in ALONE.items():
+        metric, attribute = metric_and_attribute(f"attribute={name}")
+        pictures = Pictures.read(data, attribute.labels["coco"])
+        ratios, mentions = Habits(pictures, metric.concepts, attribute).ratios(pictures.pool)
+        often = sorted((n for n in mentions if mentions[n] >= _FEWEST), key=mentions.__getitem__)
+        if not lines:
+            lines += [f"captions: {ANNOTATORS * len(pictures.pool)}", "mentions:"]
+            lines += [f"  {concept}: {mentions[concept]}" for concept in reversed(often)]
+        frequent = [n for n in reversed(often) if mentions[n] >= LEAST and n not in alone]
+        attributes += _attribute_lines(
+            attribute, {n: ratios[n] for n in frequent}, ", ".join(alone)
+        )
+    target = "_target_: bias_pipeline.metrics.counting.large_set.LargeSet"
+    text = "\n".join([HEAD + target, *lines, "attributes:", *attributes, SOURCE])
+    (conf_dir() / "annotators" / "coco.yaml").write_text(text, encoding="utf-8")
+
+
+def _attribute_lines(
+    attribute: Attribute, ratios: Mapping[str, HazardRatio], alone: str
+) -> list[str]:
+    return [
+        f"  {attribute.name}:",
         "    _target_: bias_pipeline.metrics.counting.large_set.GroupRatios",
         f"    groups: [{', '.join(attribute.groups)}]",
         "    ratios:",
-        *(
-            f"      {name}: [{ratios[name].log_ratio:.3f}, {ratios[name].error:.3f}]"
-            for name in reversed(listed)
-            if mentions[name] >= LEAST and name not in ALONE
-        ),
-        f"    alone: {', '.join(ALONE)}",
-        f"least: {LEAST}",
-        "source: >-",
-        "  Captions and objects: Lin et al., Microsoft COCO (ECCV 2014), val2014.",
-        "  Labels: Zhao, Wang, Russakovsky, Understanding and Evaluating Racial Biases in Image",
-        "  Captioning (ICCV 2021).",
+        *(f"      {name}: [{r.log_ratio:.3f}, {r.error:.3f}]" for name, r in ratios.items()),
+        *([f"    alone: {alone}"] if alone else []),
     ]
-    file = conf_dir() / "annotators" / "coco.yaml"
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import bias_pipeline as bp
 from bias_pipeline.report.verdict import JUDGED, verdict
 from bias_pipeline.results.settings import with_settings
 from experiments.descriptions.speakers import FAIR, STYLES
-from experiments.descriptions.study import Case, Study
+from experiments.descriptions.study import Case, Study, case_of
 
 ROWS = Path(__file__).with_name("headlines.csv")
 AUDITS = {1500: 10, 500: 30}  # draws of each fair speaker and style: 400 in all
@@ -71,9 +71,9 @@ def known_rows() -> list[dict[str, str]]:
 def main(data: Path) -> None:
     """Append all missing rows."""
     study = Study(data)
-    known = {(r["speaker"], r["style"], int(r["n_images"]), int(r["seed"])) for r in known_rows()}
+    known = set(map(case_of, known_rows()))
     for case in cases():
-        if tuple(vars(case).values()) in known:
+        if case in known:
             continue
         line = row(study, case)
         new = not ROWS.is_file()

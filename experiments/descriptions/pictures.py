@@ -1,4 +1,4 @@
-"""COCO's pictures of one man or woman: five annotators' captions, objects and labels."""
+"""COCO's pictures of one labelled person: five annotators' captions, objects and labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.io.hashing import hash_ids
@@ -24,7 +24,7 @@ from bias_pipeline.run import compose
 from bias_pipeline.text.descriptions import ConceptTable
 
 ANNOTATORS = 5  # of each picture
-LABELS = {"male": "Male", "female": "Female"}
+GENDER = LabelMap("bb_gender", {"Male": "male", "Female": "female"})
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,10 @@ class Pictures:
     captions: Mapping[int, Sequence[str]]  # the first five of each picture
     objects: Mapping[int, frozenset[str]]
     labels: Mapping[int, Mapping[str, str]]  # of those with five captions
+    label_map: LabelMap = GENDER  # whose groups are compared
 
     @classmethod
-    def read(cls, data: Path) -> Pictures:
+    def read(cls, data: Path, label_map: LabelMap = GENDER) -> Pictures:
         """The pictures of the folder of data."""
         folder = data / "coco"
         captions = defaultdict(list)
@@ -52,20 +53,20 @@ class Pictures:
             rows = {int(row["id"]): row for row in csv.DictReader(file)}
         labels = {i: row for i, row in rows.items() if len(captions[i]) >= ANNOTATORS}
         five = {i: tuple(captions[i][:ANNOTATORS]) for i in labels}
-        return cls(five, {i: frozenset(objects[i]) for i in labels}, labels)
+        return cls(five, {i: frozenset(objects[i]) for i in labels}, labels, label_map)
 
     @cached_property
     def pool(self) -> list[int]:
-        """The pictures of one man or woman, in the order of their ids."""
-        return sorted(i for i, row in self.labels.items() if row["bb_gender"] in LABELS.values())
+        """The pictures of one person of a group, in the order of their ids."""
+        return sorted(i for i in self.labels if self.group(i) in self.label_map.groups)
 
     def group(self, picture: int) -> str:
-        """Male or Female."""
-        return self.labels[picture]["bb_gender"]
+        """The group as the file writes it, such as Male."""
+        return self.labels[picture][self.label_map.field]
 
 
 def metric_and_attribute(*overrides: str) -> tuple[GroupDescriptions, Attribute]:
-    """The metric as it is configured, and the attribute gender."""
+    """The metric as it is configured, and the attribute: gender if no override names another."""
     cell = compose.cell(["metric=descriptions", "dataset=scenes", *overrides])
     return cell.build("metric"), cell.build("attribute")
 

@@ -27,10 +27,10 @@ FAIR = ("fair", "context", "synonyms", "late", "nn")
 PLANTED = ("focus", "hair", "smile", "looks", "mild")
 # Speakers that differ from annotators in style or in which annotators they are, not in whom they
 # describe as what.
-ALIKE = (
-    "one annotator", "two annotators", "three annotators", "four annotators", "same annotators",
-    "young alike", "annotators' ratio", "bystanders",
+SPOKEN_BY_ANNOTATORS = (
+    "one annotator", "two annotators", "three annotators", "four annotators", "same annotators"
 )  # fmt: skip
+ALIKE = (*SPOKEN_BY_ANNOTATORS, "young alike", "annotators' ratio", "bystanders")
 # What of an annotator's rate the paragraphs are set by, and the concept.
 _BY_SCENE = {"smile": "smiling", "hair": "hair", "beard": "facial hair", "skilled": "skilled"}
 _NEIGHBOURS = 40  # pictures of the same group
@@ -67,7 +67,7 @@ class Speakers:
         """The captions of one draw of pictures."""
         generator = _random(f"descriptions {seed}")
         chosen = sorted(generator.sample(self.pictures.pool, max(n_images, _MOST))[:n_images])
-        if name.endswith(("annotator", "annotators")):
+        if name in SPOKEN_BY_ANNOTATORS:
             return self._annotators(name, chosen, seed)
         chosen_two = {i: _two(seed, i) for i in chosen}
         version = name if name in (*FAIR, *PLANTED) else "fair"

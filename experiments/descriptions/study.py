@@ -33,15 +33,26 @@ from experiments.descriptions.pictures import (
     corpus_of,
     metric_and_attribute,
 )
-from experiments.descriptions.speakers import ALIKE, FAIR, PLANTED, STYLES, Speakers
+from experiments.descriptions.speakers import (
+    ALIKE,
+    FAIR,
+    PLANTED,
+    SPOKEN_BY_ANNOTATORS,
+    STYLES,
+    Speakers,
+)
 from experiments.descriptions.tables import ROWS, write_tables
 
-# Draws of each size of sample: of fair captioners and of speakers alike, of large planted
-# differences, and of those that are only measured.
+# Draws of each size of sample with labels of gender: of fair captioners and of speakers alike, of
+# large planted differences, and of those that are only measured.
 DRAWS: Mapping[int, tuple[int, int, int]] = {
     1500: (100, 50, 20), 500: (100, 20, 20), 5000: (16, 16, 16),
 }  # fmt: skip
 LARGE = ("focus", "hair")
+RACE: Mapping[int, int] = {
+    1500: 50,
+    5000: 16,
+}  # draws with labels of skin tone, of annotators alone
 _WHOLE = 40_000  # captions of which a concept that is said 40 times is not rare
 _ROUND = 4  # draws of each kind before the next four
 _SHARED = 2 * _ROUND  # draws of pictures that are remembered
@@ -55,6 +66,7 @@ class Case:
     style: str
     n_images: int
     seed: int
+    attribute: str = "gender"
 
 
 def cases() -> Iterator[Case]:
@@ -63,6 +75,10 @@ def cases() -> Iterator[Case]:
         if number % _ROUND == 0:  # fewer of them, and they take longer
             yield from _round((*FAIR, *ALIKE), number, (5000,))
         yield from _round((*FAIR, *ALIKE, *PLANTED), first, (1500, 500))
+    for n_images, draws in RACE.items():
+        for seed in range(draws):
+            for speaker in SPOKEN_BY_ANNOTATORS:
+                yield Case(speaker, "", n_images, seed, "race")
     for first in range(0, 100, _ROUND):
         yield from _round(PLANTED, first, (5000,))
 
@@ -104,9 +120,9 @@ class CachedComparison(GroupDescriptions):
 class Study:
     """Draws from the folder of data."""
 
-    def __init__(self, data: Path) -> None:
-        self.pictures = Pictures.read(data)
-        metric, self.attribute = metric_and_attribute()
+    def __init__(self, data: Path, attribute: str = "gender") -> None:
+        metric, self.attribute = metric_and_attribute(f"attribute={attribute}")
+        self.pictures = Pictures.read(data, self.attribute.labels["coco"])
         self.metric = CachedComparison(**vars(metric))
         self.habits = Habits(self.pictures, self.metric.concepts, self.attribute)
         self.speakers = Speakers(data, self.pictures, self.habits)
@@ -150,23 +166,28 @@ class Study:
         return LargeSet(captions, mentions, {self.attribute.name: groups}, least)
 
 
+def case_of(row: Mapping[str, str]) -> Case:
+    """The case of a row of a file."""
+    numbers = int(row["n_images"]), int(row["seed"])
+    return Case(row["speaker"], row["style"], *numbers, row["attribute"])
+
+
 def known_cases() -> set[Case]:
     """The draws of rows.csv."""
     if not ROWS.is_file():
         return set()
     with ROWS.open(newline="") as file:
-        return {
-            Case(row["speaker"], row["style"], int(row["n_images"]), int(row["seed"]))
-            for row in csv.DictReader(file)
-        }
+        return set(map(case_of, csv.DictReader(file)))
 
 
 def main(data: Path) -> None:
     """Append all missing rows."""
-    study, known = Study(data), known_cases()
+    known, study = known_cases(), None
     for case in cases():
         if case in known:
             continue
+        if study is None or study.attribute.name != case.attribute:
+            study = Study(data, case.attribute)
         row = study.row(case)
         new = not ROWS.is_file()
         with ROWS.open("a", newline="") as file:

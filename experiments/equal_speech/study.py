@@ -18,8 +18,7 @@ import pandas as pd
 from bias_pipeline.metrics.value_names import BEYOND, SCORE
 from bias_pipeline.report.conclusion_checks import LIMITS
 from bias_pipeline.report.page import finished_runs
-from experiments.leaderboard.study import standings
-from experiments.study import markdown, published, sweep
+from experiments.study import markdown, published, standings, sweep
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "rows.csv", HERE / "RESULTS.md"

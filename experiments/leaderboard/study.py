@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.report.compare import rank_captioners
 from bias_pipeline.report.page import finished_runs
-from bias_pipeline.report.tables import pointing
 from bias_pipeline.results.rows import Result
-from bias_pipeline.stats.bootstrap import Draws
+from experiments.assumed_group.study import FILES, write_common
 from experiments.leaderboard.figures import ranking_figure
 from experiments.leaderboard.tables import ATTACKED, COUNTED, table_texts
-from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, attempted, rows_of, write_results
+from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, attempted, rows_of, standings, write_results
 
 HERE = Path(__file__).resolve().parent
-ASSUMED = HERE.parent / "assumed_group" / "rows.csv"
 # Seeds as in metric_comparison: one cell of DBAC costs as much as ten of any other.
 SWEEPS = {
     "attackers": ["metric=lic,leakage", "seeds=10", *HOLD_OUT],
@@ -50,23 +47,53 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     common = ["dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", "logger=csv"]
     common += ["captioner=all", "attribute=gender,race"]
     attempts = [attempted(name, outputs, *words, *common) for name, words in SWEEPS.items()]
+    placed = [_placed(outputs, attempts), described(data, outputs / "described")]
+    rows, refused = (pd.concat(frames, ignore_index=True) for frames in zip(*placed, strict=True))
+    refused.to_csv(HERE / "refused.csv", index=False)
+    return rows
+
+
+def _placed(
+    outputs: Path, attempts: Sequence[tuple[pd.DataFrame, pd.DataFrame]]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of finished sweeps with ranks, and what was refused or is undefined."""
     rows = pd.concat([shown for shown, _ in attempts], ignore_index=True)
     results, draws = finished_runs(outputs)
     shown = [result for result in results if result.run_id in set(rows["run_id"])]
     refused = pd.concat([*(lines for _, lines in attempts), undefined(shown)], ignore_index=True)
-    refused.to_csv(HERE / "refused.csv", index=False)
     placed = rows.merge(standings(shown, draws), on=["run_id", "part"], how="left")
-    return placed.loc[placed["part"].str.fullmatch(PARTS), COLUMNS]
+    return placed.loc[placed["part"].str.fullmatch(PARTS), COLUMNS], refused
 
 
-def assumed() -> pd.DataFrame:
-    """Numbers of ``assumed_group``, for images that LIC's files leave out for gender.
+def described(data: Path, outputs: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and refusals of metrics that need all objects, or people whose group is unsure.
 
-    ``experiments/assumed_group`` measures it on the images of COCO that all captioners describe.
+    LIC's files lack both; these are the images of COCO that all captioners describe.
     """
-    rows = pd.read_csv(ASSUMED, keep_default_na=False, na_values=[""])
-    selected = (rows["study"] == "common") & (rows["metric"] == "assumed_group")
-    return rows.loc[selected, COLUMNS]
+    outputs.mkdir(parents=True, exist_ok=True)
+    common = outputs / "common.csv"
+    write_common(data, data / "coco/attributes/images_val2014.csv", common)
+    annotations = data / "coco/annotations"
+    attempt = attempted(
+        "described",
+        outputs,
+        "metric=assumed_group,descriptions,objects",
+        "attribute=gender,race",
+        "dataset=coco",
+        "dataset.strict=false",
+        f"dataset.attributes={common}",
+        f"dataset.captions={annotations / 'captions_val2014.json'}",
+        f"dataset.instances={annotations / 'instances_val2014.json'}",
+        f"dataset.captioners={data / 'captioners'}",
+        f"captioner={','.join(FILES.values())}",
+        "logger=csv",
+    )
+    names = {stem: name for name, stem in FILES.items()}
+    rows, refused = (
+        lines.assign(captioner=lines["captioner"].map(names))
+        for lines in _placed(outputs, [attempt])
+    )
+    return rows, refused
 
 
 def undefined(results: Sequence[Result]) -> pd.DataFrame:
@@ -95,27 +122,6 @@ def _notes(result: Result) -> list[str]:
     return [str(note) for note in notes] if isinstance(notes, list) else []
 
 
-def standings(
-    results: Sequence[Result],
-    draws: Mapping[str, Mapping[str, Draws]],
-    parts: Sequence[str] = HEADLINES,
-) -> pd.DataFrame:
-    """From the report, for every part, such as a headline: its direction, its rank, its group."""
-    by_run_id = {result.run_id: result for result in results}
-    lines = [
-        {
-            "run_id": rank.row.run_id,
-            "part": leaderboard.part,
-            "sign": pointing(rank.row, by_run_id[rank.row.run_id]),
-            "unfairness": rank.unfairness,
-            "letters": rank.letters,
-        }
-        for leaderboard in rank_captioners(results, draws, parts=parts)
-        for rank in leaderboard.ranks
-    ]
-    return pd.DataFrame(lines)
-
-
 def publish(rows: pd.DataFrame, refused: pd.DataFrame) -> None:
     """Write tables and figures."""
     write_results(HERE, table_texts(rows, refused))
@@ -125,4 +131,4 @@ def publish(rows: pd.DataFrame, refused: pd.DataFrame) -> None:
 
 if __name__ == "__main__":
     rows = rows_of(HERE, run, sys.argv[1:])
-    publish(pd.concat([rows, assumed()]), pd.read_csv(HERE / "refused.csv"))
+    publish(rows, pd.read_csv(HERE / "refused.csv"))

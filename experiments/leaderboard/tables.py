@@ -35,6 +35,8 @@ COUNTED = {
     "Quality": ("quality", "score"),
 }
 HEADLINES = ATTACKED | COUNTED
+# Without an order: the metrics answer for each captioner by parts of their own.
+UNRANKED = {"Descriptions": ("descriptions", "score"), "Invented objects": ("objects", "score")}
 ATTRIBUTES = ("gender", "race")
 REFUSED = "not applicable"
 PRIORS = ("counts", "shared", "none")
@@ -42,7 +44,7 @@ PRIORS = ("counts", "shared", "none")
 
 def standing(rows: pd.DataFrame, attribute: str, headline: str) -> pd.DataFrame:
     """The captioners that have a headline, the fairest (of Quality the best) first."""
-    metric, part = HEADLINES[headline]
+    metric, part = (HEADLINES | UNRANKED)[headline]
     selected = rows[(rows["attribute"] == attribute) & (rows["metric"] == metric)]
     selected = selected[(selected["part"] == part) & selected["value"].notna()].fillna(
         {"sign": "", "letters": ""}
@@ -53,7 +55,7 @@ def standing(rows: pd.DataFrame, attribute: str, headline: str) -> pd.DataFrame:
 def board(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
     """Every headline of every captioner: value, interval, direction, and group."""
     lines = {}
-    for headline in HEADLINES:
+    for headline in HEADLINES | UNRANKED:
         ranking = standing(rows, attribute, headline)
         cells = {
             name: " ".join(filter(None, (cell(line), line["sign"], line["letters"])))
