@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.descriptions.speakers import ALIKE, FAIR, PLANTED
+from experiments.descriptions.speakers import ALIKE, FAIR, PLANTED, SPOKEN_BY_ANNOTATORS
 from experiments.study import markdown, write_results
 
 HERE = Path(__file__).resolve().parent
@@ -15,13 +15,15 @@ ROWS = HERE / "rows.csv"
 
 def write_tables() -> None:
     """Write RESULTS.md."""
-    rows = pd.read_csv(ROWS, keep_default_na=False)
+    read = pd.read_csv(ROWS, keep_default_na=False)
+    rows, race = (read[read["attribute"] == name] for name in ("gender", "race"))
     write_results(
         HERE,
         {
             "Fair captioners": _table(rows, FAIR),
             "Annotators, and speakers alike in what they say of whom": _table(rows, ALIKE),
             "Planted differences": _table(rows, PLANTED),
+            "Annotators, with labels of race": _table(race, SPOKEN_BY_ANNOTATORS),
         },
     )
 
