@@ -28,17 +28,19 @@ from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import BiasPipelineError, DataError, UsageError, counted, did_you_mean
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
-from bias_pipeline.io.terminal import lines_as, print_out
+from bias_pipeline.io.terminal import lines_as, print_out, warn
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.report import baseline
 from bias_pipeline.report.conclusion_checks import Limits
 from bias_pipeline.report.page import write_page
 from bias_pipeline.report.smallest_bias import unseen
+from bias_pipeline.report.tables import print_results
 from bias_pipeline.report.text_formats import skipped_cells
 from bias_pipeline.run.audit import (
     FIRST,
     MATCHED_BOTH,
+    Audit,
     Plan,
     ScoredCells,
     attribute_names,
@@ -107,13 +109,25 @@ def _audit(words: Sequence[str]) -> int:
         )
     limits = Limits(coverage=options.least_coverage, negligible=options.negligible)
     result = audited(cells, options.minutes, limits, announce)
-    print_out(*str(result).splitlines())
+    if options.tables:
+        _print_tables(result)
+    print_out(*result.screen())
+    if options.notes:
+        print_out("", *result.sentences)
     write_page(out, out / "report.html", limits)
     if options.json:
-        answers, skipped = str(result).splitlines(), skipped_cells(result.skipped)
+        answers = [answer.stored() for answer in result.answers]
+        skipped = skipped_cells(result.skipped)
         write_file(options.json, baseline.stored(result.results, answers=answers, skipped=skipped))
     print_out(out / "report.html")
     return result.exit_code
+
+
+def _print_tables(result: Audit) -> None:
+    """A table of every metric for each attribute."""
+    for attribute in result.corpora:
+        print_results([one for one in result.results if one.rows[0].attribute == attribute])
+        print_out()
 
 
 @dataclass(frozen=True)
@@ -136,8 +150,7 @@ class _FileCells:
     def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
         from bias_pipeline.run.launch import run_cells
 
-        finished = run_cells(self._planned(plans), tables_by="attribute")
-        print_out()
+        finished = run_cells(self._planned(plans))
         return ScoredCells(finished.with_draws(), finished.skipped, finished.exit_code)
 
     def print_plan(self, plans: Mapping[str, Plan]) -> int:
@@ -228,6 +241,14 @@ def parser() -> Parser:
         arguments.DRY_RUN,
         action="store_true",
         help="print what would run, what is finished and how long it takes; run nothing",
+    )
+    parser.add_argument(
+        "--tables", action="store_true", help="also print the tables of all metrics"
+    )
+    parser.add_argument(
+        "--notes",
+        action="store_true",
+        help="also print each answer in a sentence, and the numbers that are not used and why",
     )
     parser.add_argument(
         "--json",
@@ -354,37 +375,37 @@ def _announce(
     )
     objects = "with objects" if first.objects is not None else "no objects"
     n_captions = sum(len(sample.model) for sample in first.each_sample)
-    print_out(f"{file}: {counted(n_captions, 'captions')} of labelled images; {people}; {objects}")
-    print_out(f"labels: {'; '.join(groups)}")
-    print_out(f"blank captions: {_blanks(first)}")
+    warn(f"{file}: {counted(n_captions, 'captions')} of labelled images; {people}; {objects}")
+    warn(f"labels: {'; '.join(groups)}")
+    warn(f"blank captions: {_blanks(first)}")
     for note in _notes(corpora):
-        print_out(note)
+        warn(note)
     for name, plan in plans.items():
         which = f"{name}: " if len(plans) > 1 else ""
         permitted = _permitted(plan, corpora[name])
-        print_out(
+        warn(
             f"{which}{counted(len(permitted), 'metrics')}, {counted(plan.seeds, 'seeds')}, "
             f"about {plan.seconds:.0f} s"
         )
-        print_out(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")
+        warn(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")
         if plan.too_rich:
-            print_out(
+            warn(
                 f"{which}people can use only {plan.reach:.0%} of its words as often: at equal "
                 f"speech ({', '.join(plan.matched)}) the others are removed "
                 f"(alignment={MATCHED_BOTH})"
             )
         if plan.by_sentence:
-            print_out(
+            warn(
                 f"{which}compared by the first sentence of each caption too (lic, without "
                 f"preambles), since people can use {plan.first_sentence:.0%} of the words there as "
                 "often"
             )
         if plan.left_out:
             alone = cells.alone(name, plan.left_out)
-            print_out(
+            warn(
                 f"{which}no time for {', '.join(plan.left_out)}; --minutes gives more, or: {alone}"
             )
-    print_out()
+    warn()
 
 
 def _permitted(plan: Plan, corpus: Corpus) -> list[str]:

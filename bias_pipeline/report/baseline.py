@@ -28,7 +28,7 @@ from bias_pipeline.results.rows import Result, checked, mapping_in, plain_values
 from bias_pipeline.results.settings import deciding_seeds, text_settings
 from bias_pipeline.stats.bootstrap import Draws
 
-SCHEMA = 1
+SCHEMA = 2
 _WHAT = "a file that compare --json or audit --json wrote"
 _SEEDS = "seeds"
 _MANIFEST_KEYS = (
@@ -105,7 +105,7 @@ def read(path: Path) -> Baseline:
     content: Any = load_json(path, what=_WHAT, max_depth=50)
     try:
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-            raise ValueError(f"its schema is not {SCHEMA}")
+            raise ValueError(f"its schema is not {SCHEMA}, that of this version")
         body = unsealed(content, within="about")
         records = checked(body["results"], list, "results")
         skipped = {str(one["cell"]): str(one["reason"]) for one in body.get("skipped", ())}

@@ -295,7 +295,14 @@ def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
     nan = math.nan
     row = rows.get("model", rows[headline])
     people = rows["human"].value if "human" in rows else nan
-    return Finding(question, row, headline, people, row, nan, nan, conclusion_checks.NOT_JUDGED)
+    return Finding(
+        question, row, headline, people, row, nan, nan, conclusion_checks.NOT_JUDGED,
+        by_group={
+            part.removeprefix("group:"): of_group
+            for part, of_group in rows.items()
+            if part.startswith("group:") and question == "declining"
+        },
+    )  # fmt: skip
 
 
 def _by_the_metric(result: Result, question: str, row: Row) -> Finding:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -12,20 +14,21 @@ from bias_pipeline.corpus.corpus import BLANK_WORDS, Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.data.captioner_files import PARTLY
 from bias_pipeline.data.label_files import NoLabelColumnError
-from bias_pipeline.errors import DataError, NotApplicableError, SweepError, UsageError, counted
+from bias_pipeline.errors import DataError, NotApplicableError, SweepError, UsageError
 from bias_pipeline.io.paths import group_choices
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, WEIGHTS
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.metrics.counting.declines import declines_note
+from bias_pipeline.report.answers import Answer, answers_of, fold, screen
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, foreign_to_lists
 from bias_pipeline.report.headline import headline
 from bias_pipeline.report.label_errors import noise_sentences
 from bias_pipeline.report.report_tables import images_of
 from bias_pipeline.report.tables import percent
-from bias_pipeline.report.verdict import verdict
-from bias_pipeline.report.verdict_sentences import join_sentences, sentences
+from bias_pipeline.report.verdict import Verdict, verdict
+from bias_pipeline.report.verdict_sentences import sentences
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.run.overrides import quoted
@@ -109,8 +112,69 @@ class Audit:
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """What was audited, and the answers, in sentences."""
-        return "\n".join(audit_summary(self.results, self.corpora, self.limits))
+        """The answers on one screen."""
+        return "\n".join(self.screen())
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the results say."""
+        return verdict(with_settings(self.results), self.limits)
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """An answer to each question about each attribute."""
+        negligible = self.limits.negligible
+        return [
+            answer
+            for attribute in self.corpora
+            for answer in answers_of(
+                self.verdict, attribute, negligible, self._why_untested(attribute)
+            )
+        ]
+
+    def _why_untested(self, attribute: str) -> dict[str, str]:
+        """Question to why its metrics did not run."""
+        reasons: dict[str, str] = {}
+        for metric in self.plans[attribute].left_out:
+            reasons.setdefault(infos()[metric].question, f"no time for {metric}")
+        for cell, reason in self.skipped.items():
+            settings = dict(word.partition("=")[::2] for word in shlex.split(cell))
+            if settings.get("attribute", attribute) == attribute:
+                question = infos()[settings["metric"]].question
+                reasons.setdefault(question, reason)
+        return reasons
+
+    def screen(self) -> list[str]:
+        """The answers in lines of at most 80 columns, a block for each attribute."""
+        first = next(iter(self.corpora.values()))
+        n_captions = sum(len(sample.model) for sample in first.each_sample)
+        people = f"{len(first.human):,} by annotators" if len(first.human) else "none by annotators"
+        objects = "objects" if first.objects is not None else "no objects"
+        read = f"{first.captioner}: {n_captions:,} captions, {people}, {objects}"
+        several = len(self.corpora) > 1
+        lines = fold(read if several else f"{read}; {self._groups(*self.corpora)}")
+        for attribute in self.corpora:
+            lines += ["", *fold(self._groups(attribute))] if several else []
+            chosen = [answer for answer in self.answers if answer.attribute == attribute]
+            lines += screen(self.verdict, attribute, chosen)
+        return [*lines, *fold(" ".join(cautions(self.results, self.corpora)))]
+
+    def _groups(self, attribute: str) -> str:
+        """The images of each group that has some."""
+        sizes = self.corpora[attribute].groupings[attribute].sizes
+        return f"{attribute}: {', '.join(f'{n:,} {name}' for name, n in sizes.items() if n)}"
+
+    @property
+    def sentences(self) -> list[str]:
+        """The headlines, each answer in a sentence, then the numbers that are not used and why."""
+        several = len(self.corpora) > 1
+        headlines = [
+            f"{attribute}: {sentence}" if several else sentence
+            for attribute in self.corpora
+            for sentence in headline(self.verdict, attribute)
+        ]
+        noise = noise_sentences(with_settings(self.results))
+        return [*headlines, *sentences(self.verdict), *noise]
 
     def frame(self) -> DataFrame:
         """All rows as one table, see :meth:`Results.frame`."""
@@ -305,16 +369,9 @@ def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
     return plan
 
 
-def audit_summary(
-    results: Sequence[Result], corpora: Mapping[str, Corpus], limits: Limits = LIMITS
-) -> list[str]:
-    """What was audited, an answer to each question, and a caution."""
+def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[str]:
+    """What changes how the answers are read."""
     first = next(iter(corpora.values()))
-    metrics = dict.fromkeys(result.rows[0].metric for result in results)
-    looked = (
-        f"{sum(len(sample.model) for sample in first.each_sample)} captions of {first.captioner} "
-        f"were audited for {join_sentences(corpora)} by {counted(len(metrics), 'metrics')}."
-    )
     declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
     notes = dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes)
     absent = [
@@ -323,22 +380,8 @@ def audit_summary(
         if PARTLY in note
         or (note.startswith("warning: ") and (BLANK_WORDS in note or LANGUAGE_WORDS in note))
     ]
-    cautions = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *absent]]
-    named = with_settings(results)
-    conclusion = verdict(named, limits)
-    headlines = [
-        f"{attribute}: {sentence}" if len(conclusion.attributes) > 1 else sentence
-        for attribute in conclusion.attributes
-        for sentence in headline(conclusion, attribute)
-    ]
-    return [
-        looked,
-        *headlines,
-        *cautions,
-        *sentences(conclusion),
-        *noise_sentences(named),
-        _caution(results, first),
-    ]
+    noted = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *absent]]
+    return [*noted, _caution(results, first)]
 
 
 def _caution(results: Sequence[Result], corpus: Corpus) -> str:

@@ -127,8 +127,8 @@ def run(words: Sequence[str], *, skips: Collection[int] = ()) -> SweepOutcome:
     )
 
 
-def run_cells(cells: Sequence[CellConfig], *, tables_by: str = "") -> SweepOutcome:
-    """Run cells in this process and its helpers, and print their table; skip what data refuse."""
+def run_cells(cells: Sequence[CellConfig]) -> SweepOutcome:
+    """Run cells in this process and its helpers, skip what data refuse, and print no table."""
     first = cells[0]
     outputs = Path(first.tree["paths"]["outputs"])
     folder = outputs / JOBS / new_invocation()
@@ -148,7 +148,7 @@ def run_cells(cells: Sequence[CellConfig], *, tables_by: str = "") -> SweepOutco
             get = partial(cells.__getitem__, number)
             results.append(run_recorded(get, folders[number], cell.overrides, where))
     seconds = time.monotonic() - started
-    return conclude(folders, results, outputs, seconds, skips=NOT_PERMITTED, tables_by=tables_by)
+    return conclude(folders, results, outputs, seconds, skips=NOT_PERMITTED, tables=False)
 
 
 def _expected_seconds(cell: CellConfig) -> float:

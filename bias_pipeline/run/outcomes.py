@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -46,9 +46,12 @@ def conclude(
     multirun: bool = True,
     skips: Collection[int] = (),
     of_all: bool = False,
-    tables_by: str = "",
+    tables: bool = True,
 ) -> SweepOutcome:
-    """Print the results of a job or a sweep, and what failed."""
+    """Print the results of a job or a sweep, and what failed.
+
+    Without ``tables`` only what failed is printed, and the table is written.
+    """
     if not folders:
         raise UsageError("the sweep has no jobs")
     outcomes = [_outcome(folder) for folder in folders]
@@ -62,10 +65,11 @@ def conclude(
         if outcome["status"] != "failed"
         and (result := known.get(name := str(outcome["run_id"])) or store.load(name))
     ]
-    results = _print_finished(finished, outputs, tables_by) if finished else ()
+    say = print_out if tables else warn
+    results = _finished(finished, outputs, say, tables=tables) if finished else ()
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:
-        print_out(f"cached, not run again: {cached} of {counted(len(outcomes), 'jobs')}")
+        say(f"cached, not run again: {cached} of {counted(len(outcomes), 'jobs')}")
     failed = [o for o in outcomes if o["status"] == "failed"]
     skipped = [
         outcome
@@ -73,8 +77,8 @@ def conclude(
         if outcome.get("not_applicable") and (outcome["exit_code"] in skips or (of_all and results))
     ]
     for line in _skips(skipped):
-        print_out(f"skipped: {line}")
-    _print_work(results, outcomes)
+        say(f"skipped: {line}")
+    _print_work(results, outcomes, say)
     if results:
         n_processes = len({o["process"] for o in outcomes if "process" in o})
         by = f" by {n_processes} processes" if n_processes > 1 else ""
@@ -85,10 +89,14 @@ def conclude(
     return SweepOutcome(outputs, results, code, [swept for _, swept in finished], reasons)
 
 
-def _print_finished(
-    finished: Sequence[tuple[Result, Mapping[str, str]]], outputs: Path, tables_by: str
+def _finished(
+    finished: Sequence[tuple[Result, Mapping[str, str]]],
+    outputs: Path,
+    say: Callable[[str], None],
+    *,
+    tables: bool,
 ) -> Sequence[Result]:
-    """Print and write the table of finished cells."""
+    """Write the table of finished cells, and print it with what is said of it."""
     from bias_pipeline.report.tables import print_results, write_table
 
     apart, namesakes = resolve_file_collisions([result for result, _ in finished])
@@ -101,26 +109,22 @@ def _print_finished(
     )
     # Jobs that differ in what their metric does not use are one run, and one line.
     runs = {(result.run_id, *result.settings.items()): result for result in results}
-    by_value: dict[str, list[Result]] = {}
-    for result in runs.values():
-        value = getattr(result.rows[0], tables_by) if tables_by else ""
-        by_value.setdefault(value, []).append(result)
-    for number, table in enumerate(by_value.values()):
-        if number:
-            print_out()
-        print_results(table)
+    if tables:
+        print_results([*runs.values()])
     for sentence in namesakes:
-        print_out(sentence)
+        say(sentence)
     if any(ANNOTATOR in values for values in swept):
         from bias_pipeline.report.sections import bounds
 
         for bound in bounds(results, swept):
-            print_out(bound.sentence())
+            say(bound.sentence())
     write_table(outputs, [*runs.values()])
     return results
 
 
-def _print_work(results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]]) -> None:
+def _print_work(
+    results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]], say: Callable[[str], None]
+) -> None:
     """Print what the cells that ran took from caches, and how many captions were cut."""
     ran = {str(outcome.get("run_id")) for outcome in outcomes if outcome["status"] == "done"}
     accounts: list[Any] = [
@@ -131,16 +135,14 @@ def _print_work(results: Sequence[Result], outcomes: Sequence[Mapping[str, Any]]
         for key in ("trained", "cached", "embedded", "embedded_before", "cut")
     )
     if cached and not trained:
-        print_out(
-            f"nothing was embedded or trained: all {cached} attackers' predictions were cached"
-        )
+        say(f"nothing was embedded or trained: all {cached} attackers' predictions were cached")
     if fresh or embedded_before:
-        print_out(
+        say(
             f"embedded: {counted(f'{fresh:,}', 'captions')}; "
             f"{counted(f'{embedded_before:,}', 'were')} embedded before"
         )
     if cut:
-        print_out(f"{counted(f'{cut:,}', 'captions were')} cut to what the encoder reads")
+        say(f"{counted(f'{cut:,}', 'captions were')} cut to what the encoder reads")
 
 
 def _outcome(job_folder: Path) -> dict[str, Any]:

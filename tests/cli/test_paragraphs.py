@@ -37,7 +37,7 @@ def answers(folder: Path, version: str, annotated: bool = True) -> dict[str, str
     words += ["--captions", str(folder / "people.json")] if annotated else []
     done = audit(folder / f"out_{version}_{annotated}", *words)
     assert done.code == 0, done.text
-    lines = done.text[done.text.index(f"captions of {version} were audited") :].splitlines()[1:]
+    lines = done.text.rpartition("\n\n")[2].splitlines()
     questions = {question: rest for line in lines for question, _, rest in [line.partition("? ")]}
     first = next(number for number, line in enumerate(lines) if line.startswith("Does it "))
     return {**questions, "headline": " ".join(lines[:first])}
