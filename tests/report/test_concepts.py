@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 
 from bias_pipeline.data.photos import thumbnail
-from bias_pipeline.io.machine import CLOUDS
 from bias_pipeline.metrics.base import QUESTIONS
 from bias_pipeline.metrics.value_names import HEADLINES
 from bias_pipeline.report import concepts
@@ -159,16 +158,3 @@ def test_of_very_many_runs_the_first_have_pictures(tmp_path):
     pictured = [len(section.figures) > 1 for section in sections]
     assert pictured == [True] * concepts.MOST_SHOWN + [False] * 2
     assert "only for the first 12 runs" in sections[-1].texts[1]
-
-
-def test_clouds_are_drawn_of_each_group(tmp_path):
-    pytest.importorskip("wordcloud", reason="the extra clouds is not installed")
-    section, _ = section_of(saved(tmp_path))
-    assert [figure.title.rpartition(": ")[2] for figure in section.figures[1:]] == list(GROUPS)
-
-
-def test_without_the_library_a_line_says_how_to_get_clouds(tmp_path, monkeypatch):
-    monkeypatch.setattr(concepts, "CLOUDS", replace(CLOUDS, modules=("no_such_cloud",)))
-    section, _ = section_of(saved(tmp_path))
-    assert len(section.figures) == 1
-    assert "pip install 'bias_pipeline[clouds]'" in section.texts[2]
