@@ -17,7 +17,8 @@ from scipy import stats
 from bias_pipeline.errors import SweepError
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.report.compare import rank_captioners
-from bias_pipeline.report.tables import number, percent, pointing
+from bias_pipeline.report.table import number, percent
+from bias_pipeline.report.tables import pointing
 from bias_pipeline.results.rows import Result
 from bias_pipeline.run.job import OUTCOME
 from bias_pipeline.stats.bootstrap import Draws

@@ -22,7 +22,9 @@ from bias_pipeline.errors import (
 )
 from bias_pipeline.io.digests import digest_mismatch
 from bias_pipeline.io.progress import bar, track
-from bias_pipeline.io.terminal import print_table, print_text, warn
+from bias_pipeline.io.terminal import print_text, warn
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import Table
 from bias_pipeline.run.overrides import captioners_in
 from bias_pipeline.text.scored_text import declined_images
 
@@ -154,7 +156,8 @@ def print_inventory(corpora: Sequence[Corpus]) -> None:
     facts: list[Mapping[str, str]] = [inventory(corpus) for corpus in corpora]
     header = [f"dataset {corpora[0].dataset}", *(corpus.captioner for corpus in corpora)]
     names = dict.fromkeys(name for column in facts for name in column)
-    print_table(header, [[n, *(column.get(n, "–") for column in facts)] for n in names], keys=1)
+    rows = [[name, *(column.get(name) for column in facts)] for name in names]
+    print_table(Table("", header, rows))
     for note in dict.fromkeys(note for corpus in corpora for note in corpus.notes):
         who = ", ".join(corpus.captioner for corpus in corpora if note in corpus.notes)
         print_text(f"{who}: {note}")

@@ -9,7 +9,7 @@ from itertools import chain
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.errors import BiasPipelineError, ResourceError
-from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.language.gguf import KIND as GGUF_KIND
 from bias_pipeline.language.gguf import find_gguf, gguf_size
 from bias_pipeline.models.generation import (
@@ -29,6 +29,8 @@ from bias_pipeline.models.model_location import (
 )
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import Cell, NumberCell, Table
 from bias_pipeline.retrieval.dual_encoders import KINDS as DUAL
 from bias_pipeline.retrieval.encoders import Fiber, OpenClip
 from bias_pipeline.retrieval.fiber.folder import find_fiber, is_fiber
@@ -49,7 +51,8 @@ def list_command(words: list[str]) -> int:
     list_parser().parse_args(words)
     for user, needs in (("encoder", encoder_needs()), ("metric", metric_needs())):
         lines = [[name, need.model, *_state(need)] for name, need in needs.items()]
-        print_table([user, "model", "MB", "licence", "where"], lines, keys=1, left=5)
+        head = [user, "model", "MB", "licence", "where"]
+        print_table(Table("", head, lines, texts=True))
     captions = _published_captions()
     heads = ["experiment", "captioner", "trained on COCO", "weights", "prompt", "decoding", "where"]
     facts = operator.attrgetter(*(head.replace(" ", "_").lower() for head in heads[2:-1]))
@@ -57,7 +60,7 @@ def list_command(words: list[str]) -> int:
         [one.experiment, f"{one.name} ({one.cited})", *facts(one), _where(one, captions)]
         for one in published_captioners()
     ]
-    print_table(heads, lines, keys=2, left=len(heads))
+    print_table(Table("", heads, lines, keys=2, texts=True))
     return 0
 
 
@@ -202,8 +205,10 @@ def _print_model(model: Pretrained, users: Sequence[str], revision: str = MAIN) 
         if quantised
         else {file: (model.folder / file).stat().st_size for file in model.files}
     )
-    lines = [[file, f"{size / 1e6:.2f}", model.files[file][:16]] for file, size in sizes.items()]
-    print_table(["file", "MB", "SHA-256"], lines, keys=1, left=1)
+    rows: list[list[Cell]] = [
+        [file, NumberCell(size / 1e6), model.files[file][:16]] for file, size in sizes.items()
+    ]
+    print_table(Table("", ["file", "MB", "SHA-256"], rows))
 
 
 def _users() -> dict[str, list[str]]:

@@ -18,9 +18,11 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Grouping
 from bias_pipeline.errors import counted
 from bias_pipeline.io.hashing import random_words
-from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.language.contextual import ENOUGH, ContextualAlignment, distance_of, is_word
 from bias_pipeline.metrics.functional.quality import meteor
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import Cell, NumberCell, Table
 from bias_pipeline.text.align import ConstantAlignment
 from bias_pipeline.text.mentions import Listed, listed_words
 from bias_pipeline.text.tokenize import Tokenize
@@ -78,12 +80,15 @@ def print_unmasked_words(
     """Print the table of :func:`unmasked_words`, its first lines."""
     names = corpus.groupings[attribute.name].names
     remaining: Sequence[UnmaskedWord] = unmasked_words(corpus, attribute, masking)
-    lines = [
-        [s.side, s.word, s.names, str(s.captions), *(f"{100 * s.shares[g]:.0f} %" for g in names)]
-        for s in remaining[:MOST_UNMASKED]
+    lines: list[list[Cell]] = [
+        [
+            *(word.side, word.word, word.names, NumberCell(word.captions, digits=0)),
+            *(NumberCell(word.shares[g], fraction=True, digits=0, mark="%") for g in names),
+        ]
+        for word in remaining[:MOST_UNMASKED]
     ]
-    print_out(f"Words of {attribute.name} that masking leaves in")
-    print_table(["side", "word", "names", "captions", *names], lines, keys=3)
+    caption = f"Words of {attribute.name} that masking leaves in"
+    print_table(Table(caption, ["side", "word", "names", "captions", *names], lines, keys=3))
     hidden = max(len(remaining) - MOST_UNMASKED, 0)
     tail = f", {hidden} of them not shown" if hidden else ""
     print_out(f"{counted(len(remaining), 'words are left')}{tail}")
@@ -149,9 +154,9 @@ def print_collocations(corpus: Corpus, attribute: Attribute) -> None:
         counts = map(str, (result.captions, result.holding, result.naming))
         follow = ", ".join(f"{word} {count}" for word, count in result.following[:MOST_FOLLOWING])
         lines.append([result.side, result.attribute, *counts, follow])
-    print_out("Words that follow the words of an attribute's list")
-    header = ["side", "words of", "captions", "with a word", "name a group", "most frequent next"]
-    print_table(header, lines, keys=2, left=len(header))
+    caption = "Words that follow the words of an attribute's list"
+    head = ["side", "words of", "captions", "with a word", "name a group", "most frequent next"]
+    print_table(Table(caption, head, lines, keys=2, texts=True))
 
 
 DELTAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)

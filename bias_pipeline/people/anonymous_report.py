@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.io.files import replace_file, table_csv
-from bias_pipeline.io.terminal import print_out, print_table, printable
+from bias_pipeline.io.terminal import print_out, printable
 from bias_pipeline.people.anonymous import (
     ANONYMOUS,
     GT,
@@ -19,7 +19,8 @@ from bias_pipeline.people.anonymous import (
     CorrelationRow,
 )
 from bias_pipeline.report.figures import Colours, Plot, Points, name_points
-from bias_pipeline.report.tables import number, p_cell, percent
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import Cell, NumberCell, PCell, Table, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,29 +42,24 @@ def print_scores(rows: Sequence[AnonymousRow]) -> None:
     keys = list(dict.fromkeys((row.metric, row.part, row.data) for row in rows))
     cells = {(row.captioner, row.metric, row.part, row.data): _cell(row) for row in rows}
     names = list(dict.fromkeys(row.captioner for row in rows))
-    print_table(
-        ["captioner", *map(_column, keys)],
-        [[name, *(cells.get((name, *key), "–") for key in keys)] for name in names],
-        keys=1,
-    )
+    rows_of_numbers = [[name, *(cells.get((name, *key)) for key in keys)] for name in names]
+    print_table(Table("", ["captioner", *map(_column, keys)], rows_of_numbers))
 
 
 def print_correlations(lines: Sequence[CorrelationRow]) -> None:
     """Print the correlations of metrics with what people name."""
-    print_table(
-        ["with what people name", "Pearson", "p", "captioners", "from"],
+    head = ["with what people name", "Pearson", "p", "captioners", "from"]
+    cells: list[list[Cell]] = [
         [
-            [
-                _column((line.metric, line.part, line.data)),
-                f"{number(line.value)} [{number(line.ci_low)}, {number(line.ci_high)}]",
-                p_cell(line.p_value),
-                str(line.n_captioners),
-                line.source,
-            ]
-            for line in lines
-        ],
-        keys=1,
-    )
+            _column((line.metric, line.part, line.data)),
+            NumberCell(line.value, line.ci_low, line.ci_high),
+            PCell(line.p_value),
+            NumberCell(line.n_captioners, digits=0),
+            line.source,
+        ]
+        for line in lines
+    ]
+    print_table(Table("", head, cells))
     print_out()
 
 
@@ -81,12 +77,11 @@ def _column(key: tuple[str, str, str]) -> str:
     return name if data == ANONYMOUS else f"{name} {part} on {data}"
 
 
-def _cell(row: AnonymousRow) -> str:
+def _cell(row: AnonymousRow) -> NumberCell:
     if row.part == "alpha":
-        return number(row.value)
-    if math.isnan(row.ci_low):
-        return percent(row.value)
-    return f"{percent(row.value)} [{percent(row.ci_low)}, {percent(row.ci_high)}]"
+        return NumberCell(row.value)
+    low, high = (None, None) if math.isnan(row.ci_low) else (row.ci_low, row.ci_high)
+    return NumberCell(row.value, low, high, fraction=True, digits=1)
 
 
 def figure_of(rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> Plot | None:

@@ -12,7 +12,7 @@ from typing import Any
 from bias_pipeline.metrics.base import NOT_SHOWN, QUESTIONS
 from bias_pipeline.report.conclusion_checks import NO_VALUE
 from bias_pipeline.report.headline import headline
-from bias_pipeline.report.tables import number, percent
+from bias_pipeline.report.table import number, percent
 from bias_pipeline.report.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.report.verdict_sentences import PANELS, lead
 from bias_pipeline.results.rows import Row

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from bias_pipeline.errors import DataError, counted
 from bias_pipeline.report.examples import Grid, grid_of
 from bias_pipeline.report.figures import FigureBar, Plot, bars
-from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
+from bias_pipeline.report.table import Cell, NumberCell, PCell, Section, Table
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import ResultStore
@@ -89,7 +89,7 @@ def _section(
         title=title,
         texts=[explanation, text],
         figures=[_figure(title, lines, groups), *([grid] if grid else [])],
-        sheets=[_sheet(lines, groups)],
+        tables=[_table(lines, groups)],
         metrics=[result.rows[0].metric],
         chapter="Queries",
     )
@@ -123,18 +123,15 @@ def _figure(title: str, lines: Sequence[Line], groups: Sequence[str]) -> Plot:
     return bars(query_bars, groups, title, gap=ENDS if len(lines) > 2 * ENDS else None)
 
 
-def _sheet(lines: Sequence[Line], groups: Sequence[str]) -> Sheet:
+def _table(lines: Sequence[Line], groups: Sequence[str]) -> Table:
     rows: list[list[Cell]] = [
         [
             line["concept"],
             line["query"],
             _fairness(line),
-            SheetNumber(_value(line["p_holm"]), digits=3),
+            PCell(_value(line["p_holm"])),
             _too_many(line),
-            *(
-                SheetNumber(float(line[_SHARE + group]), fraction=True, digits=0)
-                for group in groups
-            ),
+            *(NumberCell(float(line[_SHARE + group]), fraction=True, digits=0) for group in groups),
         ]
         for line in lines
     ]
@@ -146,7 +143,7 @@ def _sheet(lines: Sequence[Line], groups: Sequence[str]) -> Sheet:
         "too many",
         *(f"{group}, share" for group in groups),
     ]
-    return Sheet(f"All {counted(len(rows), 'queries')}", head, rows, folded=True)
+    return Table(f"All {counted(len(rows), 'queries')}", head, rows, folded=True)
 
 
 def _too_many(line: Line) -> str:
@@ -156,9 +153,9 @@ def _too_many(line: Line) -> str:
     return f"{line['over_represented']} {100 * _value(line['excess']):+.0f}"
 
 
-def _fairness(line: Line) -> SheetNumber:
+def _fairness(line: Line) -> NumberCell:
     value, low, high = (_value(line[key]) for key in ("fairness", "ci_low", "ci_high"))
-    return SheetNumber(value, low, high, fraction=True, digits=1)
+    return NumberCell(value, low, high, fraction=True, digits=1)
 
 
 def _value(cell: str) -> float:

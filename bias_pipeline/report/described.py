@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from bias_pipeline.errors import DataError
 from bias_pipeline.report.figures import PairedBar, Plot, paired_bars
-from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber, Weighted
+from bias_pipeline.report.table import Cell, NumberCell, Section, Table, Weighted
 from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import ResultStore
@@ -81,7 +81,7 @@ def _section(result: Result, tables: Mapping[str, Sequence[Line]]) -> Section:
         title=title,
         texts=[*_sentences(result), _READ, HABIT],
         figures=_figures(title, lines),
-        sheets=[_concepts(lines), *(sheet for sheet in further if sheet.rows)],
+        tables=[_concepts(lines), *(table for table in further if table.rows)],
         metrics=[row.metric],
         captioner=row.captioner,
         chapter="How people are described",
@@ -112,7 +112,7 @@ def _figures(title: str, lines: Sequence[Line]) -> list[Plot]:
     return figures
 
 
-def _concepts(lines: Sequence[Line]) -> Sheet:
+def _concepts(lines: Sequence[Line]) -> Table:
     """The concepts, each with both rates, the own difference and what goes beyond annotators."""
     names = dict.fromkeys((line["others"], line["group"]) for line in lines)
     other, group = next(iter(names)) if len(names) == 1 else ("others", "group")
@@ -132,7 +132,7 @@ def _concepts(lines: Sequence[Line]) -> Sheet:
         *("concept", other, group, f"annotators, {other}", f"annotators, {group}"),
         *(f"own difference ({group})", "beyond annotators", "annotators' part is from"),
     ]
-    return Sheet("Concepts, in per cent of captions and in points", head, rows)
+    return Table("Concepts, in per cent of captions and in points", head, rows)
 
 
 def _alone(line: Line) -> bool:
@@ -146,20 +146,20 @@ def _remark(line: Line) -> str:
     return "; ".join(filter(None, (line["annotators at this rate by"], line.get("note", ""))))
 
 
-def _share(cell: str) -> SheetNumber:
-    return SheetNumber(_value(cell), fraction=True, digits=1)
+def _share(cell: str) -> NumberCell:
+    return NumberCell(_value(cell), fraction=True, digits=1)
 
 
-def _difference(line: Line, name: str) -> SheetNumber:
+def _difference(line: Line, name: str) -> NumberCell:
     value, half = _value(line[name]), _Z * _value(line[f"{name} error"])
-    return SheetNumber(value, value - half, value + half, fraction=True, digits=1)
+    return NumberCell(value, value - half, value + half, fraction=True, digits=1)
 
 
 def _value(cell: str) -> float:
     return float(cell) if cell else math.nan
 
 
-def _spellings(lines: Sequence[Line]) -> Sheet:
+def _spellings(lines: Sequence[Line]) -> Table:
     """Spellings with counts: a line for each concept and group."""
     listed: dict[tuple[str, str], dict[str, list[str]]] = {}
     for line in lines:
@@ -170,18 +170,18 @@ def _spellings(lines: Sequence[Line]) -> Sheet:
         for (concept, group), sides in listed.items()
     ]
     caption = "Spellings and in how many captions they are; they decide nothing"
-    return Sheet(caption, ["concept", "group", "captioner", "annotators"], rows, folded=True)
+    return Table(caption, ["concept", "group", "captioner", "annotators"], rows, folded=True)
 
 
-def _captions(lines: Sequence[Line]) -> Sheet:
+def _captions(lines: Sequence[Line]) -> Table:
     rows: list[list[Cell]] = [
         [line["concept"], line["group"], _marked(line), line["image_id"]] for line in lines
     ]
     caption = "Captions that say a concept, four of each, drawn by chance"
-    return Sheet(caption, ["concept", "group", "caption", "image"], rows, folded=True)
+    return Table(caption, ["concept", "group", "caption", "image"], rows, folded=True)
 
 
-def _slots(lines: Sequence[Line]) -> Sheet:
+def _slots(lines: Sequence[Line]) -> Table:
     """Words of no concept, with counts and an example."""
     rows: list[list[Cell]] = [
         [
@@ -193,7 +193,7 @@ def _slots(lines: Sequence[Line]) -> Sheet:
         for line in lines
     ]
     caption = "Other words where descriptions stand; they decide nothing"
-    return Sheet(caption, ["word", "captions", "an example", "image"], rows, folded=True)
+    return Table(caption, ["word", "captions", "an example", "image"], rows, folded=True)
 
 
 _COUNT = "captions:"

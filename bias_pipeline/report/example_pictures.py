@@ -16,8 +16,8 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.report.examples import shortened
 from bias_pipeline.report.page import Report
-from bias_pipeline.report.report_tables import Cell, Illustrated, Section, Sheet, cell_text
 from bias_pipeline.report.summary import Summary
+from bias_pipeline.report.table import Cell, Illustrated, Section, Table, cell_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -108,26 +108,26 @@ class _Pictures:
     read: dict[Path, str] = field(default_factory=dict)
 
     def in_summary(self, summary: Summary) -> Summary:
-        panels = [replace(one, sheets=self._in_sheets(one.sheets)) for one in summary.panels]
+        panels = [replace(one, tables=self._in_tables(one.tables)) for one in summary.panels]
         return replace(summary, panels=panels)
 
     def in_section(self, section: Section) -> Section:
-        return replace(section, sheets=self._in_sheets(section.sheets))
+        return replace(section, tables=self._in_tables(section.tables))
 
-    def _in_sheets(self, sheets: Sequence[Sheet]) -> list[Sheet]:
-        return [self._in_sheet(sheet) if _IMAGE in sheet.head else sheet for sheet in sheets]
+    def _in_tables(self, tables: Sequence[Table]) -> list[Table]:
+        return [self._in_table(table) if _IMAGE in table.head else table for table in tables]
 
-    def _in_sheet(self, sheet: Sheet) -> Sheet:
+    def _in_table(self, table: Table) -> Table:
         """The table with its pictures in front, where they are visible on a narrow page too."""
-        column = list(sheet.head).index(_IMAGE)
-        rows = [dict(zip(sheet.head, row, strict=True)) for row in sheet.rows]
+        column = list(table.head).index(_IMAGE)
+        rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
         cells = [self._cell(row[_IMAGE], row.get(_CAPTION)) for row in rows]
         if not any(isinstance(cell, Illustrated) for cell in cells):
-            return sheet
-        others = [[*row[:column], *row[column + 1 :]] for row in sheet.rows]
-        head = [_IMAGE, *(name for name in sheet.head if name != _IMAGE)]
+            return table
+        others = [[*row[:column], *row[column + 1 :]] for row in table.rows]
+        head = [_IMAGE, *(name for name in table.head if name != _IMAGE)]
         return replace(
-            sheet, head=head, rows=[[cell, *rest] for cell, rest in zip(cells, others, strict=True)]
+            table, head=head, rows=[[cell, *rest] for cell, rest in zip(cells, others, strict=True)]
         )
 
     def _cell(self, cell: Cell, caption: Cell) -> Cell:

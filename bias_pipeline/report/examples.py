@@ -12,7 +12,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.explain.words import RevealingWords
 from bias_pipeline.report.figures import Colours, Plot, Points
-from bias_pipeline.report.report_tables import Cell, Sheet
+from bias_pipeline.report.table import Cell, Table
 from bias_pipeline.report.word_attribution import revealing
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
@@ -44,17 +44,17 @@ class ScreenExamples:
     # Run id to people's captions before and after the changes of equal speech
     edited: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     # Attribute, data set and captioner to the most revealing words
-    words: Mapping[tuple[str, str, str], Sheet] = field(default_factory=dict)
+    words: Mapping[tuple[str, str, str], Table] = field(default_factory=dict)
 
-    def of(self, kind: str, result: Result) -> list[Sheet]:
+    def of(self, kind: str, result: Result) -> list[Table]:
         """Examples for one captioner in a panel."""
         row = result.rows[0]
         if kind == "misgendering" and result.run_id in self.misnamed:
-            return [misnamed_sheet(self.misnamed[result.run_id])]
+            return [misnamed_table(self.misnamed[result.run_id])]
         if kind != "leakage":
             return []
         key = (row.attribute, row.dataset, row.captioner)
-        edited = [edited_sheet(self.edited[result.run_id])] if result.run_id in self.edited else []
+        edited = [edited_table(self.edited[result.run_id])] if result.run_id in self.edited else []
         return edited + ([self.words[key]] if key in self.words else [])
 
 
@@ -86,7 +86,7 @@ def _lines_of(
     return by_run
 
 
-def _revealing_of(words: Sequence[RevealingWords]) -> dict[tuple[str, str, str], Sheet]:
+def _revealing_of(words: Sequence[RevealingWords]) -> dict[tuple[str, str, str], Table]:
     """The most revealing words by attribute, data set and captioner."""
     return {
         (explanation.attribute, explanation.dataset, explanation.captioner): revealing(explanation)
@@ -94,7 +94,7 @@ def _revealing_of(words: Sequence[RevealingWords]) -> dict[tuple[str, str, str],
     }
 
 
-def misnamed_sheet(lines: Sequence[Mapping[str, str]]) -> Sheet:
+def misnamed_table(lines: Sequence[Mapping[str, str]]) -> Table:
     """Captions of one captioner that name the wrong group."""
     wrong = lines[0]["wrong"]
     rows: list[list[Cell]] = [
@@ -102,17 +102,17 @@ def misnamed_sheet(lines: Sequence[Mapping[str, str]]) -> Sheet:
         for line in lines
     ]
     caption = f"{len(rows)} of the {wrong} captions that name the wrong group, chosen at random"
-    return Sheet(caption, ["labelled", "named", "caption", "image"], rows)
+    return Table(caption, ["labelled", "named", "caption", "image"], rows)
 
 
-def edited_sheet(lines: Sequence[Mapping[str, str]]) -> Sheet:
+def edited_table(lines: Sequence[Mapping[str, str]]) -> Table:
     """People's captions before and after words were taken out and put in."""
     rows: list[list[Cell]] = [
         [shortened(line["before"]), shortened(line["after"]), line["image_id"]]
         for line in lines[:_EDITED]
     ]
     caption = f"{len(rows)} of people's captions before and after they were brought to equal speech"
-    return Sheet(caption, ["before", "after", "image"], rows)
+    return Table(caption, ["before", "after", "image"], rows)
 
 
 def shortened(text: str) -> str:

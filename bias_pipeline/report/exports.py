@@ -20,21 +20,13 @@ from typing import Any
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.files import csv_text, replace_file
 from bias_pipeline.report.page import Report
-from bias_pipeline.report.report_tables import (
-    STRONG,
-    Cell,
-    Runs,
-    Section,
-    Sheet,
-    SheetNumber,
-    cell_text,
-)
 from bias_pipeline.report.sections import BOLD, MARKED, UNUSED
+from bias_pipeline.report.table import STRONG, Cell, NumberCell, Runs, Section, Table, cell_text
 from bias_pipeline.report.text_formats import escape_markdown, latex, markdown_report
 from bias_pipeline.results.rows import COLUMNS, rows_csv
 from bias_pipeline.results.settings import further_columns
 
-Table = Mapping[str, Sequence[Any]]
+Columns = Mapping[str, Sequence[Any]]
 CONTENTS = "contents.md"
 
 
@@ -74,18 +66,16 @@ def files(report: Report, error: RunError | None = None) -> Iterator[tuple[str, 
 
 
 def _section_files(section: Section, names: set[str]) -> Iterator[tuple[str, bytes]]:
-    for sheet in section.sheets:
-        name = _name(section.title, sheet.caption, names)
+    for table in section.tables:
+        name = _name(section.title, table.caption, names)
         stem = f"tables/{name}"
-        table = typed(sheet)
-        alone = replace(sheet, caption=_caption(section.title, sheet))
+        columns = typed(table)
+        alone = replace(table, caption=_caption(section.title, table))
         yield f"{stem}.tex", latex(alone, name).encode("utf-8", "replace")
         yield f"{stem}.md", markdown_report(alone).encode("utf-8", "replace")
-        yield (
-            f"{stem}.csv",
-            csv_text([list(table), *zip(*table.values(), strict=True)]).encode("utf-8", "replace"),
-        )
-        yield f"{stem}.parquet", _parquet(table)
+        text = csv_text([list(columns), *zip(*columns.values(), strict=True)])
+        yield f"{stem}.csv", text.encode("utf-8", "replace")
+        yield f"{stem}.parquet", _parquet(columns)
     for figure in section.figures:
         name = _name(section.title, figure.title, names)
         yield f"figures/{name}.svg", figure.svg().encode("utf-8", "replace")
@@ -114,20 +104,20 @@ def _name(title: str, shown: str, taken: set[str]) -> str:
     return candidate
 
 
-def _caption(title: str, sheet: Sheet) -> str:
+def _caption(title: str, table: Table) -> str:
     """The caption of a table in its own file: section, caption, and how to read the cells."""
-    numbers = [cell for row in sheet.rows for cell in row if isinstance(cell, SheetNumber)]
+    numbers = [cell for row in table.rows for cell in row if isinstance(cell, NumberCell)]
     legend = {
         "Fractions in per cent": any(number.fraction for number in numbers),
         MARKED: any(number.mark for number in numbers),
         BOLD.rstrip("."): any(number.best for number in numbers),
         f"Italic: {UNUSED}": any(number.tone == "doubt" for number in numbers),
     }
-    if sheet.towards:
-        less, more = sheet.towards
+    if table.towards:
+        less, more = table.towards
         words = f"Underlined words point to {less}, and to {more} where they are slanted too"
         legend[f"{words} (from {STRONG} on)"] = True
-    return ". ".join([title, sheet.caption, *(text for text, used in legend.items() if used)]) + "."
+    return ". ".join([title, table.caption, *(text for text, used in legend.items() if used)]) + "."
 
 
 def _contents_of(section: Section, paths: Sequence[str]) -> str:
@@ -136,7 +126,7 @@ def _contents_of(section: Section, paths: Sequence[str]) -> str:
         f"## {escape_markdown(section.title)}\n",
         *(f"{escape_markdown(text)}\n" for text in section.texts),
     ]
-    titles = [sheet.caption for sheet in section.sheets]
+    titles = [table.caption for table in section.tables]
     titles += [figure.title for figure in section.figures]
     stems = dict.fromkeys(map(_stem, paths))
     for title, stem in zip(titles, stems, strict=True):
@@ -149,28 +139,28 @@ def _stem(path: str) -> str:
     return path.rpartition(".")[0]
 
 
-def typed(sheet: Sheet) -> dict[str, list[Any]]:
+def typed(table: Table) -> dict[str, list[Any]]:
     """A table as columns for files: numbers unrounded, fractions as fractions, None where empty.
 
     A column of numbers with intervals becomes three: ``NAME``, ``NAME ci_low`` and
     ``NAME ci_high``; with errors over runs it becomes ``NAME`` and ``NAME std`` or ``NAME ci95``.
 
     Example:
-        >>> score = SheetNumber(0.5, 0.4, 0.6, fraction=True)
-        >>> typed(Sheet("t", ["who", "score"], [["sat", score]]))
+        >>> score = NumberCell(0.5, 0.4, 0.6, fraction=True)
+        >>> typed(Table("t", ["who", "score"], [["sat", score]]))
         {'who': ['sat'], 'score': [0.5], 'score ci_low': [0.4], 'score ci_high': [0.6]}
     """
     columns: dict[str, list[Any]] = {}
-    for place, name in enumerate(sheet.head):
-        for suffix, values in _typed([row[place] for row in sheet.rows]).items():
+    for place, name in enumerate(table.head):
+        for suffix, values in _typed([row[place] for row in table.rows]).items():
             columns[_free(f"{name}{suffix}", columns)] = values
     return columns
 
 
 def _typed(cells: Sequence[Cell]) -> dict[str, list[Any]]:
     """The columns of one column of cells, by the suffix of their names."""
-    numbers = [cell for cell in cells if isinstance(cell, SheetNumber)]
-    if not numbers or any(not isinstance(cell, SheetNumber) for cell in cells if cell is not None):
+    numbers = [cell for cell in cells if isinstance(cell, NumberCell)]
+    if not numbers or any(not isinstance(cell, NumberCell) for cell in cells if cell is not None):
         return {"": [None if cell is None else cell_text(cell) for cell in cells]}
     columns = {"": [_finite(getattr(cell, "value", None)) for cell in cells]}
     if any(number.low is not None for number in numbers):
@@ -194,11 +184,11 @@ def _free(name: str, taken: Mapping[str, object]) -> str:
     return candidate
 
 
-def _parquet(table: Table) -> bytes:
+def _parquet(columns: Columns) -> bytes:
     import pyarrow as pa
     from pyarrow import parquet
 
-    plain = {_utf8(name): [_utf8(v) for v in values] for name, values in table.items()}
+    plain = {_utf8(name): [_utf8(v) for v in values] for name, values in columns.items()}
     file = pa.BufferOutputStream()
     parquet.write_table(pa.table(plain), file)
     return bytes(file.getvalue())
@@ -209,7 +199,7 @@ def _utf8(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def _columns_of(report: Report, further: Sequence[str]) -> Table:
+def _columns_of(report: Report, further: Sequence[str]) -> Columns:
     lines = [asdict(row) for row in report.rows]
     settings = [report.settings.get(row.run_id, {}) for row in report.rows]
     return {
@@ -218,7 +208,7 @@ def _columns_of(report: Report, further: Sequence[str]) -> Table:
     }
 
 
-def _columns_of_rows(lines: Sequence[Mapping[str, Any]]) -> Table:
+def _columns_of_rows(lines: Sequence[Mapping[str, Any]]) -> Columns:
     return {
         name: [
             _finite(line[name]) if isinstance(line[name], float) else line[name] for line in lines
@@ -278,18 +268,18 @@ def with_run_error(section: Section, error: RunError) -> Section:
 
     Numbers without runs (counts, numbers of images) have no error then.
     """
-    return replace(section, sheets=[_sheet(sheet, error) for sheet in section.sheets])
+    return replace(section, tables=[_table(table, error) for table in section.tables])
 
 
-def _sheet(sheet: Sheet, error: RunError) -> Sheet:
-    rows = [[_cell(cell, error) for cell in row] for row in sheet.rows]
-    changed = any(isinstance(cell, SheetNumber) and cell.half for row in rows for cell in row)
-    caption = f"{sheet.caption}. {error.legend}" if changed else sheet.caption
-    return replace(sheet, rows=rows, caption=caption)
+def _table(table: Table, error: RunError) -> Table:
+    rows = [[_cell(cell, error) for cell in row] for row in table.rows]
+    changed = any(isinstance(cell, NumberCell) and cell.half for row in rows for cell in row)
+    caption = f"{table.caption}. {error.legend}" if changed else table.caption
+    return replace(table, rows=rows, caption=caption)
 
 
 def _cell(cell: Cell, error: RunError) -> Cell:
-    if not isinstance(cell, SheetNumber) or cell.runs is None:
+    if not isinstance(cell, NumberCell) or cell.runs is None:
         return cell
     size = error.size(cell.runs)
     half = None if math.isnan(size) else (error.name, size)

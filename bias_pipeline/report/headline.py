@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from bias_pipeline.report.tables import p_cell, percent
+from bias_pipeline.report.table import p_cell, percent
 from bias_pipeline.report.verdict import BASIC, JUDGED, Finding, Verdict
 from bias_pipeline.report.verdict_sentences import (
     clause_of,

@@ -20,7 +20,7 @@ from typing import Any
 
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.figures import Plot, Points, ends, scale
-from bias_pipeline.report.report_tables import SheetNumber
+from bias_pipeline.report.table import NumberCell
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ def _values(points: Points) -> list[dict[str, Any]]:
                 axis: _finite(scale(row) * row.value),
                 f"{axis}_low": _finite(low),
                 f"{axis}_high": _finite(high),
-                f"{axis}_text": SheetNumber.of(row).text,
+                f"{axis}_text": NumberCell.of(row).text,
             }
         values.append(value)
     return values

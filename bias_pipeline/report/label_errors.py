@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from bias_pipeline.errors import counted
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.repeated_scores import NOISE
-from bias_pipeline.report.tables import headline_name, percent
+from bias_pipeline.report.table import percent
+from bias_pipeline.report.tables import headline_name
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import label
 

@@ -22,15 +22,6 @@ from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.described import description_sections
 from bias_pipeline.report.examples import NOTHING, ScreenExamples, examples_of
 from bias_pipeline.report.name_collisions import resolve_name_collisions
-from bias_pipeline.report.report_tables import (
-    STRONG,
-    STRONGEST,
-    Section,
-    captioners,
-    cell_text,
-    shareable,
-    without_places,
-)
 from bias_pipeline.report.sections import (
     directions,
     front_sections,
@@ -39,7 +30,15 @@ from bias_pipeline.report.sections import (
 )
 from bias_pipeline.report.sensitivity import steadiness
 from bias_pipeline.report.summary import Summary, summaries
-from bias_pipeline.report.tables import training_of
+from bias_pipeline.report.table import (
+    STRONG,
+    STRONGEST,
+    Section,
+    cell_text,
+    shareable,
+    without_places,
+)
+from bias_pipeline.report.tables import captioners, training_of
 from bias_pipeline.report.word_attribution import section, word_files
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import with_settings

@@ -13,8 +13,8 @@ from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED
 from bias_pipeline.report.conclusion_checks import people_part
 from bias_pipeline.report.examples import ABSENT, NOTHING, ScreenExamples
-from bias_pipeline.report.report_tables import Sheet, SheetNumber
-from bias_pipeline.report.tables import ARROWS, arrow, percent, pointing
+from bias_pipeline.report.table import NumberCell, Table, percent
+from bias_pipeline.report.tables import ARROWS, arrow, pointing
 from bias_pipeline.report.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.report.verdict_sentences import PANELS, finding_name, panel_of, rank
 from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
@@ -30,14 +30,14 @@ class PanelLine:
 
     name: str  # of the metric, or of the captioner
     meaning: str  # what the number says, in plain words
-    number: SheetNumber  # the value drawn: less people's share, where that is known
+    number: NumberCell  # the value drawn: less people's share, where that is known
     beside: str  # the captioner's own value and people's
     tone: str  # `worse`, `better`, `level`, or `doubt` where it is not used
     note: str  # why it is not used
     neutral: float  # the value that means no bias
     unit: str  # of the number
     # The same number of one person as the captioner, at equal speech; None without
-    people: SheetNumber | None = None
+    people: NumberCell | None = None
 
     @property
     def ends(self) -> list[float]:
@@ -93,7 +93,7 @@ class Panel:
     meaning: str  # what all of its lines say, if they say the same
     blocks: Sequence[PanelBlock]  # its lines
     left: str = ""  # a sentence on lines that are not shown, or on absent examples
-    sheets: Sequence[Sheet] = ()  # examples behind the numbers
+    tables: Sequence[Table] = ()  # examples behind the numbers
 
     @property
     def has_people(self) -> bool:
@@ -130,10 +130,10 @@ def panels_of_one(
             for finding in findings
         ]
         title = PANELS[kind].format(attribute=attribute)
-        sheets = _behind(kind, findings, results, behind)
-        lacking = ABSENT if kind == "misgendering" and not sheets else ""
+        tables = _behind(kind, findings, results, behind)
+        lacking = ABSENT if kind == "misgendering" and not tables else ""
         panels.append(
-            Panel(kind, title, answer, _chip(answer, findings), "", _blocks(lines), lacking, sheets)
+            Panel(kind, title, answer, _chip(answer, findings), "", _blocks(lines), lacking, tables)
         )
     return panels
 
@@ -168,22 +168,22 @@ def panels_of_all(
             by_headline.setdefault(finding.headline, []).append(finding)
         for findings in (by_headline[name] for name in HEADLINES if name in by_headline):
             leading = _leading(findings)
-            sheets = _behind(kind, leading, results, behind)
-            panels.append(replace(_of_all(kind, leading, results, attribute), sheets=sheets))
+            tables = _behind(kind, leading, results, behind)
+            panels.append(replace(_of_all(kind, leading, results, attribute), tables=tables))
     return panels
 
 
 def _behind(
     kind: str, findings: Sequence[Finding], results: Mapping[str, Result], behind: ScreenExamples
-) -> list[Sheet]:
+) -> list[Table]:
     """Examples of a panel, each captioner's once; of several, titled with its name."""
     several = len({finding.row.captioner for finding in findings}) > 1
-    sheets: dict[str, Sheet] = {}
+    tables: dict[str, Table] = {}
     for finding in findings[:MOST_LINES] if several else findings:
-        for sheet in behind.of(kind, results[finding.row.run_id]):
-            name = f"{finding.row.captioner}: {sheet.caption}" if several else sheet.caption
-            sheets[name] = replace(sheet, caption=name)
-    return list(sheets.values())
+        for table in behind.of(kind, results[finding.row.run_id]):
+            name = f"{finding.row.captioner}: {table.caption}" if several else table.caption
+            tables[name] = replace(table, caption=name)
+    return list(tables.values())
 
 
 def _of_all(
@@ -260,13 +260,13 @@ def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLin
     return PanelLine(
         name=name.strip(),
         meaning=meaning,
-        number=SheetNumber.of(drawn, mark),
+        number=NumberCell.of(drawn, mark),
         beside=_beside(finding, rows),
         tone=tone_of(finding, mark),
         note=finding.doubt if judged else finding.withheld.partition(": ")[2],
         neutral=neutral,
         unit=drawn.unit,
-        people=None if people is None else SheetNumber.of(people),
+        people=None if people is None else NumberCell.of(people),
     )
 
 
@@ -288,7 +288,7 @@ def _beside(finding: Finding, rows: Mapping[str, Row]) -> str:
         return ""
     fraction, whose = unit == "fraction", "labels" if finding.question == "mentions" else "people"
     texts = [
-        SheetNumber(v, fraction=fraction, digits=1 if fraction else 2).text for v in (value, people)
+        NumberCell(v, fraction=fraction, digits=1 if fraction else 2).text for v in (value, people)
     ]
     return f"{texts[0]}, {whose} {texts[1]}"
 

@@ -14,20 +14,13 @@ from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.figures import forest, quadrants, scatter
 from bias_pipeline.report.panels import corrected, tone_of
 from bias_pipeline.report.pareto import Front, fronts, joined_names
-from bias_pipeline.report.report_tables import (
-    Cell,
-    Section,
-    Sheet,
-    SheetNumber,
-    latest,
-)
+from bias_pipeline.report.table import Cell, NumberCell, PCell, Section, Table, number, percent
 from bias_pipeline.report.tables import (
     attributed_notes,
     headline_name,
+    latest,
     legend,
     marks,
-    number,
-    percent,
     pointing,
     training_of,
 )
@@ -58,14 +51,14 @@ def overviews(
         groups.setdefault((result.rows[0].dataset, result.rows[0].attribute), []).append(result)
     best = {name for leaderboard in leaderboards for name in _best(leaderboard)}
     for (dataset, attribute), dataset_results in groups.items():
-        table = _Matrix(dataset_results, best, limits)
+        matrix = _Matrix(dataset_results, best, limits)
         yield Section(
             title=f"{attribute}, data set {dataset}",
             texts=[
                 "Headlines with their intervals, in per cent where they are fractions. "
                 f"{MARKED}. {BOLD} Grey, in files italic: {UNUSED}."
             ],
-            sheets=[table.sheet(), *table.agreement()],
+            tables=[matrix.table(), *matrix.agreement()],
             notes=[*attributed_notes(dataset_results), *legend(dataset_results)],
             chapter="All headlines",
         )
@@ -102,12 +95,12 @@ class _Matrix:
                     self.columns.setdefault(name, row.metric)
                     self.cells.setdefault(row.captioner, {})[name] = (row, result)
 
-    def sheet(self) -> Sheet:
+    def table(self) -> Table:
         """The table, with the coverage of each captioner's captions."""
         head = ["captioner", *self.columns, "images", "coverage", "neutral"]
         metrics = ["", *self.columns.values(), "", "", ""]
         lines = [self._line(name) for name in self.cells]
-        return Sheet("Headlines", head, lines, metrics=metrics)
+        return Table("Headlines", head, lines, metrics=metrics)
 
     def _line(self, captioner: str) -> list[Cell]:
         by_metric = self.cells[captioner]
@@ -116,22 +109,22 @@ class _Matrix:
         cells = [
             self._headline(*by_metric[name]) if name in by_metric else None for name in self.columns
         ]
-        covered = SheetNumber(row.coverage, fraction=True, digits=0, mark=marks(row, result))
-        silent = SheetNumber(row.neutral_rate, fraction=True, digits=0)
-        return [captioner + mark, *cells, SheetNumber(row.n_images, digits=0), covered, silent]
+        covered = NumberCell(row.coverage, fraction=True, digits=0, mark=marks(row, result))
+        silent = NumberCell(row.neutral_rate, fraction=True, digits=0)
+        return [captioner + mark, *cells, NumberCell(row.n_images, digits=0), covered, silent]
 
-    def _headline(self, row: Row, result: Result) -> SheetNumber:
+    def _headline(self, row: Row, result: Result) -> NumberCell:
         best = (row.run_id, row.part) in self.best
         mark = pointing(row, result)
         finding = self.findings.get((row.run_id, row.part))
         if finding is None:
-            return SheetNumber.of(row, mark, "", best)
+            return NumberCell.of(row, mark, "", best)
         if finding.question in JUDGED and finding.row.part != row.part:
-            return SheetNumber.of(row, mark, "doubt", best)
+            return NumberCell.of(row, mark, "doubt", best)
         mark = corrected(mark, finding)
-        return SheetNumber.of(row, mark, tone_of(finding, mark), best)
+        return NumberCell.of(row, mark, tone_of(finding, mark), best)
 
-    def agreement(self) -> list[Sheet]:
+    def agreement(self) -> list[Table]:
         """How similarly metrics rank captioners; empty if there are too few of either."""
         import pandas as pd
 
@@ -150,10 +143,10 @@ class _Matrix:
         ranks = values.corr(method="spearman")
         lines = zip(ranks, ranks.to_numpy(), strict=True)
         rows: list[list[Cell]] = [
-            [str(name), *map(SheetNumber, line.tolist())] for name, line in lines
+            [str(name), *map(NumberCell, line.tolist())] for name, line in lines
         ]
         caption = f"Rank correlation (Spearman) of headlines over {len(values)} captioners"
-        return [Sheet(caption, ["metric", *map(str, ranks)], rows, folded=True)]
+        return [Table(caption, ["metric", *map(str, ranks)], rows, folded=True)]
 
 
 def directions(results: Sequence[Result]) -> Iterable[Section]:
@@ -179,11 +172,11 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
                 "to attribute."
             ],
             figures=[quadrants(pairs, title, neutral)] if len(pairs) <= MOST_DRAWN else [],
-            sheets=[
-                Sheet(
+            tables=[
+                Table(
                     "The numbers of the figure",
                     ["captioner", "A→T", "T→A"],
-                    [[a.captioner, SheetNumber.of(a), SheetNumber.of(b)] for a, b in pairs],
+                    [[a.captioner, NumberCell.of(a), NumberCell.of(b)] for a, b in pairs],
                     folded=True,
                 )
             ],
@@ -217,7 +210,7 @@ def leaderboard_sections(
             title=title,
             texts=[f"{metric.get('title', leaderboard.metric)}: {metric.get('direction', '')}."],
             figures=[forest(rows, neutral, title)] if several and not many else [],
-            sheets=[
+            tables=[
                 *([_ranking(leaderboard)] if several else []),
                 *([] if many else _parts(leaderboard, by_id)),
             ],
@@ -228,17 +221,17 @@ def leaderboard_sections(
         )
 
 
-def _ranking(leaderboard: Leaderboard) -> Sheet:
+def _ranking(leaderboard: Leaderboard) -> Table:
     """The fairest first; captioners that share a letter do not differ significantly."""
     best = _best(leaderboard)
     lines: list[list[Cell]] = [
         [
             s.row.captioner,
-            SheetNumber.of(s.row, best=(s.row.run_id, s.row.part) in best),
+            NumberCell.of(s.row, best=(s.row.run_id, s.row.part) in best),
             s.letters if len(leaderboard.ranks) > 1 else None,
-            SheetNumber(s.row.p_value, digits=3),
-            SheetNumber(s.row.n_images, digits=0),
-            SheetNumber(s.row.n_seeds, digits=0),
+            PCell(s.row.p_value),
+            NumberCell(s.row.n_images, digits=0),
+            NumberCell(s.row.n_seeds, digits=0),
         ]
         for s in leaderboard.ranks
     ]
@@ -249,10 +242,10 @@ def _ranking(leaderboard: Leaderboard) -> Sheet:
         letters = (
             f"a: no significant difference from the first; {len(lines)} are tested against it only"
         )
-    return Sheet(f"{order} first; {letters}", head, lines)
+    return Table(f"{order} first; {letters}", head, lines)
 
 
-def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[Sheet]:
+def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[Table]:
     """The parts of a headline that some captioner has: a line a part, a column a captioner."""
     names: dict[str, bool] = {}  # whether it has a value
     parts_by_captioner: dict[str, dict[str, Row]] = {}
@@ -269,7 +262,7 @@ def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[
         [
             name,
             *(
-                SheetNumber.of(parts[name]) if name in parts else None
+                NumberCell.of(parts[name]) if name in parts else None
                 for parts in parts_by_captioner.values()
             ),
         ]
@@ -278,7 +271,7 @@ def _parts(leaderboard: Leaderboard, results: Mapping[str, Result]) -> Iterable[
     more = len(names) - len(chosen)
     left = f"; {more} more in rows.csv" if more else ""
     head = ["part", *parts_by_captioner]
-    yield Sheet(
+    yield Table(
         f"Parts beside the headline{left}", head, lines, True, captioners=["", *parts_by_captioner]
     )
 
@@ -364,24 +357,24 @@ def front_sections(
             title=title,
             texts=[f"{front.verdict()}."],
             figures=[scatter(pairs, title, names, neutral)] if len(pairs) <= MOST_DRAWN else [],
-            sheets=[_places(front, names)],
+            tables=[_places(front, names)],
             metrics=[first.quality.metric, first.bias.metric],
             chapter="Quality against bias",
         )
 
 
-def _places(front: Front, names: Sequence[str]) -> Sheet:
+def _places(front: Front, names: Sequence[str]) -> Table:
     lines: list[list[Cell]] = [
         [
             place.bias.captioner,
-            SheetNumber.of(place.quality),
-            SheetNumber.of(place.bias),
+            NumberCell.of(place.quality),
+            NumberCell.of(place.bias),
             joined_names(place.beaten_by) or None,
-            SheetNumber(place.share, fraction=True, digits=0),
+            NumberCell(place.share, fraction=True, digits=0),
         ]
         for place in front.places
     ]
     head = ["captioner", *names, "beaten by", "share of resamplings in which nobody beats it"]
-    return Sheet(
+    return Table(
         "Best first; beaten by a captioner as good and as fair, and better on one", head, lines
     )

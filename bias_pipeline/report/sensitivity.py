@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from bias_pipeline.errors import DataError, counted
-from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report.attacker_agreement import (
     Agreement,
     Interval,
@@ -15,8 +15,8 @@ from bias_pipeline.report.attacker_agreement import (
     sensitivity,
 )
 from bias_pipeline.report.attacker_variants import OVER, Stored, Variants, variants
-from bias_pipeline.report.report_tables import Cell, Section, Sheet, SheetNumber
-from bias_pipeline.report.tables import number, percent
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import Cell, NumberCell, Section, Table
 from bias_pipeline.results.rows import Result
 
 MOST_PAIRS = 15
@@ -39,13 +39,13 @@ def steadiness(results: Sequence[Result], draws: Stored) -> Iterator[Section]:
         yield Section(
             title=f"{scores.setting.headline} under {counted(len(scores.variants), 'attackers')}",
             texts=[TEXT],
-            sheets=[_coefficients(sensitivity(scores)), *_agreement(scores)],
+            tables=[_coefficients(sensitivity(scores)), *_agreement(scores)],
             notes=_left_out(scores),
             chapter="Does it depend on the attacker?",
         )
 
 
-def _coefficients(result: Sensitivity) -> Sheet:
+def _coefficients(result: Sensitivity) -> Table:
     scores = result.scores
     values = dict(zip(scores.captioners, scores.values.tolist(), strict=True))
     lines: list[list[Cell]] = [
@@ -57,33 +57,37 @@ def _coefficients(result: Sensitivity) -> Sheet:
         for name, coefficient in result.per_captioner.items()
     ]
     mean: list[Cell] = ["mean", *(None for _ in scores.variants), _number(result.mean)]
-    return Sheet("Scores by attacker", ["captioner", *scores.variants, "CV"], [*lines, mean])
+    return Table("Scores by attacker", ["captioner", *scores.variants, "CV"], [*lines, mean])
 
 
-def _score(value: float, unit: str) -> SheetNumber:
+def _score(value: float, unit: str) -> NumberCell:
     fraction = unit == "fraction"
-    return SheetNumber(value, fraction=fraction, digits=1 if fraction else 2)
+    return NumberCell(value, fraction=fraction, digits=1 if fraction else 2)
 
 
-def _agreement(scores: Variants) -> Iterator[Sheet]:
+def _agreement(scores: Variants) -> Iterator[Table]:
     pairs = agreements(scores)
     if len(pairs) <= MOST_PAIRS:
-        head = ["attackers", "conflicts", "Pearson", "Spearman", "Kendall", "who"]
-        yield Sheet("Agreement of attackers", head, [_pair(pair) for pair in pairs])
+        yield _agreement_table("Agreement of attackers", "attackers", pairs)
 
 
-def _pair(pair: Agreement) -> list[Cell]:
-    return [
-        f"{pair.first}, {pair.second}",
-        _number(pair.conflicts, fraction=True),
-        *(_number(one) for one in (pair.pearson, pair.spearman, pair.kendall)),
-        ", ".join(pair.conflicting),
+def _agreement_table(caption: str, what: str, pairs: Sequence[Agreement]) -> Table:
+    head = [what, "conflicts", "Pearson", "Spearman", "Kendall", "who"]
+    rows: list[list[Cell]] = [
+        [
+            f"{pair.first}, {pair.second}",
+            _number(pair.conflicts, fraction=True),
+            *(_number(one) for one in (pair.pearson, pair.spearman, pair.kendall)),
+            ", ".join(pair.conflicting),
+        ]
+        for pair in pairs
     ]
+    return Table(caption, head, rows)
 
 
-def _number(interval: Interval, *, fraction: bool = False) -> SheetNumber:
+def _number(interval: Interval, *, fraction: bool = False) -> NumberCell:
     low, high = (None, None) if math.isnan(interval.low) else (interval.low, interval.high)
-    return SheetNumber(interval.value, low, high, fraction=fraction, digits=1 if fraction else 2)
+    return NumberCell(interval.value, low, high, fraction=fraction, digits=1 if fraction else 2)
 
 
 def _left_out(scores: Variants) -> list[str]:
@@ -102,21 +106,13 @@ def print_title(scores: Variants) -> None:
         print_out(f"left out, since a variant lacks them: {', '.join(scores.absent)}")
 
 
-def _interval_text(interval: Interval, written: Callable[[float], str]) -> str:
-    """A number with its interval, where there is one."""
-    if math.isnan(interval.low):
-        return written(interval.value)
-    return f"{written(interval.value)} [{written(interval.low)}, {written(interval.high)}]"
-
-
-def print_sensitivity(result: Sensitivity, what: str, written: Callable[[float], str]) -> None:
+def print_sensitivity(result: Sensitivity, what: str, *, fraction: bool = False) -> None:
     """Print a table of captioners; ``what`` heads its column."""
-    lines = [
-        [name, _interval_text(interval, written)] for name, interval in result.per_captioner.items()
+    numbers = {**result.per_captioner, "mean": result.mean}
+    rows: list[list[Cell]] = [
+        [name, _number(one, fraction=fraction)] for name, one in numbers.items()
     ]
-    print_table(
-        ["captioner", what], [*lines, ["mean", _interval_text(result.mean, written)]], keys=1
-    )
+    print_table(Table("", ["captioner", what], rows))
     if result.one_sided:
         print_out(
             "some intervals do not include their number: noise of images adds to the spread of "
@@ -127,15 +123,5 @@ def print_sensitivity(result: Sensitivity, what: str, written: Callable[[float],
 
 def print_agreements(pairs: Sequence[Agreement]) -> None:
     """Print how far attackers, or metrics, agree."""
-    lines = [
-        [
-            f"{pair.first}, {pair.second}",
-            _interval_text(pair.conflicts, percent),
-            *(_interval_text(one, number) for one in (pair.pearson, pair.spearman, pair.kendall)),
-            ", ".join(pair.conflicting),
-        ]
-        for pair in pairs
-    ]
-    header = ["pair", "conflicts", "Pearson", "Spearman", "Kendall", "who"]
-    print_table(header, lines, keys=1)
+    print_table(_agreement_table("", "pair", pairs))
     print_out()

@@ -10,7 +10,8 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import T_TO_A, direction_of
 from bias_pipeline.report.power import Measurement, balanced_images, measured
-from bias_pipeline.report.tables import ARROWS, number, percent
+from bias_pipeline.report.table import number, percent
+from bias_pipeline.report.tables import ARROWS
 
 
 def smallest_bias_lines(balanced: float) -> list[list[str]]:

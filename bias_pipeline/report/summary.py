@@ -17,13 +17,17 @@ from bias_pipeline.report.conclusion_checks import (
 from bias_pipeline.report.examples import NOTHING, ScreenExamples
 from bias_pipeline.report.headline import headline
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
-from bias_pipeline.report.report_tables import (
+from bias_pipeline.report.table import percent
+from bias_pipeline.report.tables import (
+    BLANK,
     captioners,
+    has_blanks,
     images_of,
     latest,
+    legend,
     started,
+    training_of,
 )
-from bias_pipeline.report.tables import BLANK, has_blanks, legend, percent, training_of
 from bias_pipeline.report.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
 from bias_pipeline.report.verdict_sentences import (
     ANSWER_CLAUSES,

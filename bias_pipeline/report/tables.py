@@ -1,18 +1,17 @@
-"""Tables of results for people: as text, Markdown and CSV."""
+"""The headline table of results, and what a reader must know besides its numbers."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.errors import counted
 from bias_pipeline.io.files import write_file
-from bias_pipeline.io.terminal import fits_in_width, print_out, print_table, print_text, printable
-from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.io.terminal import print_out, print_text
+from bias_pipeline.metrics.base import HEADLINES, LABELLED
 from bias_pipeline.report.compare import ALL_PAIRS
 from bias_pipeline.report.conclusion_checks import (
     COVERAGE,
@@ -22,9 +21,12 @@ from bias_pipeline.report.conclusion_checks import (
     much_longer,
 )
 from bias_pipeline.report.pareto import front_verdicts, fronts
+from bias_pipeline.report.screen import fits_in_width, print_table
+from bias_pipeline.report.table import Cell, NumberCell, Table, p_cell
 from bias_pipeline.results.rows import Result, Row, direction_in, mapping_in, neutral_of, rows_csv
 from bias_pipeline.results.settings import (
     CHOICES,
+    NAMED,
     further_columns,
     label,
     seeds_text,
@@ -52,50 +54,37 @@ MARKS = {
 
 
 def print_results(results: Sequence[Result]) -> None:
-    """Print the headline table of finished cells; their settings are columns or headings."""
+    """Print the headline table of finished cells, metric by metric where it would be too wide."""
     print_text(_title(results))
-    for section in _sections(results):
+    whole, varying = headline_table(results), _varying(results)
+    metrics: dict[str, list[Result]] = {}
+    for result in results:
+        metrics.setdefault(result.rows[0].metric, []).append(result)
+    by_metric = (headline_table(metric_results, varying) for metric_results in metrics.values())
+    for table in [whole] if fits_in_width(whole) else by_metric:
         print_out()
-        if section.heading:
-            print_text(section.heading)
-        print_table(section.header, section.lines, keys=section.keys)
+        print_table(table)
     print_out()
     on_fronts = front_verdicts(fronts(results)) if len(results) > 1 else []
     for note in [*on_fronts, *_notes(results)]:
         print_text(note)
 
 
-@dataclass(frozen=True)
-class _Section:
-    """A part of the table: all of it, or one metric where the whole would be too wide."""
-
-    heading: str  # what its cells share and other cells do not
-    header: Sequence[str]  # names of its columns
-    lines: Sequence[Sequence[str]]  # a cell each
-    keys: int  # how many columns name a cell
-
-
-def _sections(results: Sequence[Result]) -> list[_Section]:
-    whole = _section(results)
-    if fits_in_width(whole.header, whole.lines):
-        return [whole]
-    metrics: dict[str, list[Result]] = {}
-    for result in results:
-        metrics.setdefault(result.rows[0].metric, []).append(result)
-    varying = _varying(results)
-    return [_section(metric_results, varying) for metric_results in metrics.values()]
-
-
-def _section(results: Sequence[Result], beyond: Sequence[str] = ()) -> _Section:
-    """One table; settings that vary only between tables become its heading."""
-    header, lines = _cells(results)
-    varying = _varying(results)
-    first = _identity(results[0])
+def headline_table(results: Sequence[Result], beyond: Sequence[str] = ()) -> Table:
+    """A cell of the sweep in each row; what varies only beyond the table is in its caption."""
+    varying, first = _varying(results), _identity(results[0])
     common = {name: first.get(name, "") for name in beyond if name not in varying}
-    heading = " · ".join(
+    caption = " · ".join(
         value if name == "metric" else f"{name} {value}" for name, value in common.items() if value
     )
-    return _Section(heading, header, lines, len(varying))
+    present = {row.part for result in results for row in result.rows}
+    headlines = [part for part in HEADLINES if part in present]
+    sides = [part for part in SIDES if part in present]
+    better = "" if any("lower" not in direction_in(result) for result in results) else " ↓"
+    head = [*varying, *(f"{ARROWS.get(part, part)}{better}" for part in headlines), "p"]
+    head += ["coverage", "neutral", "images", *sides]
+    rows = [_cells(result, varying, headlines, sides) for result in results]
+    return Table(caption, head, rows, keys=len(varying))
 
 
 def write_table(folder: Path, results: Sequence[Result]) -> None:
@@ -104,49 +93,6 @@ def write_table(folder: Path, results: Sequence[Result]) -> None:
     settings = {result.run_id: result.settings for result in results}
     text = rows_csv(rows, further_columns(settings.values()), settings)
     write_file(folder / "table.csv", text.encode("utf-8", "replace"), sync=True)
-
-
-def markdown(results: Sequence[Result]) -> str:
-    """The headline table as GitHub-flavoured Markdown."""
-    header, lines = _cells(results)
-    ruled = [header, ["---"] * len(header), *lines]
-    escaped = [
-        [printable(cell).replace("|", "\\|").replace("<", "&lt;") for cell in line]
-        for line in ruled
-    ]
-    return "\n".join("| " + " | ".join(line) + " |" for line in escaped) + "\n"
-
-
-def percent(value: float, digits: int = 1) -> str:
-    """A fraction in per cent, a dash if it is absent.
-
-    Example:
-        >>> percent(0.4567), percent(float("nan"))
-        ('45.7', '–')
-    """
-    return "–" if math.isnan(value) else f"{100 * value:.{digits}f}"
-
-
-def number(value: float, digits: int = 2) -> str:
-    """A number as it is, a dash if it is absent.
-
-    Example:
-        >>> number(1.25), number(float("nan"))
-        ('1.25', '–')
-    """
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"
-
-
-def p_cell(p_value: float) -> str:
-    """A p value to three digits, a dash if there is none.
-
-    Example:
-        >>> p_cell(0.0412), p_cell(1e-9), p_cell(float("nan"))
-        ('0.041', '<0.001', '–')
-    """
-    if math.isnan(p_value):
-        return "–"
-    return "<0.001" if p_value < 0.0005 else f"{p_value:.3f}"
 
 
 def _p_cells(p_values: Sequence[float]) -> str:
@@ -160,12 +106,6 @@ def _p_cells(p_values: Sequence[float]) -> str:
     return ", ".join(cells) if set(cells) - {"–"} else "–"
 
 
-def interval(row: Row) -> str:
-    """Value and interval, in per cent where the unit is a fraction."""
-    written = percent if row.unit == "fraction" else number
-    return f"{written(row.value)} [{written(row.ci_low)}, {written(row.ci_high)}]"
-
-
 def arrow(row: Row, neutral: float = 0.0) -> str:
     """Up if the interval lies above neutral, down if below, else level; empty without one."""
     if math.isnan(row.ci_low) or math.isnan(row.ci_high):
@@ -175,38 +115,24 @@ def arrow(row: Row, neutral: float = 0.0) -> str:
     return "↓" if row.ci_high < neutral else "≈"
 
 
-def _cells(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
-    varying = _varying(results)
-    present = {row.part for result in results for row in result.rows}
-    headlines = [part for part in HEADLINES if part in present]
-    sides = [part for part in SIDES if part in present]
-    better = "" if any("lower" not in direction_in(result) for result in results) else " ↓"
-    header = [*varying, *(f"{ARROWS.get(part, part)}{better}" for part in headlines), "p"]
-    header += ["coverage", "neutral", "images", *sides]
-    return header, [_line(result, varying, headlines, sides) for result in results]
-
-
-def _line(
+def _cells(
     result: Result, varying: Sequence[str], headlines: Sequence[str], sides: Sequence[str]
-) -> list[str]:
+) -> list[Cell]:
     rows = {row.part: row for row in result.rows}
     first = _shown(result)
-    mark = "" if _amplifies(result) else " †"
     identity = _identity(result)
-    names = [identity.get(name, "") + (mark if name == "captioner" else "") for name in varying]
-    scores = [
-        f"{interval(rows[part])} {pointing(rows[part], result)}".rstrip() if part in rows else "–"
-        for part in headlines
-    ]
-    attacked = [interval(rows[part]) if part in rows else "–" for part in sides]
+    identity["captioner"] += "" if _amplifies(result) else " †"
     return [
-        *names,
-        *scores,
+        *(identity.get(name, "") for name in varying),
+        *(
+            NumberCell.of(rows[part], pointing(rows[part], result)) if part in rows else None
+            for part in headlines
+        ),
         _p_cells([rows[part].p_value for part in headlines if part in rows]),
-        f"{percent(first.coverage, 0)} {marks(first, result)}".rstrip(),
-        percent(first.neutral_rate, 0),
-        str(first.n_images),
-        *attacked,
+        NumberCell(first.coverage, fraction=True, digits=0, mark=marks(first, result)),
+        NumberCell(first.neutral_rate, fraction=True, digits=0),
+        NumberCell(first.n_images, digits=0),
+        *(NumberCell.of(rows[part]) if part in rows else None for part in sides),
     ]
 
 
@@ -355,13 +281,14 @@ def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[
     several = len({decision.attribute for decision in decisions}) > 1
     for leaderboard in leaderboards:
         of = f"({leaderboard.ranks[0].row.attribute})" if several else ""
-        print_out(
-            " ".join(filter(None, [leaderboard.metric, leaderboard.part, leaderboard.settings, of]))
-        )
-        lines = [
-            [rank.row.captioner, interval(rank.row), rank.letters] for rank in leaderboard.ranks
+        parts = (leaderboard.metric, leaderboard.part, leaderboard.settings, of)
+        title = " ".join(filter(None, parts))
+        head = ["captioner", leaderboard.part, "letters"]
+        rows: list[list[Cell]] = [
+            [rank.row.captioner, NumberCell.of(rank.row), rank.letters]
+            for rank in leaderboard.ranks
         ]
-        print_table(["captioner", leaderboard.part, "letters"], lines, keys=1, left=3)
+        print_table(Table(title, head, rows, texts=True))
         print_out()
     every_pair = [one for one in leaderboards if not one.against_first]
     if every_pair:
@@ -377,3 +304,29 @@ def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[
     for decision in decisions:
         whose = f"{decision.attribute}: " if several else ""
         print_text(whose + decision.sentence())
+
+
+def latest(results: Iterable[Result]) -> list[Result]:
+    """The latest result of each cell, in the order of their start."""
+    return list({_cell_of(result): result for result in sorted(results, key=started)}.values())
+
+
+def _cell_of(result: Result) -> tuple[object, ...]:
+    row = result.rows[0]
+    names = ("dataset", "attribute", "captioner", "metric", *NAMED)
+    return (*(getattr(row, name) for name in names), *result.settings.items())
+
+
+def started(result: Result) -> str:
+    """When a run began, as its manifest says; empty if it does not."""
+    return str(result.manifest.get("started", ""))
+
+
+def images_of(result: Result) -> str:
+    """The images a metric is about; for results of earlier versions, those of a group."""
+    return str(mapping_in(result.manifest, "metric").get("images", LABELLED))
+
+
+def captioners(results: Sequence[Result]) -> list[str]:
+    """Their names, in the order of the results."""
+    return list(dict.fromkeys(result.rows[0].captioner for result in results))

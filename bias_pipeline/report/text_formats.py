@@ -28,14 +28,7 @@ from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import HEADLINES, MODEL
 from bias_pipeline.report.gate import Comparison
-from bias_pipeline.report.report_tables import (
-    Cell,
-    Sheet,
-    SheetNumber,
-    Weighted,
-    cell_text,
-    without_places,
-)
+from bias_pipeline.report.table import Cell, NumberCell, Table, Weighted, cell_text, without_places
 from bias_pipeline.results.rows import Row, mapping_in
 
 if TYPE_CHECKING:
@@ -56,11 +49,11 @@ def escape_markdown(text: str) -> str:
     return _MARKDOWN_SIGNS.sub(lambda match: f"\\{match.group()}", without_places(printable(text)))
 
 
-def markdown_report(sheet: Sheet) -> str:
+def markdown_report(table: Table) -> str:
     """A table with its caption above it.
 
     Example:
-        >>> print(markdown_report(Sheet("Scores", ["captioner", "score"], [["sat", None]])))
+        >>> print(markdown_report(Table("Scores", ["captioner", "score"], [["sat", None]])))
         **Scores**
         <BLANKLINE>
         | captioner | score |
@@ -68,18 +61,18 @@ def markdown_report(sheet: Sheet) -> str:
         | sat | – |
         <BLANKLINE>
     """
-    rule = [":--", *(["--:"] * (len(sheet.head) - 1))]
-    lines = [[escape_markdown(name) for name in sheet.head], rule]
-    lines += [[_markdown_cell(cell) for cell in row] for row in sheet.rows]
-    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    return f"**{escape_markdown(sheet.caption)}**\n\n{table}"
+    rule = [":--", *(["--:"] * (len(table.head) - 1))]
+    lines = [[escape_markdown(name) for name in table.head], rule]
+    lines += [[_markdown_cell(cell) for cell in row] for row in table.rows]
+    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return f"**{escape_markdown(table.caption)}**\n\n{text}"
 
 
 def _markdown_cell(cell: Cell) -> str:
     if isinstance(cell, Weighted):
         return " ".join(_markdown_word(word, level) for word, level in cell.levels())
     text = escape_markdown(cell_text(cell))
-    if not isinstance(cell, SheetNumber):
+    if not isinstance(cell, NumberCell):
         return text
     signs = "*" * (2 * cell.best + (cell.tone == "doubt"))
     return f"{signs}{text}{signs}"
@@ -139,11 +132,11 @@ def escape_latex(text: str) -> str:
     return "".join(marks.get(sign, sign) for sign in spaced)
 
 
-def latex(sheet: Sheet, label: str) -> str:
+def latex(table: Table, label: str) -> str:
     r"""A table with a caption.
 
     Example:
-        >>> print(latex(Sheet("Scores", ["captioner", "score"], [["sat", None]]), "t"))
+        >>> print(latex(Table("Scores", ["captioner", "score"], [["sat", None]]), "t"))
         % needs \usepackage{booktabs}
         \begin{table}
         \centering
@@ -159,21 +152,21 @@ def latex(sheet: Sheet, label: str) -> str:
         \end{table}
         <BLANKLINE>
     """
-    kinds = "".join(_alignment(sheet, column) for column in range(len(sheet.head)))
-    body = "".join(_line([_latex_cell(cell) for cell in row]) for row in sheet.rows)
+    kinds = "".join(_alignment(table, column) for column in range(len(table.head)))
+    body = "".join(_line([_latex_cell(cell) for cell in row]) for row in table.rows)
     return (
         "% needs \\usepackage{booktabs}\n"
         "\\begin{table}\n\\centering\n"
-        f"\\caption{{{escape_latex(sheet.caption)}}}\n\\label{{tab:{label}}}\n"
+        f"\\caption{{{escape_latex(table.caption)}}}\n\\label{{tab:{label}}}\n"
         f"\\begin{{tabular}}{{{kinds}}}\n\\toprule\n"
-        f"{_line([escape_latex(name) for name in sheet.head])}\\midrule\n{body}"
+        f"{_line([escape_latex(name) for name in table.head])}\\midrule\n{body}"
         "\\bottomrule\n\\end{tabular}\n\\end{table}\n"
     )
 
 
-def _alignment(sheet: Sheet, column: int) -> str:
+def _alignment(table: Table, column: int) -> str:
     """Left for names, right for numbers, lines that wrap for captions."""
-    if any(isinstance(row[column], Weighted) for row in sheet.rows):
+    if any(isinstance(row[column], Weighted) for row in table.rows):
         return r"p{0.5\linewidth}"
     return "r" if column else "l"
 
@@ -186,7 +179,7 @@ def _latex_cell(cell: Cell) -> str:
     if isinstance(cell, Weighted):
         return " ".join(_latex_word(word, level) for word, level in cell.levels())
     text = escape_latex(cell_text(cell))
-    if not isinstance(cell, SheetNumber):
+    if not isinstance(cell, NumberCell):
         return text
     text = _MINUS.sub("$-$", text)
     text = rf"\textit{{{text}}}" if cell.tone == "doubt" else text
@@ -375,7 +368,7 @@ def _summary(summary: Summary) -> Iterator[str]:
 def _card_line(row: Row, report: Report) -> str:
     named = {"attribute", "part"}  # in columns of their own
     settings = [f"{key} {text}" for key, text in _settings(row, report).items() if key not in named]
-    number = SheetNumber.of(row)
+    number = NumberCell.of(row)
     cells = [
         f"{row.metric} {row.part}",
         row.attribute,

@@ -12,7 +12,8 @@ from dataclasses import replace
 from bias_pipeline.metrics.base import HEADLINES, QUESTIONS
 from bias_pipeline.metrics.value_names import A_TO_T, MODEL_PAIRED, T_TO_A
 from bias_pipeline.report.conclusion_checks import doubt_about
-from bias_pipeline.report.tables import headline_name, interval, number, p_cell, percent
+from bias_pipeline.report.table import NumberCell, number, p_cell, percent
+from bias_pipeline.report.tables import headline_name
 from bias_pipeline.report.verdict import JUDGED, WRONG_IF, Finding, Verdict
 from bias_pipeline.results.rows import Row
 
@@ -465,9 +466,10 @@ def _by_metric(findings: Iterable[Finding], describe: Callable[[Finding], str]) 
 
 
 def _shown(finding: Finding) -> str:
+    value = NumberCell.of(finding.row).text
     if math.isnan(finding.people):
-        return interval(finding.row)
-    return f"{interval(finding.row)} against people's {_plain(finding.people, finding.row.unit)}"
+        return value
+    return f"{value} against people's {_plain(finding.people, finding.row.unit)}"
 
 
 def _value_and_possible(finding: Finding) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from bias_pipeline.errors import DataError, counted, unwritable
 from bias_pipeline.io.digests import read_unchanged, sha256
 from bias_pipeline.io.files import read_csv, replace_file, table_csv
-from bias_pipeline.io.terminal import print_out, print_table, print_text
+from bias_pipeline.io.terminal import print_out, print_text
 from bias_pipeline.report.added_words import AddedWord
 from bias_pipeline.report.explain.linear import Example, Gram
 from bias_pipeline.report.explain.words import (
@@ -25,15 +25,14 @@ from bias_pipeline.report.explain.words import (
     WordInterval,
     coefficient_groups,
 )
-from bias_pipeline.report.report_tables import (
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import (
     Cell,
+    NumberCell,
     Section,
-    Sheet,
-    SheetNumber,
+    Table,
     Weighted,
-    cell_text,
 )
-from bias_pipeline.report.tables import percent
 
 SHOWN = 20
 MOST_ADDED = 10
@@ -213,15 +212,15 @@ def word_files(folder: Path) -> tuple[list[RevealingWords], list[str]]:
     return explanations, unread
 
 
-def revealing(words: RevealingWords) -> Sheet:
+def revealing(words: RevealingWords) -> Table:
     """A short table of the words that give most away in the model's captions."""
-    first = _sheet(words, "model", f"The {MOST_REVEALING} words that give most away")
+    first = _table(words, "model", f"The {MOST_REVEALING} words that give most away")
     return replace(first, rows=first.rows[1 : MOST_REVEALING + 1])
 
 
 def section(words: RevealingWords) -> Section:
     """The words of one captioner as a section of a report."""
-    tables = sheets(words)
+    tables = word_tables(words)
     exact = words.method == EXACT
     unit, rest = ("n-gram", "the intercept") if exact else ("word", "the baseline")
     attacker = "(ngram) " if exact else "(a network) "
@@ -236,13 +235,13 @@ def section(words: RevealingWords) -> Section:
         title=f"Words that give {words.attribute} away: {words.captioner}, {words.dataset}"
         + ("" if exact else " (network)"),
         texts=texts,
-        sheets=[*tables[:2], *_examples(words), *tables[2:]],
+        tables=[*tables[:2], *_examples(words), *tables[2:]],
         captioner=words.captioner,
         chapter="Words that give the group away",
     )
 
 
-def sheets(words: RevealingWords) -> list[Sheet]:
+def word_tables(words: RevealingWords) -> list[Table]:
     """Tables of the words that give most away: what was added, model's captions, people's."""
     captions = {
         "difference": "What the captioner added, then what it left out: model minus human",
@@ -250,10 +249,10 @@ def sheets(words: RevealingWords) -> list[Sheet]:
         "human": f"What gives {words.attribute} away in people's captions",
     }
     sides = dict.fromkeys(word.side for word in words.words)
-    return [_sheet(words, side, caption) for side, caption in captions.items() if side in sides]
+    return [_table(words, side, caption) for side, caption in captions.items() if side in sides]
 
 
-def _sheet(words: RevealingWords, by: str, caption: str) -> Sheet:
+def _table(words: RevealingWords, by: str, caption: str) -> Table:
     by_gram = {(word.side, word.gram): word for word in words.words}
     ranked = [word for word in words.words if word.side == by and word.gram]
     ranked.sort(key=lambda word: -word.gain.value)
@@ -263,12 +262,12 @@ def _sheet(words: RevealingWords, by: str, caption: str) -> Sheet:
     rows: list[list[Cell]] = []
     for word in [by_gram[by, ()], *ranked[:SHOWN]]:
         gains = (by_gram[side, word.gram].gain for side in sides)
-        numbers = [SheetNumber(gain.value, gain.low, gain.high, digits=3) for gain in gains]
+        numbers = [NumberCell(gain.value, gain.low, gain.high, digits=3) for gain in gains]
         pointing = by_gram["model" if by == "difference" else by, word.gram]
         name = " ".join(word.gram) or "all together"
         rows.append([name, towards(pointing, words.groups), *numbers])
     unit = "n-gram" if words.method == EXACT else "word"
-    return Sheet(caption, [unit, "towards", *sides], rows, folded=by == "human")
+    return Table(caption, [unit, "towards", *sides], rows, folded=by == "human", keys=2)
 
 
 def _added_and_left_out(ranked: Sequence[RevealingWord]) -> list[RevealingWord]:
@@ -294,7 +293,7 @@ def towards(word: RevealingWord, groups: Sequence[str]) -> str | None:
     return max(values, key=lambda group: values[group])
 
 
-def _examples(words: RevealingWords) -> list[Sheet]:
+def _examples(words: RevealingWords) -> list[Table]:
     if not words.examples:
         return []
     first, second = words.groups if len(words.groups) == 2 else ("another group", "the true group")
@@ -304,41 +303,40 @@ def _examples(words: RevealingWords) -> list[Sheet]:
             example.image,
             example.side,
             example.group,
-            SheetNumber(example.log_odds),
+            NumberCell(example.log_odds),
             Weighted(example.words),
         ]
         for example in words.examples
     ]
     caption = f"Test captions that give most away{shared}"
     head = ["image", "side", "group", "log-odds", "caption"]
-    return [Sheet(caption, head, rows, towards=(first, second))]
+    return [Table(caption, head, rows, towards=(first, second))]
 
 
 def print_added(words: Sequence[AddedWord], captioner: str) -> None:
     """Print, for each group, the words that a captioner says of persons more than annotators do."""
     for group in dict.fromkeys(word.group for word in words):
-        print_text(f"Said of {group} by {captioner} more often than by annotators, per cent")
-        lines = [
+        caption = f"Said of {group} by {captioner} more often than by annotators, per cent"
+        rows: list[list[Cell]] = [
             [
                 word.word,
                 word.concept,
-                percent(word.model),
-                percent(word.human),
-                SheetNumber(word.more, word.more - word.half, word.more + word.half,
-                            fraction=True, digits=1).text,
+                NumberCell(word.model, fraction=True, digits=1),
+                NumberCell(word.human, fraction=True, digits=1),
+                NumberCell(word.more, word.more - word.half, word.more + word.half,
+                           fraction=True, digits=1),
             ]
             for word in [word for word in words if word.group == group][:MOST_ADDED]
         ]  # fmt: skip
-        print_table(["word", "concept", captioner, "annotators", "more"], lines, keys=2)
+        head = ["word", "concept", captioner, "annotators", "more"]
+        print_table(Table(caption, head, rows, keys=2))
         print_out()
 
 
 def print_words(words: RevealingWords) -> None:
     """Print the words that give most away, those that the captioner added first."""
-    for sheet in sheets(words):
-        print_text(sheet.caption)
-        lines = [[cell_text(cell) for cell in row] for row in sheet.rows]
-        print_table(sheet.head, lines, keys=2)
+    for table in word_tables(words):
+        print_table(table)
         print_out()
     unit = "an n-gram" if words.method == EXACT else "a word"
     print_text(

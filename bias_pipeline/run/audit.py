@@ -25,8 +25,8 @@ from bias_pipeline.report.answers import Answer, answers_of, fold, screen
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, foreign_to_lists
 from bias_pipeline.report.headline import headline
 from bias_pipeline.report.label_errors import noise_sentences
-from bias_pipeline.report.report_tables import images_of
-from bias_pipeline.report.tables import percent
+from bias_pipeline.report.table import percent
+from bias_pipeline.report.tables import images_of
 from bias_pipeline.report.verdict import Verdict, verdict
 from bias_pipeline.report.verdict_sentences import sentences
 from bias_pipeline.results.rows import Result

@@ -15,8 +15,10 @@ from bias_pipeline.errors import (
     counted,
 )
 from bias_pipeline.io.progress import duration
-from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics import catalogue
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import Table
 from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run.compose import CellConfig, ComposedCells
@@ -124,7 +126,7 @@ def _print(planned: Sequence[PlannedCell]) -> None:
         for values, cell in zip(differences, planned, strict=True)
     ]
     columns = keys or ["run"]
-    print_table([*columns, "state", "about"], lines, keys=len(columns))
+    print_table(Table("", [*columns, "state", "about"], lines, keys=len(columns)))
     for values, cell in zip(differences, planned, strict=True):
         if cell.error is not None:
             label = " ".join(f"{key}={value}" for key, value in values.items())

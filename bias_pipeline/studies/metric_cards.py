@@ -10,10 +10,12 @@ from typing import Any
 
 import yaml
 
-from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
 from bias_pipeline.metrics.catalogue import infos, metric_class, metric_names, settings_of
 from bias_pipeline.report.power import Movement, Usability, movements_of, usability
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import Table
 from bias_pipeline.studies.behaviour import BEHAVIOURS, VERDICTS, is_tested, verdicts
 from bias_pipeline.studies.feature_sensitivity import TITLES, Shift, is_steady, shifts_of
 
@@ -36,9 +38,8 @@ def print_metrics() -> None:
     """Print every metric with the eight properties of the papers' tables, and what each detects."""
     known = list(infos().values())
     header = ["metric", "title", "range", "neutral", *PROPERTIES, "reference"]
-    print_out("Metrics")
     lines = [_described(info) for info in known]
-    print_table([name.replace("_", " ") for name in header], lines, keys=1, left=len(header))
+    print_table(Table("Metrics", list(map(_in_words, header)), lines, texts=True))
     meanings = [f"{name.replace('_', ' ')}: {words}" for name, words in PROPERTIES.items()]
     print_out(*meanings, "✓ claimed; ✓✓ claimed, and shown by a tested line of the table below", "")
     _print_behaviours(known)
@@ -54,9 +55,8 @@ def _print_behaviours(infos: Sequence[MetricInfo]) -> None:
             for verdict in VERDICTS
         ]
         lines.append([name, behaviour.title, *columns])
-    print_out("What metrics detect: tested on small corpora")
-    header = ["captions differ in", "", *VERDICTS]
-    print_table(header, lines, keys=1, left=len(header))
+    caption = "What metrics detect: tested on small corpora"
+    print_table(Table(caption, ["captions differ in", "", *VERDICTS], lines, texts=True))
 
 
 def _described(info: MetricInfo) -> list[str]:

@@ -38,7 +38,7 @@ from bias_pipeline.people.anonymous_pictures import (
     built_pictures,
     write_unmarked,
 )
-from bias_pipeline.report.tables import p_cell
+from bias_pipeline.report.table import p_cell
 from bias_pipeline.run import compose
 from bias_pipeline.run.cell import run_cell
 from bias_pipeline.scenes import BiasSettings, generate

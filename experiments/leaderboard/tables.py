@@ -8,7 +8,7 @@ from itertools import combinations
 import pandas as pd
 from scipy import stats
 
-from bias_pipeline.report.tables import p_cell, percent
+from bias_pipeline.report.table import p_cell, percent
 from experiments.study import beyond_chance, cell, markdown, rank_agreement
 
 # Name of each headline in the tables, to (metric, part).

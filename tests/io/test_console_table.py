@@ -7,18 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bias_pipeline.io.terminal import print_table, print_text, width, wrapped
+from bias_pipeline.io.terminal import print_text, width, wrapped
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import Table
 
 WIDTHS = st.integers(40, 120)
 CELL = st.text(alphabet="ab.1 ", max_size=25)
 
 
-def printed(monkeypatch: pytest.MonkeyPatch, columns: int, *table: object, keys: int = 1) -> str:
+def printed(
+    monkeypatch: pytest.MonkeyPatch, columns: int, head: list[str], rows: list[list[str]]
+) -> str:
     out = io.StringIO()
     with monkeypatch.context() as patch:
         patch.setenv("COLUMNS", str(columns))
         patch.setattr(sys, "stdout", out)
-        print_table(*table, keys=keys)
+        print_table(Table("", head, rows))
     return out.getvalue()
 
 
@@ -75,7 +79,7 @@ def test_wide_signs_take_two_columns(monkeypatch):
 def test_a_rule_is_one_that_the_output_can_take(monkeypatch):
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
     monkeypatch.setattr(sys, "stdout", out)
-    print_table(["a"], [["b"]], keys=1)
+    print_table(Table("", ["a"], [["b"]]))
     out.flush()
     assert b"  -\n" in out.buffer.getvalue()
 

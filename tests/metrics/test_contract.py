@@ -27,7 +27,9 @@ from bias_pipeline.io.paths import choices_of, conf_dir
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
 from bias_pipeline.metrics.catalogue import infos, settings_of
 from bias_pipeline.report.gate import decisions
-from bias_pipeline.report.tables import interval, markdown, print_results
+from bias_pipeline.report.table import NumberCell
+from bias_pipeline.report.tables import headline_table, print_results
+from bias_pipeline.report.text_formats import markdown_report
 from bias_pipeline.results.rows import Result, rows_csv
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import compose
@@ -385,7 +387,7 @@ def test_a_result_says_how_it_is_read():
 
 def test_nan_is_never_printed_as_a_number():
     rows = [row for name in NAMES for row in without_values(result(name)).rows]
-    assert {interval(row) for row in rows} == {"– [–, –]"}
+    assert {NumberCell.of(row).text for row in rows} == {"– [–, –]"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -406,7 +408,9 @@ def test_nan_is_an_empty_cell_of_the_csv():
 
 
 def test_nan_is_a_dash_in_markdown():
-    texts = {name: markdown([without_values(result(name))]) for name in NAMES}
+    texts = {
+        name: markdown_report(headline_table([without_values(result(name))])) for name in NAMES
+    }
     assert [name for name, text in texts.items() if "nan" in text] == []
 
 

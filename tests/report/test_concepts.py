@@ -14,7 +14,7 @@ from bias_pipeline.report import concepts
 from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.figures import PRINT, FigureBar, bars
 from bias_pipeline.report.page import html, report_of_folder
-from bias_pipeline.report.report_tables import Section
+from bias_pipeline.report.table import Section
 from bias_pipeline.report.verdict_sentences import PANELS, panel_of
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
@@ -70,9 +70,9 @@ def section_of(store: ResultStore) -> tuple[Section, list[str]]:
 
 def test_all_queries_are_in_the_table(tmp_path):
     section, damaged = section_of(saved(tmp_path))
-    (sheet,) = section.sheets
-    assert [str(line[0]) for line in sheet.rows] == [f"concept {k}" for k in range(30)]
-    assert sheet.head[-3:] == [f"{name}, share" for name in GROUPS]
+    (table,) = section.tables
+    assert [str(line[0]) for line in table.rows] == [f"concept {k}" for k in range(30)]
+    assert table.head[-3:] == [f"{name}, share" for name in GROUPS]
     assert damaged == []
 
 
@@ -120,8 +120,8 @@ def test_every_question_has_a_panel(question, headline):
 
 @pytest.mark.parametrize(("p_holm", "message"), [(0.04, "female +30"), (0.06, "")])
 def test_the_group_of_which_there_are_too_many_is_named(p_holm, message, tmp_path):
-    (sheet,) = section_of(saved(tmp_path, p_holm=p_holm))[0].sheets
-    assert {line[sheet.head.index("too many")] for line in sheet.rows} == {message}
+    (table,) = section_of(saved(tmp_path, p_holm=p_holm))[0].tables
+    assert {line[table.head.index("too many")] for line in table.rows} == {message}
 
 
 def test_of_one_seed_there_is_no_p(tmp_path):

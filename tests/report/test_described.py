@@ -8,7 +8,7 @@ import pytest
 from bias_pipeline.report.described import HABIT, description_sections
 from bias_pipeline.report.exports import files
 from bias_pipeline.report.page import html, report_of_folder
-from bias_pipeline.report.report_tables import Section, SheetNumber, Weighted
+from bias_pipeline.report.table import NumberCell, Section, Weighted
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
 from tests.corpora import make_corpus
@@ -49,18 +49,18 @@ def section(store: ResultStore) -> Section:
 
 
 def test_each_concept_has_both_rates_beside_annotators_and_its_own_difference(section):
-    sheet = section.sheets[0]
-    assert sheet.rows[0][0] == "focused"
-    assert list(sheet.head[1:5]) == ["male", "female", "annotators, male", "annotators, female"]
-    male, female, people, _, difference, beyond = sheet.rows[0][1:7]
+    table = section.tables[0]
+    assert table.rows[0][0] == "focused"
+    assert list(table.head[1:5]) == ["male", "female", "annotators, male", "annotators, female"]
+    male, female, people, _, difference, beyond = table.rows[0][1:7]
     assert male.value == pytest.approx(0.25, abs=0.03)
     assert female.value < 0.12
     assert people.value == 0
     assert difference.high < 0
     assert difference.low < difference.value < difference.high
-    assert isinstance(beyond, SheetNumber)
+    assert isinstance(beyond, NumberCell)
     assert not math.isnan(beyond.value)
-    assert "annotators hardly ever say it" in sheet.rows[0][7]
+    assert "annotators hardly ever say it" in table.rows[0][7]
 
 
 def test_the_answer_stands_first_and_what_it_cannot_see_beside_it(section):
@@ -71,8 +71,8 @@ def test_the_answer_stands_first_and_what_it_cannot_see_beside_it(section):
 
 
 def test_spellings_have_counts_by_group_and_annotators(section):
-    (sheet,) = [sheet for sheet in section.sheets if sheet.caption.startswith("Spellings")]
-    lines = {(line[0], line[1]): line[2:] for line in sheet.rows}
+    (table,) = [table for table in section.tables if table.caption.startswith("Spellings")]
+    lines = {(line[0], line[1]): line[2:] for line in table.rows}
     captioner, annotators = lines["young", "female"]
     assert captioner.startswith("young ")
     assert int(captioner.split()[1]) > 50
@@ -81,8 +81,8 @@ def test_spellings_have_counts_by_group_and_annotators(section):
 
 
 def test_four_captions_of_a_concept_have_the_word_marked(section):
-    (sheet,) = [sheet for sheet in section.sheets if sheet.caption.startswith("Captions")]
-    captions = [line for line in sheet.rows if line[0] == "focused"]
+    (table,) = [table for table in section.tables if table.caption.startswith("Captions")]
+    captions = [line for line in table.rows if line[0] == "focused"]
     assert len(captions) == 4
     assert [line[1] for line in captions] == ["male", "female", "male", "female"]
     for line in captions:
@@ -125,7 +125,7 @@ def test_runs_of_earlier_versions_have_their_concepts_alone(tmp_path, store):
     ]
     (section,), damaged = section_of(saved(tmp_path, {"descriptions": lines}, []))
     assert not damaged
-    assert len(section.sheets) == 1
+    assert len(section.tables) == 1
 
 
 def test_a_damaged_table_is_named_and_the_rest_is_shown(tmp_path):
@@ -134,4 +134,4 @@ def test_a_damaged_table_is_named_and_the_rest_is_shown(tmp_path):
     (tmp_path / "described" / "described_words.csv").write_text("concept\nyoung\n")
     (section,), (fault,) = section_of(store)
     assert "described_words" in fault
-    assert len(section.sheets) == 2
+    assert len(section.tables) == 2

@@ -23,7 +23,7 @@ from bias_pipeline.report import text_formats as md
 from bias_pipeline.report import text_formats as tex
 from bias_pipeline.report.exports import export, files
 from bias_pipeline.report.page import Report, html, report_of
-from bias_pipeline.report.report_tables import Section, Sheet, SheetNumber, Weighted, without_places
+from bias_pipeline.report.table import NumberCell, Section, Table, Weighted, without_places
 from bias_pipeline.report.word_attribution import section
 from bias_pipeline.results.store import ResultStore
 from tests.report.test_page import directional, draw, result
@@ -75,7 +75,7 @@ def contest() -> Report:
 
 
 def all_tables(report: Report) -> str:
-    return "".join(tex.latex(sheet, "t") for section in report.sections for sheet in section.sheets)
+    return "".join(tex.latex(table, "t") for section in report.sections for table in section.tables)
 
 
 @pytest.fixture(scope="module")
@@ -133,8 +133,8 @@ def test_no_table_says_nan():
 
 
 def test_a_negative_number_has_a_minus():
-    sheet = Sheet("t", ["a", "b"], [["x-1", SheetNumber(-0.5, -0.6, -0.4)]])
-    assert "x-1 & $-$0.50 {[}$-$0.60, $-$0.40{]} " in tex.latex(sheet, "t")
+    table = Table("t", ["a", "b"], [["x-1", NumberCell(-0.5, -0.6, -0.4)]])
+    assert "x-1 & $-$0.50 {[}$-$0.60, $-$0.40{]} " in tex.latex(table, "t")
 
 
 def test_a_table_that_stands_alone_says_how_it_is_read(exported):
@@ -201,7 +201,7 @@ def test_an_absent_number_is_no_number_in_parquet():
 
 @pytest.mark.parametrize("name", ["=cmd()", "@x", "a\ud800b"])
 def test_e9_a_hostile_name_is_no_formula(name):
-    report = Report("t", "", [Section("s", sheets=[Sheet("s", [name], [[name]])])], [])
+    report = Report("t", "", [Section("s", tables=[Table("s", [name], [[name]])])], [])
     content = dict(files(report))["tables/s.csv"].decode()
     assert not re.search("(?m)^[=@]", content)
 
@@ -211,7 +211,7 @@ def test_e9_a_hostile_name_is_no_formula(name):
 
 def test_a_name_outlives_further_runs(exported):
     """A paper refers to labels and includes files; sections before theirs must not rename them."""
-    first = Section("Before all", sheets=[Sheet("More", ["a"], [["b"]])])
+    first = Section("Before all", tables=[Table("More", ["a"], [["b"]])])
     report = contest()
     later = dict(files(replace(report, sections=[first, *report.sections])))
     names = {path for path in exported if path.endswith((".tex", ".svg"))}
@@ -219,8 +219,8 @@ def test_a_name_outlives_further_runs(exported):
 
 
 def test_equal_titles_get_names_of_their_own():
-    sheets = [Sheet("t", ["a"], [[text]]) for text in "xy"]
-    report = Report("t", "", [Section("s", sheets=sheets)], [])
+    tables = [Table("t", ["a"], [[text]]) for text in "xy"]
+    report = Report("t", "", [Section("s", tables=tables)], [])
     assert {"tables/s-t.tex", "tables/s-t-2.tex"} <= set(dict(files(report)))
 
 
@@ -245,23 +245,23 @@ def test_contents_lead_to_every_file(exported):
 
 @pytest.mark.parametrize("name", ["../../up", "/etc/x", "a\x00b", "x" * 400])
 def test_e9_a_hostile_name_leaves_the_folder_for_none(name, tmp_path):
-    report = Report(name, name, [Section(name, sheets=[Sheet(name, [name], [[name]])])], [])
+    report = Report(name, name, [Section(name, tables=[Table(name, [name], [[name]])])], [])
     export(report, tmp_path / "paper")
     assert [path.name for path in tmp_path.iterdir()] == ["paper"]
 
 
 def test_weighted_words_are_marked_everywhere():
     words = Weighted((("a", 0.0), ("truck", -1.0), ("dress", 1.0)))
-    sheet = Sheet("t", ["n", "caption"], [["1", words]])
-    report = Report("t", "", [Section("s", sheets=[sheet])], [])
+    table = Table("t", ["n", "caption"], [["1", words]])
+    report = Report("t", "", [Section("s", tables=[table])], [])
     assert 'a <mark class="from2">truck</mark> <mark class="to2">dress</mark>' in html(report)
-    assert r"a \underline{truck} \underline{\textsl{dress}}" in tex.latex(sheet, "t")
-    assert "a <u>truck</u> <u><i>dress</i></u>" in md.markdown_report(sheet)
+    assert r"a \underline{truck} \underline{\textsl{dress}}" in tex.latex(table, "t")
+    assert "a <u>truck</u> <u><i>dress</i></u>" in md.markdown_report(table)
 
 
 def test_examples_are_explained_as_each_format_marks_them():
-    sheets = section(make_words("dress")).sheets
-    report = Report("t", "", [Section("s", sheets=sheets)], [])
+    tables = section(make_words("dress")).tables
+    report = Report("t", "", [Section("s", tables=tables)], [])
     (name,) = (path for path, _ in files(report) if "test-captions" in path and "md" in path)
     exported = dict(files(report))[name].decode()
     slanted = "Underlined words point to male, and to female where they are slanted too"

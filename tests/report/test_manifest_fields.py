@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bias_pipeline.report.report_tables import latest
+from bias_pipeline.report.tables import latest
 from bias_pipeline.results.rows import Result
 from tests.report.test_tables import row
 

@@ -10,28 +10,28 @@ import pytest
 from bias_pipeline.commands.main import main
 from bias_pipeline.report.exports import RUN_ERRORS, files, half_width, with_run_error
 from bias_pipeline.report.page import report_of
-from bias_pipeline.report.report_tables import Runs, Section, Sheet, SheetNumber
+from bias_pipeline.report.table import NumberCell, Runs, Section, Table
 from bias_pipeline.results.store import ResultStore
 from tests.report.test_page import result
 
 VALUES = {"value": 0.123, "ci_low": 0.1, "ci_high": 0.15, "seed_std": 0.02, "n_seeds": 10}
 
 
-def shown(number: SheetNumber, error: str) -> tuple[str, str]:
+def shown(number: NumberCell, error: str) -> tuple[str, str]:
     """How a number and its table's caption read."""
-    section = Section("s", sheets=[Sheet("Scores", ["who", "score"], [["sat", number]])])
-    (sheet,) = with_run_error(section, RUN_ERRORS[error]).sheets
-    (cell,) = (cell for cell in sheet.rows[0] if isinstance(cell, SheetNumber))
-    return cell.text, sheet.caption
+    section = Section("s", tables=[Table("Scores", ["who", "score"], [["sat", number]])])
+    (table,) = with_run_error(section, RUN_ERRORS[error]).tables
+    (cell,) = (cell for cell in table.rows[0] if isinstance(cell, NumberCell))
+    return cell.text, table.caption
 
 
-NUMBER = SheetNumber(0.123, 0.1, 0.15, fraction=True, digits=1, mark="↑", runs=Runs(0.02, 10))
+NUMBER = NumberCell(0.123, 0.1, 0.15, fraction=True, digits=1, mark="↑", runs=Runs(0.02, 10))
 
 
 def test_a_standard_deviation_takes_the_place_of_the_interval():
     caption = "Scores. ± is the standard deviation over seeds"
     assert shown(NUMBER, "seeds") == ("12.3 ± 2.0 ↑", caption)
-    assert shown(SheetNumber(1939, digits=0), "seeds") == ("1939", "Scores")
+    assert shown(NumberCell(1939, digits=0), "seeds") == ("1939", "Scores")
 
 
 def test_a_half_width_is_that_of_the_mean_over_runs():
@@ -49,7 +49,7 @@ def test_the_half_width_covers_the_mean_as_often_as_it_says():
 @pytest.mark.parametrize("runs", [Runs(math.nan, 0), Runs(math.nan, 1)])
 @pytest.mark.parametrize("error", RUN_ERRORS)
 def test_a_number_without_several_runs_has_none(error, runs):
-    number = SheetNumber(0.123, 0.1, 0.15, fraction=True, digits=1, runs=runs)
+    number = NumberCell(0.123, 0.1, 0.15, fraction=True, digits=1, runs=runs)
     assert shown(number, error) == ("12.3", "Scores")
 
 

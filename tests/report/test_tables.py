@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.io.terminal import INVISIBLE, printable
 from bias_pipeline.report.compare import Leaderboard, Rank
+from bias_pipeline.report.table import NumberCell, percent
 from bias_pipeline.report.tables import (
     arrow,
     attributed_notes,
-    interval,
-    markdown,
-    percent,
+    headline_table,
     print_leaderboards,
     print_results,
     write_table,
 )
+from bias_pipeline.report.text_formats import markdown_report
 from bias_pipeline.results.rows import COLUMNS, Result, Row, rows_csv
 
 HOSTILE = ["[red]", "[/]", "[bold", "a\\[b]", "[link=http://x.invalid]y[/link]", ":smile:", "{0}"]
@@ -35,6 +35,11 @@ def row(**changes: object) -> Row:
     values |= {"metric_version": 1, "n_images": 10, "n_seeds": 2, "seeds": (0, 12)}
     values |= {"part": "score", "unit": "fraction"}
     return Row(**{**values, **changes})
+
+
+def markdown(results: list[Result]) -> str:
+    """The headline table, without its caption."""
+    return markdown_report(headline_table(results)).partition("\n\n")[2]
 
 
 def result(notes: tuple[str, ...] = (), **changes: object) -> Result:
@@ -124,7 +129,7 @@ def test_the_columns_of_a_table_are_those_of_a_row(tmp_path):
 )
 def test_fractions_are_printed_in_per_cent_and_absent_numbers_as_dashes(unit, numbers, printed):
     value, low, high = numbers
-    assert interval(row(unit=unit, value=value, ci_low=low, ci_high=high)) == printed
+    assert NumberCell.of(row(unit=unit, value=value, ci_low=low, ci_high=high)).text == printed
 
 
 def test_an_absent_share_is_a_dash():

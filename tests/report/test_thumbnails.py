@@ -17,7 +17,7 @@ from bias_pipeline.report import example_pictures
 from bias_pipeline.report.example_pictures import drawn_maps, with_pictures
 from bias_pipeline.report.examples import ScreenExamples
 from bias_pipeline.report.page import Report, html, report_of
-from bias_pipeline.report.report_tables import Section, Sheet
+from bias_pipeline.report.table import Section, Table
 from bias_pipeline.results.rows import Result
 from tests.photo_folder import write_photos
 from tests.report.test_page import LOWER
@@ -27,8 +27,8 @@ PICTURE = 'src="data:image/jpeg;base64,'
 
 
 def report_on(*images: str) -> Report:
-    sheet = Sheet("Examples", ["image", "caption"], [[image, "a man"] for image in images])
-    return Report("t", "", [Section("Words", sheets=[sheet])], [])
+    table = Table("Examples", ["image", "caption"], [[image, "a man"] for image in images])
+    return Report("t", "", [Section("Words", tables=[table])], [])
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_captions_of_the_first_screen_have_pictures(photos):
     line = {"image_id": "3", "labelled": "male", "named": "female", "caption": "a woman"}
     behind = ScreenExamples({"r": [{**line, "wrong": "9"}]})
     report = report_of([Result("r", rows, manifest)], {}, behind=behind)
-    assert any(panel.sheets for summary in report.summaries for panel in summary.panels)
+    assert any(panel.tables for summary in report.summaries for panel in summary.panels)
     assert html(with_pictures(report, photos)).count(PICTURE) == 1
 
 

@@ -123,8 +123,8 @@ def test_the_door_explains_a_network(tmp_path, monkeypatch, capsys):
 )
 def test_a_section_says_what_its_words_are(method, says, not_said):
     built = section(make_words("dress", method=method))
-    sheets = [word for sheet in built.sheets for word in (sheet.caption, *sheet.head)]
-    text = " ".join([*built.texts, *sheets])
+    tables = [word for table in built.tables for word in (table.caption, *table.head)]
+    text = " ".join([*built.texts, *tables])
     assert says in text
     assert not_said not in text
 

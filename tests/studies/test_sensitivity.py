@@ -1,8 +1,8 @@
 """What a report says of several attackers."""
 
 from bias_pipeline.report.page import page
-from bias_pipeline.report.report_tables import cell_text
 from bias_pipeline.report.sensitivity import MOST_PAIRS, steadiness
+from bias_pipeline.report.table import cell_text
 from tests.studies.test_steadiness import TWO, drawn, results
 
 
@@ -12,21 +12,21 @@ def test_one_attacker_has_no_section():
 
 def test_scores_stand_beside_their_coefficient_and_attackers_are_compared_in_pairs():
     (section,) = steadiness(results(), {})
-    cells = [cell_text(cell) for cell in section.sheets[0].rows[0]]
+    cells = [cell_text(cell) for cell in section.tables[0].rows[0]]
     assert cells == ["sat", "10.0", "30.0", "0.71"]
-    assert section.sheets[1].rows[0][0] == "lstm x, ngram x"
+    assert section.tables[1].rows[0][0] == "lstm x, ngram x"
 
 
 def test_coefficients_have_intervals_where_draws_are_stored():
     result = results()
     (section,) = steadiness(result, drawn(result))
-    assert "[" in cell_text(section.sheets[0].rows[0][-1])
+    assert "[" in cell_text(section.tables[0].rows[0][-1])
 
 
 def test_many_attackers_are_not():
     many = {name: {f"e{i}": float(i + j) for i in range(MOST_PAIRS)} for j, name in enumerate(TWO)}
     (section,) = steadiness(results(many), {})
-    assert len(section.sheets) == 1
+    assert len(section.tables) == 1
 
 
 def test_who_is_left_out_is_told():
@@ -41,4 +41,4 @@ def test_the_mean_over_captioners_is_no_captioner():
 
 def test_a_score_that_is_no_fraction_is_not_in_per_cent():
     (section,) = steadiness(results(unit="1/nat"), {})
-    assert [cell_text(cell) for cell in section.sheets[0].rows[0]][1:3] == ["0.10", "0.30"]
+    assert [cell_text(cell) for cell in section.tables[0].rows[0]][1:3] == ["0.10", "0.30"]

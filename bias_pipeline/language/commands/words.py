@@ -12,7 +12,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import Count, NotNegativeCount, Resamples
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.files import check_places, write_file
-from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.language.caption_words import DELTAS, Likeness, Reach, likeness, reach
 from bias_pipeline.language.contextual import ENOUGH, ContextualAlignment
 from bias_pipeline.metrics.functional.quality import METEOR_ABSENT, has_meteor
@@ -20,8 +20,8 @@ from bias_pipeline.report.added_words import added_words
 from bias_pipeline.report.explain.gradients import BASELINES, Gradients
 from bias_pipeline.report.explain.words import DEFAULT, RESAMPLES, words
 from bias_pipeline.report.figures import AXIS, substitution_curves
-from bias_pipeline.report.tables import number as decimal
-from bias_pipeline.report.tables import percent
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import Cell, NumberCell, Table
 from bias_pipeline.report.word_attribution import print_added, print_words, save_words
 from bias_pipeline.run import compose
 from bias_pipeline.run.compose import CellConfig
@@ -176,16 +176,20 @@ def _masked(cell: CellConfig) -> Corpus:
 
 
 def _print_reach(results: Sequence[Reach]) -> None:
-    print_out("Share of people's unknown words with a similar word, by cosine distance, per cent")
+    caption = "Share of people's unknown words with a similar word, by cosine distance, per cent"
     header = ["captioner", "words", "running", *(f"{delta:g}" for delta in DELTAS)]
     header.append(f"delta of {ENOUGH:.0%}")
-    print_table(header, [_line(result) for result in results], keys=1)
+    print_table(Table(caption, header, [_line(result) for result in results]))
 
 
-def _line(result: Reach) -> list[str]:
-    enough = "none" if math.isinf(result.enough) else decimal(result.enough)
-    shares = map(percent, result.shares.tolist())
-    return [result.captioner, str(result.words), str(result.running), *shares, enough]
+def _line(result: Reach) -> list[Cell]:
+    return [
+        result.captioner,
+        NumberCell(result.words, digits=0),
+        NumberCell(result.running, digits=0),
+        *(NumberCell(share, fraction=True, digits=1) for share in result.shares.tolist()),
+        "none" if math.isinf(result.enough) else NumberCell(result.enough),
+    ]
 
 
 def _drawn(curves: Mapping[str, Float64Array], ending: str) -> bytes:
@@ -194,9 +198,14 @@ def _drawn(curves: Mapping[str, Float64Array], ending: str) -> bytes:
 
 
 def _print_likeness(results: dict[str, Likeness]) -> None:
-    print_out("METEOR 1.5, its authors' program, of aligned human captions with their originals")
-    lines = [
-        [name, str(result.captions), decimal(result.constant), decimal(result.contextual)]
+    caption = "METEOR 1.5, its authors' program, of aligned human captions with their originals"
+    rows: list[list[Cell]] = [
+        [
+            name,
+            NumberCell(result.captions, digits=0),
+            NumberCell(result.constant),
+            NumberCell(result.contextual),
+        ]
         for name, result in results.items()
     ]
-    print_table(["captioner", "captions", "constant", "contextual"], lines, keys=1)
+    print_table(Table(caption, ["captioner", "captions", "constant", "contextual"], rows))

@@ -32,8 +32,7 @@ from bias_pipeline.people.web.run_folder import (
     version_note,
 )
 from bias_pipeline.people.web.views import Page, View, page_of
-from bias_pipeline.report.report_tables import cell_text, shareable, without_places
-from bias_pipeline.report.tables import p_cell
+from bias_pipeline.report.table import cell_text, p_cell, shareable, without_places
 from bias_pipeline.results.rows import Result, Row, mapping_in
 
 _OF_NUMBERS = ("find", "page")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bias_pipeline.errors import DataError, counted
-from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.people.web.study import read_ratings
 from bias_pipeline.report.caption_pairs import (
@@ -22,7 +22,9 @@ from bias_pipeline.report.caption_pairs import (
     read_pairs,
 )
 from bias_pipeline.report.page import finished_results
-from bias_pipeline.report.report_tables import latest
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import NumberCell, Table
+from bias_pipeline.report.tables import latest
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.compare import FEWEST_CORRELATED, Correlation, pearson
@@ -137,14 +139,16 @@ def print_correlations(folders: Sequence[Path], runs: Path) -> None:
             f"a correlation over captioners needs {FEWEST_CORRELATED} of them, and here are {most}"
         )
         return
-    print_out(
+    caption = (
         "Over captioners: how each number goes with raters' share that says “differently” "
         "(Pearson, 95 % interval)"
     )
-    table = [
-        [*line.name, _correlation(line.correlation), str(line.correlation.n)] for line in lines
+    rows = [
+        [*line.name, _correlation(line.correlation), NumberCell(line.correlation.n, digits=0)]
+        for line in lines
     ]
-    print_table(["metric", "part", "settings", "r", "captioners"], table, keys=3)
+    head = ["metric", "part", "settings", "r", "captioners"]
+    print_table(Table(caption, head, rows, keys=3))
 
 
 def _percent(share: PairShare) -> str:
@@ -158,7 +162,7 @@ def _points(share: PairShare) -> str:
     return f"{100 * share.value:.1f}{ends} points"
 
 
-def _correlation(correlation: Correlation) -> str:
+def _correlation(correlation: Correlation) -> NumberCell | str:
     if math.isnan(correlation.value):
         return "unknown"
-    return f"{correlation.value:.2f} [{correlation.low:.2f}, {correlation.high:.2f}]"
+    return NumberCell(correlation.value, correlation.low, correlation.high)

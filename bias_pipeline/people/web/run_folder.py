@@ -17,8 +17,8 @@ from bias_pipeline.metrics.value_names import SCORE
 from bias_pipeline.people.web.views import View, sorted_by
 from bias_pipeline.report.exports import CONTENTS
 from bias_pipeline.report.page import require_runs_folder
-from bias_pipeline.report.report_tables import SheetNumber, started
-from bias_pipeline.report.tables import ARROWS, pointing, training_of
+from bias_pipeline.report.table import NumberCell
+from bias_pipeline.report.tables import ARROWS, pointing, started, training_of
 from bias_pipeline.results.rows import Result, Row, direction_in
 from bias_pipeline.results.settings import label, seeds_text, with_settings
 from bias_pipeline.results.store import RESULT, UNFINISHED, ResultStore
@@ -197,7 +197,7 @@ class RunLine:
     row: Row  # of the headline
 
     @property
-    def number(self) -> SheetNumber:
+    def number(self) -> NumberCell:
         """Its value and interval."""
         return number_of(self.row, self.result)
 
@@ -245,14 +245,14 @@ _KEYS = {
 }
 
 
-def number_of(row: Row, result: Result) -> SheetNumber:
+def number_of(row: Row, result: Result) -> NumberCell:
     """A number as tables show it; headlines have an arrow."""
     arrow = pointing(row, result) if row.part in HEADLINES else ""
     tone = _TONES.get(arrow, "") if "lower is fairer" in direction_in(result) else ""
-    return SheetNumber.of(row, arrow, tone)
+    return NumberCell.of(row, arrow, tone)
 
 
-def numbers_of(rows: Sequence[Row], result: Result) -> list[tuple[Row, SheetNumber]]:
+def numbers_of(rows: Sequence[Row], result: Result) -> list[tuple[Row, NumberCell]]:
     """Rows with their numbers."""
     return [(row, number_of(row, result)) for row in rows]
 

@@ -15,7 +15,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.people.web.captions_behind import CaptionsBehind
 from bias_pipeline.people.web.evidence import Evidence, named_text
 from bias_pipeline.report.explain.linear import Gram, word_parts
-from bias_pipeline.report.report_tables import Weighted
+from bias_pipeline.report.table import Weighted
 from bias_pipeline.report.word_attribution import read_words
 
 

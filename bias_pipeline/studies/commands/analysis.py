@@ -21,19 +21,19 @@ from bias_pipeline.errors import (
     did_you_mean,
 )
 from bias_pipeline.io.files import replace_file, require_new, table_csv, write_file
-from bias_pipeline.io.terminal import print_out, print_table
+from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report.attacker_agreement import agreements, reduction, sensitivity
 from bias_pipeline.report.attacker_variants import KEYS, OVER, Variants, variants
 from bias_pipeline.report.caption_pairs import PAIRS, caption_pairs, write_pairs
 from bias_pipeline.report.power import balanced_images, measured_sizes
+from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.sensitivity import (
     print_agreements,
     print_sensitivity,
     print_title,
 )
 from bias_pipeline.report.smallest_bias import planted_shares, smallest_bias_lines
-from bias_pipeline.report.tables import number as decimal
-from bias_pipeline.report.tables import percent
+from bias_pipeline.report.table import Cell, NumberCell, Table, percent
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import compose
 from bias_pipeline.studies.feature_sensitivity import CHANGES, WHOLE, shifts
@@ -110,7 +110,7 @@ def power_command(words: Sequence[str]) -> int:
         )
     header = ["metric", "planted bias", "smallest score"]
     header += [f"{share} %" for share in planted_shares()]
-    print_table(header, smallest_bias_lines(balanced), keys=2)
+    print_table(Table("", header, smallest_bias_lines(balanced), keys=2))
     for note in _NOTES:
         print_out(note)
     return 0
@@ -181,7 +181,7 @@ def sensitivity_command(arguments: Sequence[str]) -> int:
     all_scores = _variants_in(options.outputs, options.over, fewest=1)
     for scores in all_scores:
         print_title(scores)
-        print_sensitivity(sensitivity(scores), "CV", decimal)
+        print_sensitivity(sensitivity(scores), "CV")
     for one, two in _opponents(all_scores, options.against):
         print_out(
             f"{one.setting} · how far its CV is below that of {two.setting.headline}, per cent"
@@ -189,7 +189,7 @@ def sensitivity_command(arguments: Sequence[str]) -> int:
         gain = reduction(one, two)
         if gain.left_out:
             print_out(f"left out, since only one of the two has them: {', '.join(gain.left_out)}")
-        print_sensitivity(gain, "reduction", percent)
+        print_sensitivity(gain, "reduction", fraction=True)
     return 0
 
 
@@ -364,16 +364,21 @@ def rebalance_command(words: Sequence[str]) -> int:
     write_weights(options.out, dict(zip(corpus.ids, weights.tolist(), strict=True)))
     first, second = groups
     header = ["object", f"{first}, people", f"{first}, {result.rows[0].captioner}", *groups]
-    lines = [
-        [item.name, percent(item.human), percent(item.model), *map(decimal, item.factors)]
+    lines: list[list[Cell]] = [
+        [
+            item.name,
+            NumberCell(item.human, fraction=True, digits=1),
+            NumberCell(item.model, fraction=True, digits=1),
+            *map(NumberCell, item.factors),
+        ]
         for item in objects
     ]
     print_out(
         f"{result.run_id}: {counted(len(objects), 'objects are')} with one group more often than "
         "in people's captions"
     )
-    print_out(f"share of {first}, per cent; how often captions of {first} and {second} are drawn")
-    print_table(header, lines, keys=1)
+    caption = f"share of {first}, per cent; how often captions of {first} and {second} are drawn"
+    print_table(Table(caption, header, lines))
     print_out(
         f"{options.out}: weights of {counted(len(weights), 'images')}, {weights.min():.2f} to "
         f"{weights.max():.2f}, worth {percent(effective_share(weights))} % of as many equal ones; "

@@ -1,25 +1,52 @@
 """Tables and sections of a report, before they are written in any format.
 
-Cells keep unrounded numbers; the writers (``page.py``, ``text_formats.py`` and so on) format them.
-Paths and names of the machine are removed, since a page is sent to others.
+Cells keep unrounded numbers; writers format them: ``screen.py`` for the terminal, ``page.html.j2``,
+``text_formats.py`` for Markdown and LaTeX, ``exports.py`` for CSV and Parquet. Paths and names of
+the machine are removed from what is sent to others.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.figures import Plot
-from bias_pipeline.report.tables import number, percent
-from bias_pipeline.results.rows import Result, Row, mapping_in
-from bias_pipeline.results.settings import NAMED
+from bias_pipeline.results.rows import Row
 
-STRONG = 0.3
-STRONGEST = 0.9
+
+def percent(value: float, digits: int = 1) -> str:
+    """A fraction in per cent, a dash if it is absent.
+
+    Example:
+        >>> percent(0.4567), percent(float("nan"))
+        ('45.7', '–')
+    """
+    return "–" if math.isnan(value) else f"{100 * value:.{digits}f}"
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A number as it is, a dash if it is absent.
+
+    Example:
+        >>> number(1.25), number(float("nan"))
+        ('1.25', '–')
+    """
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def p_cell(p_value: float) -> str:
+    """A p value to three digits, a dash if there is none.
+
+    Example:
+        >>> p_cell(0.0412), p_cell(1e-9), p_cell(float("nan"))
+        ('0.041', '<0.001', '–')
+    """
+    if math.isnan(p_value):
+        return "–"
+    return "<0.001" if p_value < 0.0005 else f"{p_value:.3f}"
 
 
 @dataclass(frozen=True)
@@ -31,7 +58,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class SheetNumber:
+class NumberCell:
     """A number, with its interval if it has one."""
 
     value: float  # NaN where it does not exist
@@ -47,21 +74,26 @@ class SheetNumber:
     half: tuple[str, float] | None = None
 
     @classmethod
-    def of(cls, row: Row, mark: str = "", tone: str = "", best: bool = False) -> SheetNumber:
+    def of(cls, row: Row, mark: str = "", tone: str = "", best: bool = False) -> NumberCell:
         """Value and interval of a row."""
-        fraction = row.unit == "fraction"
-        digits = 1 if fraction else 2
         runs = Runs(row.seed_std, row.n_seeds)
-        return cls(row.value, row.ci_low, row.ci_high, fraction, digits, mark, tone, best, runs)
+        cell = cls.in_unit(row.unit, row.value, row.ci_low, row.ci_high)
+        return replace(cell, mark=mark, tone=tone, best=best, runs=runs)
+
+    @classmethod
+    def in_unit(cls, unit: str, value: float, low: float, high: float) -> NumberCell:
+        """A number with its interval: in per cent where the unit is a fraction."""
+        fraction = unit == "fraction"
+        return cls(value, low, high, fraction, digits=1 if fraction else 2)
 
     @property
     def text(self) -> str:
         """The text that is shown, with the mark.
 
         Example:
-            >>> SheetNumber(0.123, 0.1, 0.15, fraction=True, digits=1, mark="↑").text
+            >>> NumberCell(0.123, 0.1, 0.15, fraction=True, digits=1, mark="↑").text
             '12.3 [10.0, 15.0] ↑'
-            >>> SheetNumber(math.nan).text
+            >>> NumberCell(math.nan).text
             '–'
         """
         written = percent if self.fraction else number
@@ -71,6 +103,20 @@ class SheetNumber:
         elif self.low is not None and self.high is not None:
             text += f" [{written(self.low, self.digits)}, {written(self.high, self.digits)}]"
         return f"{text} {self.mark}".rstrip()
+
+
+@dataclass(frozen=True)
+class PCell(NumberCell):
+    """A p value."""
+
+    @property
+    def text(self) -> str:
+        """Three digits, ``<0.001`` below."""
+        return p_cell(self.value)
+
+
+STRONG = 0.3
+STRONGEST = 0.9
 
 
 @dataclass(frozen=True)
@@ -109,14 +155,14 @@ class Illustrated:
     map: str = ""  # where the captioner looked for it, as base64 of a JPEG
 
 
-Cell = str | SheetNumber | Weighted | Illustrated | None  # None is written as a dash
+Cell = str | NumberCell | Weighted | Illustrated | None  # None is written as a dash
 
 
 def cell_text(cell: Cell) -> str:
     """A cell as plain text; None becomes a dash.
 
     Example:
-        >>> cell_text("sat"), cell_text(None), cell_text(SheetNumber(3, digits=0))
+        >>> cell_text("sat"), cell_text(None), cell_text(NumberCell(3, digits=0))
         ('sat', '–', '3')
     """
     if cell is None:
@@ -125,18 +171,20 @@ def cell_text(cell: Cell) -> str:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Table:
     """A table."""
 
     caption: str  # what it shows
     head: Sequence[str]  # names of its columns
     rows: Sequence[Sequence[Cell]]  # its cells; the first column names the row
-    folded: bool = False  # whether it is shown only after a click
+    folded: bool = False  # whether a page shows it only after a click
     metrics: Sequence[str] = ()  # the metric of each column, empty if it has none
     captioners: Sequence[str] = ()  # the captioner of each column, empty if it has none
     # What words of captions with weights point to, below 0 and above it; formats mark them in
     # different ways
     towards: tuple[str, str] | None = None
+    keys: int = 1  # how many columns name the row; a screen repeats them in every block
+    texts: bool = False  # whether a screen sets all columns flush left, not only the keys
 
 
 @dataclass(frozen=True)
@@ -146,37 +194,11 @@ class Section:
     title: str  # its heading
     texts: Sequence[str] = ()  # paragraphs above the figures
     figures: Sequence[Plot] = ()  # not drawn yet
-    sheets: Sequence[Sheet] = ()  # tables
+    tables: Sequence[Table] = ()  # tables
     notes: Sequence[str] = ()  # paragraphs below the tables
     metrics: Sequence[str] = ()  # those it is about; empty if about all
     captioner: str = ""  # the only one it is about; empty if there are more
     chapter: str = ""  # the heading under which it is folded; empty if it is open under its own
-
-
-def latest(results: Iterable[Result]) -> list[Result]:
-    """The latest result of each cell, in the order of their start."""
-    return list({_cell(result): result for result in sorted(results, key=started)}.values())
-
-
-def _cell(result: Result) -> tuple[object, ...]:
-    row = result.rows[0]
-    names = ("dataset", "attribute", "captioner", "metric", *NAMED)
-    return (*(getattr(row, name) for name in names), *result.settings.items())
-
-
-def started(result: Result) -> str:
-    """When a run began, as its manifest says; empty if it does not."""
-    return str(result.manifest.get("started", ""))
-
-
-def images_of(result: Result) -> str:
-    """The images a metric is about; for results of earlier versions, those of a group."""
-    return str(mapping_in(result.manifest, "metric").get("images", LABELLED))
-
-
-def captioners(results: Sequence[Result]) -> list[str]:
-    """Their names, in the order of the results."""
-    return list(dict.fromkeys(result.rows[0].captioner for result in results))
 
 
 # Two or more names after a slash that follows no word: neither "and/or" nor a URL.
