@@ -18,7 +18,7 @@ from bias_pipeline.people.anonymous import (
     AnonymousRow,
     CorrelationRow,
 )
-from bias_pipeline.report.figures import Colours, Plot, Points, name_points
+from bias_pipeline.report.figures import Colours, Plot, name_points
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Cell, NumberCell, PCell, Table, number
 
@@ -119,7 +119,7 @@ def figure_of(rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> 
         name_points(axes, places, [printable(name) for *_, name in every], (), colours.faint)
 
     title = f"Attackers and people on anonymous pictures, {attribute}"
-    return Plot(title, (6.4, 4.4), draw, Points((), (), ()))
+    return Plot(title, (6.4, 4.4), draw)
 
 
 def write_figure(folder: Path, attribute: str, plot: Plot) -> Iterable[Path]:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from bias_pipeline.errors import DataError, counted
 from bias_pipeline.report.examples import Grid, grid_of
 from bias_pipeline.report.figures import FigureBar, Plot, bars
-from bias_pipeline.report.table import Cell, NumberCell, PCell, Section, Table
+from bias_pipeline.report.section import Section
+from bias_pipeline.report.table import Cell, NumberCell, PCell, Table
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import ResultStore

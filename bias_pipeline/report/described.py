@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from bias_pipeline.errors import DataError
 from bias_pipeline.report.figures import PairedBar, Plot, paired_bars
-from bias_pipeline.report.table import Cell, NumberCell, Section, Table, Weighted
+from bias_pipeline.report.section import Section
+from bias_pipeline.report.table import Cell, NumberCell, Table, Weighted
 from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.results.settings import with_settings
 from bias_pipeline.results.store import ResultStore

@@ -16,8 +16,9 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.report.examples import shortened
 from bias_pipeline.report.page import Report
+from bias_pipeline.report.section import Section
 from bias_pipeline.report.summary import Summary
-from bias_pipeline.report.table import Cell, Illustrated, Section, Table, cell_text
+from bias_pipeline.report.table import Cell, Illustrated, Table, cell_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image

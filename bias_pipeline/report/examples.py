@@ -11,7 +11,7 @@ from bias_pipeline.data.photos import SIDE, read_thumbnail
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.explain.words import RevealingWords
-from bias_pipeline.report.figures import Colours, Plot, Points
+from bias_pipeline.report.figures import Colours, Plot
 from bias_pipeline.report.table import Cell, Table
 from bias_pipeline.report.word_attribution import revealing
 from bias_pipeline.results.rows import Result
@@ -136,7 +136,9 @@ class Tile(NamedTuple):
 class Grid(Plot):
     """A figure of pictures: a table of images in a page, drawn in files."""
 
-    lines: Sequence[tuple[str, Sequence[Tile]]]  # name and pictures of each line, the first on top
+    lines: Sequence[
+        tuple[str, Sequence[Tile]]
+    ] = ()  # name and pictures of each line, the first on top
 
     def inline(self) -> str:
         """A table of pictures, each with its group below it and for screen readers."""
@@ -177,7 +179,7 @@ def grid_of(lines: Sequence[Mapping[str, str]], title: str) -> Grid | None:
         _STEP[1] * len(tile_rows),
     )
     size = (1.6 + 0.75 * wide, 0.75 * high)
-    return Grid(title, size, _drawer(tile_rows), Points((), (), ()), tile_rows)
+    return Grid(title, size, _drawer(tile_rows), lines=tile_rows)
 
 
 def _drawer(lines: Sequence[tuple[str, Sequence[Tile]]]) -> Callable[[Axes, Colours], None]:

@@ -20,8 +20,9 @@ from typing import Any
 from bias_pipeline.errors import ResourceError
 from bias_pipeline.io.files import csv_text, replace_file
 from bias_pipeline.report.page import Report
+from bias_pipeline.report.section import Section
 from bias_pipeline.report.sections import BOLD, MARKED, UNUSED
-from bias_pipeline.report.table import STRONG, Cell, NumberCell, Runs, Section, Table, cell_text
+from bias_pipeline.report.table import STRONG, Cell, NumberCell, Runs, Table, cell_text
 from bias_pipeline.report.text_formats import escape_markdown, latex, markdown_report
 from bias_pipeline.results.rows import COLUMNS, rows_csv
 from bias_pipeline.results.settings import further_columns

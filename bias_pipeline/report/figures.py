@@ -1,6 +1,7 @@
-"""Figures of results, by matplotlib: inline SVG in the page's colours, SVG and PNG as files.
+"""Figures of results: inline SVG in the page's colours, SVG and PNG as files.
 
-Names stand next to points, so that none hides another.
+Matplotlib draws all of them. Vega would draw pages that zoom, but outside of a browser it cannot
+place names next to points: they lie on the points and on each other.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.io.terminal import printable
+from bias_pipeline.report.table import NumberCell, without_places
 from bias_pipeline.results.rows import Row
 
 if TYPE_CHECKING:
@@ -106,12 +108,14 @@ def name_points(
     sizes = np.array([[box.width, box.height] for box in boxes])
     corners = spread(at, sizes, area, np.hstack([low - 1, high + 1]))
     scale = 72 / figure.dpi
-    for annotation, corner, point, size in zip(drawn, corners, at, sizes, strict=True):
+    for i, annotation, corner, point, size in zip(known, drawn, corners, at, sizes, strict=True):
+        annotation.set_gid(mark_id(i))
         annotation.xyann = tuple((corner - point) * scale)
         nearest = np.clip(point, corner, corner + size)
         if np.linalg.norm(nearest - point) > FAR:
             connector = axes.transData.inverted().transform([point, nearest])
-            axes.plot(*connector.T, color=faint, linewidth=0.7, scalex=False, scaley=False)
+            axes.plot(*connector.T, color=faint, linewidth=0.7, scalex=False, scaley=False,
+                      gid=mark_id(i))  # fmt: skip
     return drawn
 
 
@@ -135,34 +139,33 @@ PRINT = Colours("#1a1a1a", "#767676", "#0b57a4")
 
 
 @dataclass(frozen=True)
-class Points:
-    """The numbers of a figure, for other ways to draw it."""
-
-    # For each captioner the row of the x axis, and of the y axis if there is one
-    rows: Sequence[tuple[Row, ...]]
-    names: tuple[str, ...]  # of the axes, with their units; one for each row of a captioner
-    neutral: tuple[float, ...]  # the value at which each axis has a line, in the axis' unit
-
-
-@dataclass(frozen=True)
 class Plot:
     """A figure that has not been drawn yet."""
 
     title: str  # also read aloud by screen readers
     size: tuple[float, float]  # width and height in inches
     draw: Callable[[Axes, Colours], None]  # draws it on axes in given colours
-    points: Points  # the numbers it draws; without rows its numbers are only in a table
+    # Captioners whose marks a page can leave out, each with its numbers; the marks of the captioner
+    # at place k have the id of `mark_id(k)`
+    marks: Sequence[tuple[str, str]] = ()
 
     def inline(self) -> str:
-        """An SVG element that takes its colours from its page."""
+        """An SVG element with its page's colours; pointing at a captioner tells its numbers."""
+        from markupsafe import escape
+
         element = self._svg(_PAGE)
         for name, variable in _VARIABLES.items():
             element = element.replace(getattr(_PAGE, name), variable)
-        return element
+        for place, (captioner, numbers) in enumerate(self.marks):
+            name = escape(without_places(printable(captioner)))
+            title = f"<title>{name}: {escape(numbers)}</title>"
+            marks = f'<g id="{mark_id(place)}">'
+            element = element.replace(marks, f'<g data-captioner="{name}">{title}')
+        return _without_ids(element)
 
     def svg(self) -> str:
         """An SVG file, dark on transparent."""
-        element = self._svg(PRINT)
+        element = _without_ids(self._svg(PRINT))
         return f'<?xml version="1.0" encoding="utf-8"?>\n{element}'
 
     def png(self) -> bytes:
@@ -182,7 +185,6 @@ class Plot:
         element = text.getvalue()
         element = element[element.index("<svg") :]
         element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
-        element = re.sub(r'<g id="[^"]*"', "<g", element)  # a page contains many figures
         label = f'<svg role="img" aria-label="{escape(printable(self.title))}"'
         return element.replace("<svg", label, 1)
 
@@ -199,6 +201,16 @@ class Plot:
             axes.patch.set_alpha(0)
             self.draw(axes, colours)
             yield figure
+
+
+def mark_id(place: int) -> str:
+    """The id of the marks of the captioner at a place."""
+    return f"captioner-{place}"
+
+
+def _without_ids(element: str) -> str:
+    """A figure whose groups have no ids, since a page contains many figures."""
+    return re.sub(r'<g id="[^"]*"', "<g", element)
 
 
 def _style(colours: Colours) -> Any:  # rc_context's keys are literals
@@ -224,15 +236,18 @@ def forest(rows: Sequence[Row], neutral: float, title: str) -> Plot:
     def draw(axes: Axes, colours: Colours) -> None:
         axes.axvline(scale(rows[0]) * neutral, color=colours.faint, linewidth=1)
         for place, row in enumerate(rows):
+            color, gid = colours.mark, mark_id(place)
             if not math.isnan(row.ci_low):
-                axes.plot(ends(row), (place, place), color=colours.mark, linewidth=2)
-            axes.plot(scale(row) * row.value, place, "o", color=colours.mark, markersize=5)
+                axes.plot(ends(row), (place, place), color=color, linewidth=2, gid=gid)
+            axes.plot(scale(row) * row.value, place, "o", color=color, markersize=5, gid=gid)
         axes.set_yticks(range(len(rows)), [printable(row.captioner) for row in rows])
+        for place, name in enumerate(axes.get_yticklabels()):
+            name.set_gid(mark_id(place))
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlabel(_unit(rows[0]))
 
-    points = Points([(row,) for row in rows], (_unit(rows[0]),), (scale(rows[0]) * neutral,))
-    return Plot(title, (6.4, 0.9 + 0.3 * len(rows)), draw, points)
+    marks = [(row.captioner, NumberCell.of(row).text) for row in rows]
+    return Plot(title, (6.4, 0.9 + 0.3 * len(rows)), draw, marks)
 
 
 def quadrants(
@@ -255,11 +270,14 @@ def scatter(
     def draw(axes: Axes, colours: Colours) -> None:
         axes.axvline(lines[0], color=colours.faint, linewidth=1)
         axes.axhline(lines[1], color=colours.faint, linewidth=1)
-        for across, up in pairs:
+        for place, (across, up) in enumerate(pairs):
             x, y = scale(across) * across.value, scale(up) * up.value
-            axes.plot(x, y, "o", color=colours.mark, markersize=5)
-            axes.plot(ends(across), (y, y), color=colours.mark, linewidth=1)
-            axes.plot((x, x), ends(up), color=colours.mark, linewidth=1)
+            if not (math.isfinite(x) and math.isfinite(y)):
+                continue
+            color, gid = colours.mark, mark_id(place)
+            axes.plot(x, y, "o", color=color, markersize=5, gid=gid)
+            axes.plot(ends(across), (y, y), color=color, linewidth=1, gid=gid)
+            axes.plot((x, x), ends(up), color=color, linewidth=1, gid=gid)
         axes.set_xlabel(printable(labels[0]))
         axes.set_ylabel(printable(labels[1]))
         points = [(scale(a) * a.value, scale(b) * b.value) for a, b in pairs]
@@ -271,7 +289,11 @@ def scatter(
         captioners = [printable(across.captioner) for across, _ in pairs]
         name_points(axes, points, captioners, crosses, colours.faint)
 
-    return Plot(title, (6.4, 4.4), draw, Points(pairs, labels, lines))
+    marks = [
+        (a.captioner, f"{labels[0]} {NumberCell.of(a).text}; {labels[1]} {NumberCell.of(b).text}")
+        for a, b in pairs
+    ]
+    return Plot(title, (6.4, 4.4), draw, marks)
 
 
 @dataclass(frozen=True)
@@ -307,7 +329,7 @@ def bars(
         axes.figure.legend(loc="outside upper center", ncols=columns, frameon=False)
 
     legend = 0.2 * math.ceil(len(groups) / _NAMES_ABREAST)
-    return Plot(title, (6.4, 1.0 + legend + 0.24 * len(stacked)), draw, Points((), (), ()))
+    return Plot(title, (6.4, 1.0 + legend + 0.24 * len(stacked)), draw)
 
 
 @dataclass(frozen=True)
@@ -343,9 +365,7 @@ def paired_bars(pairs: Sequence[PairedBar], groups: Sequence[str], title: str) -
         columns = min(len(groups) + 1, _NAMES_ABREAST)
         axes.figure.legend(loc="outside upper center", ncols=columns, frameon=False)
 
-    return Plot(
-        title, (6.4, 1.2 + (0.12 + 0.18 * len(groups)) * len(pairs)), draw, Points((), (), ())
-    )
+    return Plot(title, (6.4, 1.2 + (0.12 + 0.18 * len(groups)) * len(pairs)), draw)
 
 
 def scale(row: Row) -> float:
@@ -383,4 +403,4 @@ def substitution_curves(curves: Mapping[str, Float64Array], enough: float) -> Pl
         axes.set_ylabel("contextual substitutions, per cent of all")
         axes.legend(frameon=False, loc="lower right")
 
-    return Plot("Contextual substitutions by delta", (6.4, 4.4), draw, Points((), (), ()))
+    return Plot("Contextual substitutions by delta", (6.4, 4.4), draw)

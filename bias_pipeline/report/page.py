@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +18,13 @@ from bias_pipeline.errors import DataError, ResourceError, counted
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.catalogue import bibtex
-from bias_pipeline.report import interaction
 from bias_pipeline.report.compare import rank_captioners
 from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.described import description_sections
 from bias_pipeline.report.examples import NOTHING, ScreenExamples, examples_of
 from bias_pipeline.report.name_collisions import resolve_name_collisions
+from bias_pipeline.report.section import Section
 from bias_pipeline.report.sections import (
     directions,
     front_sections,
@@ -30,14 +33,7 @@ from bias_pipeline.report.sections import (
 )
 from bias_pipeline.report.sensitivity import steadiness
 from bias_pipeline.report.summary import Summary, summaries
-from bias_pipeline.report.table import (
-    STRONG,
-    STRONGEST,
-    Section,
-    cell_text,
-    shareable,
-    without_places,
-)
+from bias_pipeline.report.table import STRONG, STRONGEST, cell_text, shareable, without_places
 from bias_pipeline.report.tables import captioners, training_of
 from bias_pipeline.report.word_attribution import section, word_files
 from bias_pipeline.results.rows import Result, Row
@@ -255,24 +251,20 @@ def _template() -> Template:
 
 def html(report: Report) -> str:
     """A report as HTML; all text that comes from data is escaped."""
-    drawn = [plot for section in report.sections for plot in section.figures]
-    plots = [plot for plot in drawn if plot.points.rows]  # those that can be zoomed
-    page_scripts = interaction.scripts(plots)
+    script = files("bias_pipeline.report").joinpath("page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     text = _template().render(
         report=report,
         runs=_runs(report),
         metrics=sorted({row.metric for row in report.rows}),
         names={without_places(printable(row.captioner)) for row in report.rows},
-        charts=interaction.data(plots) if page_scripts and plots else "",
-        sources=[script.source for script in page_scripts],
+        source=f"'sha256-{digest}'",  # the only script that the page's policy permits
         strong=STRONG,
         strongest=STRONGEST,
     )
-    # Scripts are inserted last, so that nothing changes their hash.
-    before, _, after = _inert(text).rpartition("<!-- scripts -->")
-    return "".join(
-        [before, *(f"<script>{script.text}</script>\n" for script in page_scripts), after]
-    )
+    # The script is inserted last, so that nothing changes its hash.
+    before, _, after = _inert(text).rpartition("<!-- script -->")
+    return f"{before}<script>{script}</script>{after}"
 
 
 def _inert(text: str) -> str:

@@ -14,7 +14,8 @@ from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.figures import forest, quadrants, scatter
 from bias_pipeline.report.panels import corrected, tone_of
 from bias_pipeline.report.pareto import Front, fronts, joined_names
-from bias_pipeline.report.table import Cell, NumberCell, PCell, Section, Table, number, percent
+from bias_pipeline.report.section import Section
+from bias_pipeline.report.table import Cell, NumberCell, PCell, Table, number, percent
 from bias_pipeline.report.tables import (
     attributed_notes,
     headline_name,

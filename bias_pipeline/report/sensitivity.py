@@ -16,7 +16,8 @@ from bias_pipeline.report.attacker_agreement import (
 )
 from bias_pipeline.report.attacker_variants import OVER, Stored, Variants, variants
 from bias_pipeline.report.screen import print_table
-from bias_pipeline.report.table import Cell, NumberCell, Section, Table
+from bias_pipeline.report.section import Section
+from bias_pipeline.report.table import Cell, NumberCell, Table
 from bias_pipeline.results.rows import Result
 
 MOST_PAIRS = 15

@@ -1,4 +1,4 @@
-"""Tables and sections of a report, before they are written in any format.
+"""Tables before they are written in any format.
 
 Cells keep unrounded numbers; writers format them: ``screen.py`` for the terminal, ``page.html.j2``,
 ``text_formats.py`` for Markdown and LaTeX, ``exports.py`` for CSV and Parquet. Paths and names of
@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bias_pipeline.report.figures import Plot
 from bias_pipeline.results.rows import Row
 
 
@@ -185,20 +184,6 @@ class Table:
     towards: tuple[str, str] | None = None
     keys: int = 1  # how many columns name the row; a screen repeats them in every block
     texts: bool = False  # whether a screen sets all columns flush left, not only the keys
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of a report: texts, figures, tables and notes, in this order."""
-
-    title: str  # its heading
-    texts: Sequence[str] = ()  # paragraphs above the figures
-    figures: Sequence[Plot] = ()  # not drawn yet
-    tables: Sequence[Table] = ()  # tables
-    notes: Sequence[str] = ()  # paragraphs below the tables
-    metrics: Sequence[str] = ()  # those it is about; empty if about all
-    captioner: str = ""  # the only one it is about; empty if there are more
-    chapter: str = ""  # the heading under which it is folded; empty if it is open under its own
 
 
 # Two or more names after a slash that follows no word: neither "and/or" nor a URL.

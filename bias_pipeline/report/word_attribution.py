@@ -26,13 +26,8 @@ from bias_pipeline.report.explain.words import (
     coefficient_groups,
 )
 from bias_pipeline.report.screen import print_table
-from bias_pipeline.report.table import (
-    Cell,
-    NumberCell,
-    Section,
-    Table,
-    Weighted,
-)
+from bias_pipeline.report.section import Section
+from bias_pipeline.report.table import Cell, NumberCell, Table, Weighted
 
 SHOWN = 20
 MOST_ADDED = 10

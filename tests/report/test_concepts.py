@@ -14,7 +14,7 @@ from bias_pipeline.report import concepts
 from bias_pipeline.report.concepts import concept_sections
 from bias_pipeline.report.figures import PRINT, FigureBar, bars
 from bias_pipeline.report.page import html, report_of_folder
-from bias_pipeline.report.table import Section
+from bias_pipeline.report.section import Section
 from bias_pipeline.report.verdict_sentences import PANELS, panel_of
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore

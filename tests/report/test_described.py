@@ -8,7 +8,8 @@ import pytest
 from bias_pipeline.report.described import HABIT, description_sections
 from bias_pipeline.report.exports import files
 from bias_pipeline.report.page import html, report_of_folder
-from bias_pipeline.report.table import NumberCell, Section, Weighted
+from bias_pipeline.report.section import Section
+from bias_pipeline.report.table import NumberCell, Weighted
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
 from tests.corpora import make_corpus

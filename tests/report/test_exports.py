@@ -23,7 +23,8 @@ from bias_pipeline.report import text_formats as md
 from bias_pipeline.report import text_formats as tex
 from bias_pipeline.report.exports import export, files
 from bias_pipeline.report.page import Report, html, report_of
-from bias_pipeline.report.table import NumberCell, Section, Table, Weighted, without_places
+from bias_pipeline.report.section import Section
+from bias_pipeline.report.table import NumberCell, Table, Weighted, without_places
 from bias_pipeline.report.word_attribution import section
 from bias_pipeline.results.store import ResultStore
 from tests.report.test_page import directional, draw, result

@@ -10,7 +10,8 @@ import pytest
 from bias_pipeline.commands.main import main
 from bias_pipeline.report.exports import RUN_ERRORS, files, half_width, with_run_error
 from bias_pipeline.report.page import report_of
-from bias_pipeline.report.table import NumberCell, Runs, Section, Table
+from bias_pipeline.report.section import Section
+from bias_pipeline.report.table import NumberCell, Runs, Table
 from bias_pipeline.results.store import ResultStore
 from tests.report.test_page import result
 

@@ -17,7 +17,8 @@ from bias_pipeline.report import example_pictures
 from bias_pipeline.report.example_pictures import drawn_maps, with_pictures
 from bias_pipeline.report.examples import ScreenExamples
 from bias_pipeline.report.page import Report, html, report_of
-from bias_pipeline.report.table import Section, Table
+from bias_pipeline.report.section import Section
+from bias_pipeline.report.table import Table
 from bias_pipeline.results.rows import Result
 from tests.photo_folder import write_photos
 from tests.report.test_page import LOWER
