@@ -18,6 +18,7 @@ from bias_pipeline.array_types import BoolArray, Float64Array
 from bias_pipeline.errors import DataError
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.report.attacker_variants import Variants
+from bias_pipeline.report.compare import LEVEL
 from bias_pipeline.stats.compare import FEWEST_CORRELATED
 
 Statistic = Callable[[Float64Array], Float64Array]
@@ -74,14 +75,14 @@ def coefficient_of_variation(values: Float64Array) -> Float64Array:
     return np.divide(spread, means, out=np.full_like(means, np.nan), where=means > 0)
 
 
-def sensitivity(scores: Variants, level: float = 0.95) -> Sensitivity:
+def sensitivity(scores: Variants) -> Sensitivity:
     """Coefficients of variation over the variants, with percentile intervals over images."""
-    each = within(scores, coefficient_of_variation, level)
-    mean = within(scores, _mean_of(coefficient_of_variation), level)
+    each = within(scores, coefficient_of_variation)
+    mean = within(scores, _mean_of(coefficient_of_variation))
     return Sensitivity(scores, dict(zip(scores.captioners, each, strict=True)), mean[0])
 
 
-def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensitivity:
+def reduction(scores: Variants, other: Variants) -> Sensitivity:
     """By what share coefficients are lower than those of another number; negative if higher.
 
     The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
@@ -109,8 +110,8 @@ def reduction(scores: Variants, other: Variants, level: float = 0.95) -> Sensiti
         one, two = values[..., :width], values[..., width:]
         return 1 - share(coefficient_of_variation(one), coefficient_of_variation(two))
 
-    each = within(both, reduced, level)
-    mean = within(both, _mean_of(reduced), level)
+    each = within(both, reduced)
+    mean = within(both, _mean_of(reduced))
     unpaired = [name for name in (*scores.variants, *other.variants) if name not in shared_variants]
     return Sensitivity(both, dict(zip(shared, each, strict=True)), mean[0], tuple(unpaired))
 
@@ -119,7 +120,7 @@ def _mean_of(statistic: Statistic) -> Statistic:
     return lambda values: statistic(values).mean(axis=-1, keepdims=True)
 
 
-def within(scores: Variants, statistic: Statistic, level: float = 0.95) -> list[Interval]:
+def within(scores: Variants, statistic: Statistic) -> list[Interval]:
     """A statistic of scores, each number with its percentile interval.
 
     Args:
@@ -129,15 +130,15 @@ def within(scores: Variants, statistic: Statistic, level: float = 0.95) -> list[
     if not len(scores.resampled):
         return [Interval(float(value)) for value in values]
     drawn = statistic(scores.resampled)
-    return [_interval(*column, level) for column in zip(values, drawn.T, strict=True)]
+    return [_interval(*column) for column in zip(values, drawn.T, strict=True)]
 
 
-def _interval(value: float, drawn: Float64Array, level: float) -> Interval:
+def _interval(value: float, drawn: Float64Array) -> Interval:
     """A number with its percentile interval; NaN resamplings do not count."""
     there = drawn[~np.isnan(drawn)]
     if not len(there):
         return Interval(float(value))
-    low, high = np.quantile(there, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(there, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(float(value), float(low), float(high))
 
 
@@ -189,10 +190,10 @@ def conflicts(values: Float64Array, neutral: Float64Array) -> BoolArray:
     return disagree
 
 
-def agreements(scores: Variants, level: float = 0.95) -> list[Agreement]:
+def agreements(scores: Variants) -> list[Agreement]:
     """The agreement of every two variants, with percentile intervals over images."""
     pairs = combinations(range(len(scores.variants)), 2)
-    return [_agreement(_of_two(scores, pair), level) for pair in pairs]
+    return [_agreement(_of_two(scores, pair)) for pair in pairs]
 
 
 def _of_two(scores: Variants, pair: Sequence[int]) -> Variants:
@@ -207,8 +208,8 @@ def _of_two(scores: Variants, pair: Sequence[int]) -> Variants:
     )
 
 
-def _agreement(scores: Variants, level: float) -> Agreement:
-    intervals = within(scores, lambda values: _numbers(values, scores.neutral), level)
+def _agreement(scores: Variants) -> Agreement:
+    intervals = within(scores, lambda values: _numbers(values, scores.neutral))
     disagree = conflicts(scores.values, scores.neutral)
     return Agreement(
         scores.variants[0],

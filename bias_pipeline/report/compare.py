@@ -22,6 +22,7 @@ from bias_pipeline.results.settings import deciding_seeds, label, text_settings
 from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
 
+LEVEL = 0.95  # of tests and intervals
 ALL_PAIRS = 30  # with more captioners, not every pair is tested
 
 
@@ -57,7 +58,6 @@ class Leaderboard:
 def rank_captioners(
     results: Sequence[Result],
     draws: Mapping[str, Mapping[str, Draws]],
-    level: float = 0.95,
     least: int = 2,
     parts: Sequence[str] = HEADLINES,
 ) -> list[Leaderboard]:
@@ -67,7 +67,7 @@ def rank_captioners(
         for part in parts:
             scored = [r for r in group if part in draws[r.run_id]]
             if len(scored) >= least:
-                leaderboards.append(_leaderboard(scored, part, draws, level))
+                leaderboards.append(_leaderboard(scored, part, draws))
     return leaderboards
 
 
@@ -87,13 +87,12 @@ def _leaderboard(
     results: Sequence[Result],
     part: str,
     draws: Mapping[str, Mapping[str, Draws]],
-    level: float,
 ) -> Leaderboard:
     rows = {r.rows[0].captioner: _headline(r, part) for r in results}
     placed = {r.rows[0].captioner: draws_ranked(r, part, draws[r.run_id][part]) for r in results}
     means = {name: float(part_draws.per_seed.mean()) for name, part_draws in placed.items()}
     order = sorted(rows, key=lambda name: means[name])
-    letters = _letters(order, placed, level)
+    letters = _letters(order, placed)
     return Leaderboard(
         metric=rows[order[0]].metric,
         part=part,
@@ -103,23 +102,23 @@ def _leaderboard(
     )
 
 
-def _letters(order: Sequence[str], placed: Mapping[str, Draws], level: float) -> dict[str, str]:
+def _letters(order: Sequence[str], placed: Mapping[str, Draws]) -> dict[str, str]:
     """Name to letters, from tests of every pair, or of each against the first."""
     first, *others = order
     if len(order) > ALL_PAIRS:
         pairs = [(first, other) for other in others]
-        differ = _differ(pairs, placed, level)
+        differ = _differ(pairs, placed)
         return {first: "a"} | {other: "" if differ[first, other] else "a" for other in others}
-    return significance_groups(order, _differ(list(combinations(order, 2)), placed, level))
+    return significance_groups(order, _differ(list(combinations(order, 2)), placed))
 
 
 def _differ(
-    pairs: Sequence[tuple[str, str]], placed: Mapping[str, Draws], level: float
+    pairs: Sequence[tuple[str, str]], placed: Mapping[str, Draws]
 ) -> dict[tuple[str, str], bool]:
     """Whether each pair differs significantly, corrected for all pairs (Holm)."""
-    estimates = [paired_difference(placed[one], placed[two], level) for one, two in pairs]
+    estimates = [paired_difference(placed[one], placed[two]) for one, two in pairs]
     adjusted = holm([estimate.p_value for estimate in estimates])
-    return {pair: p < 1 - level for pair, p in zip(pairs, adjusted, strict=True)}
+    return {pair: p < 1 - LEVEL for pair, p in zip(pairs, adjusted, strict=True)}
 
 
 def _headline(result: Result, part: str) -> Row:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -201,20 +202,15 @@ def _utf8(value: Any) -> Any:
 
 
 def _columns_of(report: Report, further: Sequence[str]) -> Columns:
-    lines = [asdict(row) for row in report.rows]
+    """Every number of every run, with the settings of its run."""
+    values = {name: [getattr(row, name) for row in report.rows] for name in COLUMNS}
     settings = [report.settings.get(row.run_id, {}) for row in report.rows]
     return {
-        **_columns_of_rows(lines),
-        **{name: [values.get(name, "") for values in settings] for name in further},
-    }
-
-
-def _columns_of_rows(lines: Sequence[Mapping[str, Any]]) -> Columns:
-    return {
-        name: [
-            _finite(line[name]) if isinstance(line[name], float) else line[name] for line in lines
-        ]
-        for name in COLUMNS
+        **{
+            name: [_finite(value) if isinstance(value, float) else value for value in column]
+            for name, column in values.items()
+        },
+        **{name: [of_run.get(name, "") for of_run in settings] for name in further},
     }
 
 
@@ -226,11 +222,6 @@ def _slug(title: str) -> str:
         'dbac-a-t-gender-scenes'
     """
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "untitled"
-
-
-def standard_deviation(runs: Runs) -> float:
-    """The standard deviation over seeds (n - 1); NaN of one seed."""
-    return runs.std
 
 
 def half_width(runs: Runs) -> float:
@@ -257,7 +248,7 @@ class RunError:
 
 
 RUN_ERRORS = {
-    "seeds": RunError("std", standard_deviation, "± is the standard deviation over seeds"),
+    "seeds": RunError("std", attrgetter("std"), "± is the standard deviation over seeds"),
     "interval": RunError(
         "ci95", half_width, "± is half of the 95 % interval over runs, without that of images"
     ),

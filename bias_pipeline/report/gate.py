@@ -21,6 +21,7 @@ from bias_pipeline.errors import (
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule, Metric
 from bias_pipeline.report import conclusion_checks
 from bias_pipeline.report.compare import (
+    LEVEL,
     Leaderboard,
     alike,
     draws_ranked,
@@ -62,7 +63,6 @@ class Decision:
     unit: str  # of the difference
     # By how much the first may be worse, in `unit`; None: nothing is demanded of it
     margin: float | None
-    level: float  # of interval and test
     doubts: tuple[str, ...] = ()  # why nothing is decided, empty if something is
     quality: bool = False  # whether it says how good captions are, not how fair
     settings: str = ""  # in which its cells differ from others of the metric, as part of its name
@@ -76,7 +76,7 @@ class Decision:
     @property
     def winner(self) -> str:
         """``first`` or ``other``: which is significantly fairer (better); empty if in doubt."""
-        if self.doubts or not self.difference.p_value < 1 - self.level:
+        if self.doubts or not self.difference.p_value < 1 - LEVEL:
             return ""
         return "other" if self.difference.value > 0 else "first"
 
@@ -98,7 +98,7 @@ class Decision:
     @property
     def detectable(self) -> float:
         """The difference that such a test finds in four of five cases, in ``unit``."""
-        return detectable(self.difference.error, self.level, self.difference.freedom)
+        return detectable(self.difference.error, self.difference.freedom)
 
     def sentence(self) -> str:
         """The decision in words, or why there is none."""
@@ -149,7 +149,7 @@ class Decision:
             "p_value": self.difference.p_value,
             "unit": self.unit,
             "margin": self.margin,
-            "level": self.level,
+            "level": LEVEL,
             "winner": self.winner,
             "outcome": self.outcome,
             "doubts": "; ".join(self.doubts),
@@ -180,12 +180,11 @@ def decisions(
     draws: Mapping[str, Mapping[str, Draws]],
     *,
     margin: float | None = None,
-    level: float = 0.95,
     limits: Limits = LIMITS,
 ) -> list[Decision]:
     """The first captioner against every other, under every headline of otherwise equal cells."""
     all_decisions = [
-        _decision(first, other, headline, draws, margin, level, limits)
+        _decision(first, other, headline, draws, margin, limits)
         for first, *others in alike(results)
         for headline in HEADLINES
         for other in others
@@ -205,14 +204,13 @@ def _decision(
     headline: str,
     draws: Mapping[str, Mapping[str, Draws]],
     margin: float | None,
-    level: float,
     limits: Limits,
 ) -> Decision:
     _check_margin_of(margin, first, headline)
     reading = conclusion_checks.evidence_rules(first, other).get(headline)
     pair = (first, other)
     part = reading.part if reading else headline
-    difference = _difference(pair, part, draws, level)
+    difference = _difference(pair, part, draws)
     row = _row(first, part) or _row(first, headline)
     assert row is not None
     return Decision(
@@ -225,7 +223,6 @@ def _decision(
         difference=difference,
         unit=row.unit,
         margin=margin,
-        level=level,
         doubts=tuple(_doubts(pair, headline, reading, difference, limits)),
         quality=higher_is_better(first),
         settings=label(first),
@@ -236,7 +233,6 @@ def _difference(
     pair: tuple[Result, Result],
     part: str,
     draws: Mapping[str, Mapping[str, Draws]],
-    level: float,
 ) -> Estimate:
     """First minus other as a part is ranked; NaN where one was not resampled."""
     one, two = (draws[result.run_id].get(part) for result in pair)
@@ -244,7 +240,7 @@ def _difference(
         nan = math.nan
         return Estimate(nan, nan, nan, nan, nan, nan, n_seeds=0)
     first, other = pair
-    return paired_difference(draws_ranked(first, part, one), draws_ranked(other, part, two), level)
+    return paired_difference(draws_ranked(first, part, one), draws_ranked(other, part, two))
 
 
 def _row(result: Result, part: str) -> Row | None:

@@ -20,12 +20,12 @@ import numpy as np
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.metrics.base import HEADLINES, MetricInfo
 from bias_pipeline.metrics.value_names import sibling_name
+from bias_pipeline.report.compare import LEVEL
 from bias_pipeline.report.conclusion_checks import LIMITS, NO_RULE
 from bias_pipeline.report.verdict import BY_METRIC, BY_RULES
 from bias_pipeline.stats.bootstrap import quantile
 
 POWER = 0.8  # the share of cases that find a bias which is called detectable
-LEVEL = 0.95  # of the intervals
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Power:
         return min(planted, key=lambda m: abs(m.score - m.detectable))
 
 
-def detectable(error: float, level: float = LEVEL, freedom: float = math.inf) -> float:
+def detectable(error: float, freedom: float = math.inf) -> float:
     """The value that a test finds in four of five cases.
 
     Args:
@@ -105,7 +105,7 @@ def detectable(error: float, level: float = LEVEL, freedom: float = math.inf) ->
         >>> round(detectable(1.0), 2), round(detectable(1.0, freedom=5), 2)
         (2.8, 3.49)
     """
-    return (quantile(level, freedom) + quantile(2 * POWER - 1, freedom)) * error
+    return (quantile(LEVEL, freedom) + quantile(2 * POWER - 1, freedom)) * error
 
 
 def balanced_images(sizes: Sequence[int]) -> float:

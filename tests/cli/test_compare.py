@@ -98,7 +98,7 @@ def test_a_file_that_looks_like_an_option_is_named_as_it_can_be_written(words, e
 
 UNDECIDED = Decision(
     *("lic", "score", "score", "gender", "a", "b"),
-    *(Estimate(0.1, *[math.nan] * 5, n_seeds=0), "fraction", None, 0.95, ("doubt",)),
+    *(Estimate(0.1, *[math.nan] * 5, n_seeds=0), "fraction", None, ("doubt",)),
 )
 
 
