@@ -286,10 +286,8 @@ def _beside(finding: Finding, rows: Mapping[str, Row]) -> str:
             value, people, unit = rows[model].value, rows[human].value, rows[model].unit
     if math.isnan(people):
         return ""
-    fraction, whose = unit == "fraction", "labels" if finding.question == "mentions" else "people"
-    texts = [
-        NumberCell(v, fraction=fraction, digits=1 if fraction else 2).text for v in (value, people)
-    ]
+    whose = "labels" if finding.question == "mentions" else "people"
+    texts = [NumberCell.in_unit(unit, number).text for number in (value, people)]
     return f"{texts[0]}, {whose} {texts[1]}"
 
 

@@ -15,7 +15,7 @@ from bias_pipeline.report.figures import forest, quadrants, scatter
 from bias_pipeline.report.panels import corrected, tone_of
 from bias_pipeline.report.pareto import Front, fronts, joined_names
 from bias_pipeline.report.section import Section
-from bias_pipeline.report.table import Cell, NumberCell, PCell, Table, number, percent
+from bias_pipeline.report.table import Cell, NumberCell, PCell, Table
 from bias_pipeline.report.tables import (
     attributed_notes,
     headline_name,
@@ -314,11 +314,11 @@ class Bounds:
     def sentence(self) -> str:
         """The bounds in one sentence, in per cent where the unit is a fraction."""
         first = next(iter(self.rows.values()))
-        written = percent if first.unit == "fraction" else number
         low, high = (
-            f"{written(self.rows[who].value)} ({who})" for who in (self.lowest, self.highest)
+            f"{NumberCell.in_unit(first.unit, self.rows[who].value).text} ({who})"
+            for who in (self.lowest, self.highest)
         )
-        ends = " to ".join(written(end) for end in self.sampled)
+        ends = " to ".join(NumberCell.in_unit(first.unit, end).text for end in self.sampled)
         return (
             f"{first.captioner}: {headline_name(first, self.settings)} lies between {low} and "
             f"{high}, depending on whose labels of {first.attribute} are used; with sampling, "

@@ -52,18 +52,13 @@ def _coefficients(result: Sensitivity) -> Table:
     lines: list[list[Cell]] = [
         [
             name,
-            *map(_score, values[name], scores.units),
+            *map(NumberCell.in_unit, scores.units, values[name]),
             _number(coefficient),
         ]
         for name, coefficient in result.per_captioner.items()
     ]
     mean: list[Cell] = ["mean", *(None for _ in scores.variants), _number(result.mean)]
     return Table("Scores by attacker", ["captioner", *scores.variants, "CV"], [*lines, mean])
-
-
-def _score(value: float, unit: str) -> NumberCell:
-    fraction = unit == "fraction"
-    return NumberCell(value, fraction=fraction, digits=1 if fraction else 2)
 
 
 def _agreement(scores: Variants) -> Iterator[Table]:

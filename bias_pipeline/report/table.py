@@ -80,8 +80,10 @@ class NumberCell:
         return replace(cell, mark=mark, tone=tone, best=best, runs=runs)
 
     @classmethod
-    def in_unit(cls, unit: str, value: float, low: float, high: float) -> NumberCell:
-        """A number with its interval: in per cent where the unit is a fraction."""
+    def in_unit(
+        cls, unit: str, value: float, low: float | None = None, high: float | None = None
+    ) -> NumberCell:
+        """A number as its unit is shown: in per cent where it is a fraction."""
         fraction = unit == "fraction"
         return cls(value, low, high, fraction, digits=1 if fraction else 2)
 
@@ -183,7 +185,7 @@ class Table:
     # different ways
     towards: tuple[str, str] | None = None
     keys: int = 1  # how many columns name the row; a screen repeats them in every block
-    texts: bool = False  # whether a screen sets all columns flush left, not only the keys
+    texts: bool = False  # whether all columns are set flush left, not only those that name the row
 
 
 # Two or more names after a slash that follows no word: neither "and/or" nor a URL.

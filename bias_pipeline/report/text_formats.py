@@ -61,11 +61,14 @@ def markdown_report(table: Table) -> str:
         | sat | – |
         <BLANKLINE>
     """
-    rule = [":--", *(["--:"] * (len(table.head) - 1))]
+    return f"**{escape_markdown(table.caption)}**\n\n{_markdown_table(table)}"
+
+
+def _markdown_table(table: Table) -> str:
+    rule = [":--", *([":--" if table.texts else "--:"] * (len(table.head) - 1))]
     lines = [[escape_markdown(name) for name in table.head], rule]
     lines += [[_markdown_cell(cell) for cell in row] for row in table.rows]
-    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    return f"**{escape_markdown(table.caption)}**\n\n{text}"
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _markdown_cell(cell: Cell) -> str:
@@ -335,10 +338,9 @@ def _body(report: Report, rows: list[Row], sections: list[str]) -> Iterator[str]
     )
     yield from sections
     yield "### Numbers\n"
-    yield "| metric | attribute | data set | value | reads | settings | images |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
-    yield from (_card_line(row, report) for row in rows)
-    yield "\nNumbers whose unit is a fraction are in per cent here and fractions above.\n"
+    head = ["metric", "attribute", "data set", "value", "reads", "settings", "images"]
+    yield _markdown_table(Table("", head, [_card_line(row, report) for row in rows], texts=True))
+    yield "Numbers whose unit is a fraction are in per cent here and fractions above.\n"
     yield "### Limits\n"
     limits = (limit.removeprefix("† ") for limit in report.caveats)  # a card's table has no mark
     yield from (f"* {escape_markdown(limit)}" for limit in limits)
@@ -365,20 +367,19 @@ def _summary(summary: Summary) -> Iterator[str]:
     yield ""
 
 
-def _card_line(row: Row, report: Report) -> str:
+def _card_line(row: Row, report: Report) -> list[Cell]:
     named = {"attribute", "part"}  # in columns of their own
     settings = [f"{key} {text}" for key, text in _settings(row, report).items() if key not in named]
     number = NumberCell.of(row)
-    cells = [
+    return [
         f"{row.metric} {row.part}",
         row.attribute,
         row.dataset,
-        (number if math.isfinite(row.ci_low) else replace(number, low=None)).text,
+        number if math.isfinite(row.ci_low) else replace(number, low=None),
         _reading(row, report),
-        ", ".join(settings) or "–",
+        ", ".join(settings) or None,
         f"{row.n_images:,}",
     ]
-    return "| " + " | ".join(map(escape_markdown, cells)) + " |"
 
 
 def _reading(row: Row, report: Report) -> str:
