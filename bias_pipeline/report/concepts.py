@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from bias_pipeline.errors import DataError, counted
 from bias_pipeline.report.examples import Grid, grid_of
 from bias_pipeline.report.figures import FigureBar, Plot, bars
-from bias_pipeline.report.section import Section
+from bias_pipeline.report.section import Section, stored_lines
 from bias_pipeline.report.table import Cell, NumberCell, PCell, Table
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import with_settings
@@ -45,13 +45,10 @@ def concept_sections(
     sections: list[Section] = []
     damaged: list[str] = []
     for result in with_settings(results):
-        try:
-            lines = store.table(result, CONCEPTS)
-        except DataError as error:
-            damaged.append(f"{error}. Its queries are not shown")
-            continue
+        lost = "Its queries are not shown"
+        lines = stored_lines(store, result, CONCEPTS, _COLUMNS, damaged, lost)
         groups = [key.removeprefix(_SHARE) for key in (lines or [{}])[0] if key.startswith(_SHARE)]
-        if not (lines and groups and lines[0].keys() >= _COLUMNS):
+        if not groups:
             continue
         grid: Grid | None = None
         text = _FEWER

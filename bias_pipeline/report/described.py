@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from bias_pipeline.errors import DataError
 from bias_pipeline.report.figures import PairedBar, Plot, paired_bars
-from bias_pipeline.report.section import Section
+from bias_pipeline.report.section import Section, stored_lines
 from bias_pipeline.report.table import Cell, NumberCell, Table, Weighted
 from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.results.settings import with_settings
@@ -52,16 +51,11 @@ def description_sections(
     for result in with_settings(results):
         if result.rows[0].metric != TABLE:
             continue
-        tables: dict[str, list[Line]] = {}
-        for name, columns in _COLUMNS.items():
-            try:
-                lines: Sequence[Line] = store.table(result, name)
-            except DataError as error:
-                damaged.append(f"{error}. It is not shown")
-                continue
-            if lines and lines[0].keys() >= columns:
-                tables[name] = list(lines)
-        if TABLE in tables:
+        tables = {
+            name: stored_lines(store, result, name, columns, damaged, "It is not shown")
+            for name, columns in _COLUMNS.items()
+        }
+        if tables[TABLE]:
             sections.append(_section(result, tables))
     return sections, damaged
 
@@ -74,9 +68,9 @@ def _section(result: Result, tables: Mapping[str, Sequence[Line]]) -> Section:
     )
     lines = tables[TABLE]
     further = [
-        _spellings(tables.get(_SPELLINGS, ())),
-        _captions(tables.get(_CAPTIONS, ())),
-        _slots(tables.get(_SLOTS, ())),
+        _spellings(tables[_SPELLINGS]),
+        _captions(tables[_CAPTIONS]),
+        _slots(tables[_SLOTS]),
     ]
     return Section(
         title=title,

@@ -12,6 +12,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.report.explain.words import RevealingWords
 from bias_pipeline.report.figures import Colours, Plot
+from bias_pipeline.report.section import stored_lines
 from bias_pipeline.report.table import Cell, Table
 from bias_pipeline.report.word_attribution import revealing
 from bias_pipeline.results.rows import Result
@@ -74,16 +75,11 @@ def _lines_of(
     store: ResultStore, results: Sequence[Result], table: str, damaged: list[str]
 ) -> dict[str, list[dict[str, str]]]:
     """Run id to the lines of a table of examples."""
-    by_run = {}
-    for result in results:
-        try:
-            lines = store.table(result, table)
-        except DataError as error:
-            damaged.append(f"{error}. Its examples are not shown")
-            continue
-        if lines and lines[0].keys() >= _TABLES[table]:
-            by_run[result.run_id] = lines
-    return by_run
+    lost = "Its examples are not shown"
+    lines = {
+        r.run_id: stored_lines(store, r, table, _TABLES[table], damaged, lost) for r in results
+    }
+    return {run_id: run_lines for run_id, run_lines in lines.items() if run_lines}
 
 
 def _revealing_of(words: Sequence[RevealingWords]) -> dict[tuple[str, str, str], Table]:
