@@ -21,7 +21,7 @@ from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
 from bias_pipeline.language.formulas import bias_ratio, estimated, gender_score
 from bias_pipeline.language.language_model import LanguageModel
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import COUNT, SHARE, Sums, ValueBasis
+from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Sums
 from bias_pipeline.metrics.counting.sides import CaptionSides, by_group
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.value_names import HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
@@ -350,25 +350,14 @@ class Values:
             }
         return values
 
-    def about(self, names: Sequence[PartName], sides: CaptionSides) -> dict[PartName, ValueBasis]:
-        """What numbers rest on."""
-        both = sides.images.get(MODEL_PAIRED, sides.images[MODEL])
-        abouts = {}
-        for name in names:
-            side = name.side or ("model" if name.what == "gs" else "")
-            of_model = name in (OWN_BIAS, TIES)
-            if name in sides.images:
-                abouts[name] = sides.about(name)
-            elif side or of_model:
-                part = PartName(side=side or "model")
-                abouts[name] = ValueBasis(sides.images[part], part.side, *_kind(name))
-            else:
-                abouts[name] = ValueBasis(both)
-        return abouts
 
-
-def _kind(name: PartName) -> tuple[str, tuple[float, float] | None]:
-    """Unit and range of a number of one side."""
-    if name.what == "to_neutral":
-        return "ratio", (0.0, np.inf)
-    return (COUNT, (0.0, np.inf)) if name == TIES else ("fraction", SHARE)
+def number_of(name: PartName, values: Float64Array, sides: CaptionSides) -> CountedNumber:
+    """A number of :class:`Values` with what it rests on."""
+    if name in sides.images:
+        return sides.number(name, values)
+    side = name.side or ("model" if name.what == "gs" or name in (OWN_BIAS, TIES) else "")
+    if not side:  # a difference
+        images = sides.images.get(MODEL_PAIRED, sides.images[MODEL])
+        return CountedNumber(values=values, images=images)
+    unit = {"to_neutral": "ratio", TIES: COUNT}.get(name.what, "fraction")
+    return sides.number(PartName(side=side), values, unit)

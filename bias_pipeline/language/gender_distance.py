@@ -25,14 +25,8 @@ from bias_pipeline.language.formulas import (
 from bias_pipeline.language.vectors import GLOVE_NAME, digests, files_of, word_vectors
 from bias_pipeline.metrics.base import WEIGHTS, Cost, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import (
-    SHARE,
-    CountSpec,
-    Sums,
-    TaskMetric,
-    ValueBasis,
-    least_share,
-)
+from bias_pipeline.metrics.counting.base import TaskMetric, least_share
+from bias_pipeline.metrics.counting.numbers import SHARE, CountedNumber, Sums, Tally
 from bias_pipeline.metrics.counting.sides import (
     CaptionSides,
     by_group,
@@ -159,7 +153,7 @@ class GenderDistance(TaskMetric):
         """Co-occurrence and leakage; distances use objects only."""
         return part.what in ("cooccurrence", "leakage")
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         sides = CaptionSides.of(view, self.positions)
         n_groups = len(view.groups)
@@ -185,13 +179,10 @@ class GenderDistance(TaskMetric):
         near = self._near(cosine)
         with_parts = self._with_parts(sides, tables)
         values = _Values(view.groups, self.neutral, near, view.tasks, with_parts, sides)
-        whole = {name: np.asarray(t.sum(axis=0), np.float64)[None] for name, t in tables.items()}
         no_people = [] if HUMAN in sides.images else ["no human captions: there is no score"]
-        return CountSpec(
-            tables=tables,
-            numbers=values.of,
-            about=ValueBasis(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
-            parts={name: values.about(name) for name in values.of(whole)},
+        return Tally(
+            tables,
+            values.numbers,
             audit={"objects_without_a_vector": len(unknown)},
             notes=[*self._notes(unknown), *no_people],
         )
@@ -359,19 +350,27 @@ class _Values:
             **{PartName("leakage", group=g): leaks[:, k] for k, g in enumerate(self.groups)},
         }
 
-    def about(self, name: PartName) -> ValueBasis:
-        """What a number rests on."""
-        both = self.sides.images.get(MODEL_PAIRED, self.sides.images[MODEL])
+    def numbers(self, sums: Sums) -> dict[PartName, CountedNumber]:
+        """The numbers with what they rest on."""
+        return {name: self._number(name, values) for name, values in self.of(sums).items()}
+
+    def _number(self, name: PartName, values: Float64Array) -> CountedNumber:
         if name in self.sides.images:
-            return self.sides.about(name)
-        if name.what == "leakage":
-            return ValueBasis(both, unit="ratio")
-        images = self.sides.images[PartName(side=name.side)] if name.side else both
-        unit, bounds = _UNITS.get(name.what, ("fraction", SHARE if name.side else None))
-        return ValueBasis(images, name.side or "model", unit, bounds)
+            return self.sides.number(name, values)
+        images = self.sides.images.get(MODEL_PAIRED, self.sides.images[MODEL])
+        if name.side:
+            images = self.sides.images[PartName(side=name.side)]
+        unit, limits = _UNITS.get(name.what, ("fraction", SHARE if name.side else None))
+        return CountedNumber(
+            values=values, images=images, side=name.side or "model", unit=unit, range=limits
+        )
 
 
-_UNITS = {"distance": ("cosine", _COSINE), "to_neutral": ("ratio", None)}
+_UNITS = {
+    "distance": ("cosine", _COSINE),
+    "to_neutral": ("ratio", None),
+    "leakage": ("ratio", None),
+}
 
 
 def _first(pairs: Float64Array) -> Float64Array:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.array_types import IntArray
 from bias_pipeline.attack.language_models import Frozen, Line
 from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.declared import Count, NotNegative, NotNegativeCount, Range, Share
@@ -21,6 +21,7 @@ from bias_pipeline.language.caption_scoring import (
     Contexts,
     Judged,
     Values,
+    number_of,
 )
 from bias_pipeline.language.gender_score_tables import TABLE as NEUTRAL
 from bias_pipeline.language.gender_score_tables import (
@@ -38,18 +39,11 @@ from bias_pipeline.language.visual_context import (
 )
 from bias_pipeline.metrics.base import WEIGHTS, Cost, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import (
-    CountingMetric,
-    CountSpec,
-    Lines,
-    Sums,
-    ValueBasis,
-    check_excluded,
-    least_share,
-)
+from bias_pipeline.metrics.counting.base import CountingMetric, check_excluded, least_share
+from bias_pipeline.metrics.counting.numbers import CountedNumber, Lines, Sums, Tally
 from bias_pipeline.metrics.counting.sides import CaptionSides, mean_of
 from bias_pipeline.metrics.references import SABIR_2023
-from bias_pipeline.metrics.value_names import HUMAN, MODEL, MODEL_PAIRED, PartName
+from bias_pipeline.metrics.value_names import HUMAN, MODEL, PartName
 from bias_pipeline.models.model_location import MAIN
 from bias_pipeline.models.recognition import MOST_LABELS
 
@@ -261,7 +255,7 @@ class GenderScore(CountingMetric):
         self.scorer.require()
         self.visual_context.require()
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         encoder = self.scorer.sentence_encoder
         contexts = self.visual_context.of(view.corpus, np.flatnonzero(view.labelled), encoder)
@@ -283,7 +277,7 @@ class GenderScore(CountingMetric):
             tables |= {f"{NEUTRAL}{name}": table for name, table in neutral_tables.items()}
         values = Values(view.groups, tuple(contexts.names[k] for k in with_parts))
 
-        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
+        def numbers(sums: Sums) -> dict[PartName, CountedNumber]:
             each = {part: [values.of(t) for t in sides.each(part, sums)] for part in sides.images}
             means = {
                 part: {name: mean_of([one[name] for one in by_position]) for name in by_position[0]}
@@ -291,22 +285,14 @@ class GenderScore(CountingMetric):
             }
             named = values.named(means)
             named |= {} if neutral is None else neutral.numbers(sums, sides, named)
-            return named | values.of_objects(sums)
+            named |= values.of_objects(sums)
+            return {name: number_of(name, value, sides) for name, value in named.items()}
 
-        whole = {
-            name: np.asarray(table.sum(axis=0), np.float64)[None] for name, table in tables.items()
-        }
-        totals = numbers(whole)
+        audit = {side: of_side.audit for side, of_side in judged.items()}
+        tally = Tally(tables, numbers, audit, lines=self._lines(judged["model"], contexts, view))
+        bias = float(numbers(tally.totals)[OWN_BIAS].values[0])
         unscored = [] if HUMAN in sides.images else ["no human captions: there is no score"]
-        return CountSpec(
-            tables=tables,
-            numbers=numbers,
-            about=ValueBasis(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
-            parts=values.about(list(totals), sides),
-            audit={side: of_side.audit for side, of_side in judged.items()},
-            lines=self._lines(judged["model"], contexts, view),
-            notes=[*self._own_bias(float(totals[OWN_BIAS][0]), view), *contexts.notes, *unscored],
-        )
+        return replace(tally, notes=[*self._own_bias(bias, view), *contexts.notes, *unscored])
 
     def _lines(self, judged: Judged, contexts: Contexts, view: CorpusView) -> Lines:
         """The requested tables of captions and of words."""

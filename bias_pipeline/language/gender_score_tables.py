@@ -28,7 +28,7 @@ from bias_pipeline.language.caption_scoring import (
 )
 from bias_pipeline.language.formulas import bias_ratio, estimated, ratio_to_neutral
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import Sums
+from bias_pipeline.metrics.counting.numbers import Sums
 from bias_pipeline.metrics.counting.sides import CaptionSides, mean_of
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.value_names import PartName

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from typing import ClassVar, Literal
@@ -17,14 +17,16 @@ from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import NAME_PEOPLES_CAPTIONS, NotApplicableError
 from bias_pipeline.metrics.base import Cost, EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import (
+from bias_pipeline.metrics.counting.base import CountingMetric
+from bias_pipeline.metrics.counting.numbers import (
     SHARE,
-    CountingMetric,
-    CountSpec,
+    CountedNumber,
+    LargestGap,
+    Numbers,
     Sums,
-    ValueBasis,
+    Tally,
 )
-from bias_pipeline.metrics.counting.sides import LargestGap, by_group, crossed, key, mean_of, totals
+from bias_pipeline.metrics.counting.sides import by_group, crossed, key, mean_of
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.quality import (
     CIDER_SCALE,
@@ -131,7 +133,7 @@ class Quality(CountingMetric):
         """None: groups are labelled."""
         return False
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         described = _Described(view)
         sets = described.sets()
@@ -143,22 +145,14 @@ class Quality(CountingMetric):
         documents = sets[MODEL] if self.documents == "scored" else view.has("human")
         folds = self._folds(described, sets, documents)
         tables = {name: table for of_side in folds.values() for name, table in of_side.items()}
-        values = _Values(view.groups, {part: tuple(of_side) for part, of_side in folds.items()})
-        gaps = values.gaps({name: totals(table) for name, table in tables.items()})
-        parts = _abouts(view, sets)
-        notes = [] if SCORE in parts else [_TOO_FEW]
+        notes = [] if MODEL_PAIRED in sets else [_TOO_FEW]
         if self.meteor:
             tables["meteor"] = self._meteor(described, sets[MODEL])
-            parts[METEOR] = ValueBasis(sets[MODEL])
             notes += [] if has_meteor() else [METEOR_ABSENT]
-        about = parts.get(SCORE, parts[MODEL])
         audit = {"documents": self.documents, "n_documents": int(documents.sum())}
-        return CountSpec(
-            tables,
-            partial(values.of, gaps),
-            *(about, parts, audit, notes),
-            chosen_from={_gap_part(part): gap.chosen_from for part, gap in gaps.items()},
-        )
+        names = {part: tuple(of_side) for part, of_side in folds.items()}
+        values = _Values(view.groups, names, sets, view.codes)
+        return Tally(tables, values.numbers, audit, notes)
 
     def _folds(
         self, described: _Described, sets: Mapping[PartName, BoolArray], documents: BoolArray
@@ -325,68 +319,59 @@ class _Described:
         return crossed(self.view.codes, table, len(self.view.groups))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Values:
-    """Computes named numbers from sums."""
+    """Computes numbers from sums."""
 
     groups: tuple[str, ...]  # the K groups
     folds: Mapping[PartName, tuple[str, ...]]  # side to the names of its tables
+    images: Mapping[PartName, BoolArray]  # side to (N,) its images
+    codes: IntArray  # (N,) the group of each
 
-    def gaps(self, sums: Sums) -> dict[PartName, LargestGap]:
-        """Side to its gap, from the sums of all images."""
-        of_sides = self._ciders(self._by_side(sums))
-        return {part: LargestGap.of(values[0]) for part, values in of_sides.items()}
-
-    def of(self, gaps: Mapping[PartName, LargestGap], sums: Sums) -> dict[PartName, Float64Array]:
+    def numbers(self, sums: Sums) -> Numbers:
         """See :class:`Quality`."""
-        by_side = self._by_side(sums)
-        whole = {
-            side: mean_of([_cider(table.sum(axis=1)) for table in t]) for side, t in by_side.items()
-        }
-        values = dict(whole) | self._bleus(by_side)
-        for part, cider in self._ciders(by_side).items():
-            if part == MODEL_PAIRED:
-                values[SCORE] = whole[MODEL_PAIRED] - whole[HUMAN_PAIRED]
-            side = _gap_part(part).side
-            values |= {PartName(group=g, side=side): cider[:, a] for a, g in enumerate(self.groups)}
-            values[_gap_part(part)] = gaps[part].under(cider)
+        cider: dict[PartName, CountedNumber] = {}
+        bleus: dict[PartName, CountedNumber] = {}
+        of_groups: dict[PartName, Float64Array] = {}
+        for part, names in self.folds.items():
+            tables = [by_group(sums[name], len(self.groups)) for name in names]
+            whole = [table.sum(axis=1) for table in tables]
+            number = partial(CountedNumber, images=self.images[part], side=part.side)
+            cider[part] = number(
+                values=mean_of([_cider(table) for table in whole]), unit=_UNIT, range=(0.0, np.inf)
+            )
+            bleus[part] = number(values=mean_of([_bleu(table) for table in whole]), range=SHARE)
+            of_groups[part] = mean_of([_cider(table) for table in tables])
+        if MODEL_PAIRED in cider:
+            bleus[SCORE] = bleus.pop(MODEL_PAIRED) - bleus.pop(HUMAN_PAIRED)
+            of_groups[MODEL_PAIRED] -= of_groups[HUMAN_PAIRED]
+        values: dict[PartName, CountedNumber | LargestGap] = {**cider}
+        for part, each in bleus.items():
+            for n in ORDERS:
+                name = PartName(f"bleu_{n}", side=part.side, detail=part.what)
+                values[name] = replace(each, values=each.values[:, n - 1])
+        values |= self._by_group(MODEL, of_groups[MODEL])
+        if MODEL_PAIRED in cider:
+            values[SCORE] = cider[MODEL_PAIRED] - cider[HUMAN_PAIRED]
+            values |= self._by_group(MODEL_PAIRED, of_groups[MODEL_PAIRED])
         if "meteor" in sums:
-            values[METEOR] = share(sums["meteor"][:, 1], sums["meteor"][:, 0])
+            mean = share(sums["meteor"][:, 1], sums["meteor"][:, 0])
+            values[METEOR] = CountedNumber(values=mean, images=self.images[MODEL])
         return values
 
-    def _by_side(self, sums: Sums) -> dict[PartName, list[Float64Array]]:
-        return {
-            side: [by_group(sums[name], len(self.groups)) for name in names]
-            for side, names in self.folds.items()
+    def _by_group(
+        self, part: PartName, of_groups: Float64Array
+    ) -> dict[PartName, CountedNumber | LargestGap]:
+        """Numbers of the groups, and their largest gap; names of the pair's have no side."""
+        side, images = "model" if part == MODEL else "", self.images[part]
+        numbers = {
+            PartName(group=group, side=side): CountedNumber(
+                values=of_groups[:, k], images=images & (self.codes == k), unit=_UNIT
+            )
+            for k, group in enumerate(self.groups)
         }
-
-    def _ciders(
-        self, by_side: Mapping[PartName, list[Float64Array]]
-    ) -> dict[PartName, Float64Array]:
-        """(B, K) of the groups: CIDEr-D of the model, and the model's minus that of people."""
-        cider = {side: mean_of([_cider(table) for table in t]) for side, t in by_side.items()}
-        of_sides = {MODEL: cider[MODEL]}
-        if MODEL_PAIRED in cider:
-            of_sides[MODEL_PAIRED] = cider[MODEL_PAIRED] - cider[HUMAN_PAIRED]
-        return of_sides
-
-    def _bleus(
-        self, by_side: Mapping[PartName, list[Float64Array]]
-    ) -> dict[PartName, Float64Array]:
-        bleus = {
-            side: mean_of([_bleu(table.sum(axis=1)) for table in tables])
-            for side, tables in by_side.items()
-        }
-        if MODEL_PAIRED in bleus:
-            bleus[SCORE] = bleus.pop(MODEL_PAIRED) - bleus.pop(HUMAN_PAIRED)
-        return {
-            _bleu_of(n, part): values[:, n - 1] for part, values in bleus.items() for n in ORDERS
-        }
-
-
-def _gap_part(of: PartName) -> PartName:
-    """The gap of the model, or of the pair, whose numbers have names without a side."""
-    return PartName("gap", side="model" if of == MODEL else "")
+        gap = LargestGap(groups=[*numbers.values()], images=images, unit=_UNIT, range=(0.0, np.inf))
+        return {**numbers, PartName("gap", side=side): gap}
 
 
 def _cider(sums: Float64Array) -> Float64Array:
@@ -398,31 +383,3 @@ def _bleu(sums: Float64Array) -> Float64Array:
     """(..., 4) from (..., 12) sums."""
     first, last = 4, 4 + len(ORDERS)
     return bleu(sums[..., first:last], sums[..., last:], sums[..., 2], sums[..., 3])
-
-
-def _bleu_of(n: int, part: PartName) -> PartName:
-    return PartName(f"bleu_{n}", side=part.side, detail=part.what)
-
-
-def _never_negative(images: BoolArray, side: str = "model") -> ValueBasis:
-    return ValueBasis(images, side, _UNIT, (0.0, np.inf))
-
-
-def _abouts(view: CorpusView, sets: Mapping[PartName, BoolArray]) -> dict[PartName, ValueBasis]:
-    """What each number rests on."""
-    abouts = {part: _never_negative(mask, part.side) for part, mask in sets.items()}
-    paired = sets.get(MODEL_PAIRED)
-    if paired is not None:
-        abouts |= {SCORE: ValueBasis(paired, unit=_UNIT), PartName("gap"): _never_negative(paired)}
-    abouts[PartName("gap", side="model")] = abouts[MODEL]
-    for part in (MODEL, HUMAN, SCORE):
-        images = sets.get(MODEL_PAIRED if part == SCORE else part)
-        if images is not None:
-            about = ValueBasis(images, part.side or "model", range=None if part == SCORE else SHARE)
-            abouts |= {_bleu_of(n, part): about for n in ORDERS}
-    for a, name in enumerate(view.groups):
-        for part, side in ((MODEL_PAIRED, ""), (MODEL, "model")):
-            if part in sets:
-                mask = sets[part] & (view.codes == a)
-                abouts[PartName(group=name, side=side)] = ValueBasis(mask, unit=_UNIT)
-    return abouts

@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.metrics.counting.base import CountingMetric, CountSpec
+from bias_pipeline.metrics.counting.base import CountingMetric
+from bias_pipeline.metrics.counting.numbers import Tally
 from bias_pipeline.stats.bootstrap import Draws, summary, widened
 from experiments.inference.designs import everything
 from experiments.inference.trials import built
@@ -48,22 +49,24 @@ def run(data: Path, trials: int) -> Iterator[dict[str, object]]:
             assert isinstance(metric, CountingMetric)
             tally = metric.tally(metric.see(corpus))
             truth = numbers(tally, np.ones((1, len(corpus))))
+            widening = {str(n): one.widening for n, one in tally.counted(tally.totals).items()}
             head = {"metric": name, "metric_version": metric.info.version, "captioner": captioner}
             for n_images in SIZES:
                 for trial in range(trials):
                     draws = of_sample(tally, n_images, np.random.default_rng([trial, n_images]))
                     for part in parts:
                         line = {**head, "n_images": n_images, "trial": trial, "part": part}
-                        yield line | _row_of(tally, part, draws[part], truth[part].item())
+                        yield line | _row_of(draws[part], widening[part], truth[part].item())
             print(captioner, name, flush=True)
 
 
-def numbers(tally: CountSpec, weights: Float64Array) -> Mapping[str, Float64Array]:
+def numbers(tally: Tally, weights: Float64Array) -> Mapping[str, Float64Array]:
     """All numbers, (B,) each, when images count as often as weighted, (B, N)."""
-    return tally.numbers({name: weights @ table for name, table in tally.tables.items()})
+    counted = tally.counted({name: weights @ table for name, table in tally.tables.items()})
+    return {name: number.values for name, number in counted.items()}  # noqa: PD011 - no table
 
 
-def of_sample(tally: CountSpec, n_images: int, random: np.random.Generator) -> dict[str, Draws]:
+def of_sample(tally: Tally, n_images: int, random: np.random.Generator) -> dict[str, Draws]:
     """The numbers of a sample and of its resamplings.
 
     An image that was drawn m times counts Poisson(m) times in a resampling: the Poisson bootstrap
@@ -78,9 +81,8 @@ def of_sample(tally: CountSpec, n_images: int, random: np.random.Generator) -> d
     }
 
 
-def _row_of(tally: CountSpec, part: str, draws: Draws, truth: float) -> dict[str, object]:
-    factor = {str(name): widening for name, widening in tally.widening.items()}.get(part, 1.0)
-    estimate = summary(widened(draws, factor))
+def _row_of(draws: Draws, widening: float, truth: float) -> dict[str, object]:
+    estimate = summary(widened(draws, widening))
     return {
         "value": estimate.value,
         "ci_low": estimate.ci_low,

@@ -14,7 +14,8 @@ from bias_pipeline.corpus.attribute import Context, words_of
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import UNSURE, EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
-from bias_pipeline.metrics.counting.base import SHARE, CountingMetric, CountSpec, Sums, ValueBasis
+from bias_pipeline.metrics.counting.base import CountingMetric
+from bias_pipeline.metrics.counting.numbers import SHARE, CountedNumber, Numbers, Sums, Tally
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.groups import (
     gender_ratio,
@@ -116,7 +117,7 @@ class AssumedGroup(CountingMetric):
         del part
         return False
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         model, human = (view.unsure & view.has(side) for side in ("model", "human"))
         paired, labelled = model & human, view.labelled & view.has("model")
@@ -135,43 +136,55 @@ class AssumedGroup(CountingMetric):
         if paired.any() and self.sentence == "first":
             tables[WHOLE] = self._whole(view, paired)
 
-        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
-            values = {name: one_named(sums[name]) for name in images}
+        n_captions = {
+            name: np.array([view.n_captions(name.side)[mask].sum()], np.float64)
+            for name, mask in images.items()
+        }
+        ratios = {RATIO: (MODEL, model), RATIO_HUMAN: (HUMAN, human)}
+        ratios[RATIO_LABELLED] = (RATIO_LABELLED, labelled)
+
+        def numbers(sums: Sums) -> Numbers:
+            def of_captions(part: PartName, values: Float64Array) -> CountedNumber:
+                return CountedNumber(
+                    values=values,
+                    images=images[part],
+                    side=part.side,
+                    range=SHARE,
+                    observations=n_captions[part],
+                )
+
+            def whole(column: int, side: str) -> CountedNumber:
+                values = share(sums[WHOLE][..., column], sums[WHOLE][..., 2])
+                return CountedNumber(values=values, images=paired, side=side, range=SHARE)
+
+            values = {part: of_captions(part, one_named(sums[part])) for part in images}
+            nowhere = np.full_like(values[MODEL].values, np.nan)
             values[SCORE] = (
                 values[MODEL_PAIRED] - values[HUMAN_PAIRED]
                 if MODEL_PAIRED in values
-                else np.full_like(values[MODEL], np.nan)
+                else CountedNumber(values=nowhere, images=paired)
             )
-            return values | _further(sums, view.groups)
+            by_group = named_shares(sums[MODEL])
+            for k, group in enumerate(view.groups):
+                values[PartName(group=group)] = of_captions(MODEL, by_group[:, k])
+            for part, name in ((MODEL, BOTH), (HUMAN, BOTH_HUMAN)):
+                if part in images:
+                    values[name] = of_captions(part, several_named(sums[part]))
+            if WHOLE in sums:
+                values[WHOLE_MODEL], values[WHOLE_HUMAN] = whole(0, "model"), whole(1, "human")
+                values[WHOLE] = values[WHOLE_MODEL] - values[WHOLE_HUMAN]
+            for name, (table, of) in ratios.items():
+                if len(view.groups) == 2 and table in sums:
+                    values[name] = CountedNumber(
+                        values=gender_ratio(sums[table][..., :2]),
+                        images=of,
+                        side=name.side or "model",
+                        unit="ratio",
+                        among=view.labelled if name == RATIO_LABELLED else None,
+                    )
+            return values
 
-        def observations(_: Sums) -> dict[PartName, Float64Array]:
-            counts = {
-                name: np.array([view.n_captions(name.side)[mask].sum()], np.float64)
-                for name, mask in images.items()
-            }
-            of_groups = [BOTH, *(PartName(group=name) for name in view.groups)]
-            counts |= dict.fromkeys(of_groups, counts[MODEL])
-            return counts | ({BOTH_HUMAN: counts[HUMAN]} if HUMAN in counts else {})
-
-        return CountSpec(
-            tables=tables,
-            numbers=numbers,
-            about=ValueBasis(model, range=SHARE),
-            parts={
-                SCORE: ValueBasis(paired),
-                WHOLE: ValueBasis(paired),
-                WHOLE_MODEL: ValueBasis(paired, range=SHARE),
-                WHOLE_HUMAN: ValueBasis(paired, "human", range=SHARE),
-                **{name: ValueBasis(mask, name.side, range=SHARE) for name, mask in images.items()},
-                BOTH_HUMAN: ValueBasis(human, "human", range=SHARE),
-                RATIO: ValueBasis(model, unit="ratio"),
-                RATIO_HUMAN: ValueBasis(human, "human", unit="ratio"),
-                RATIO_LABELLED: ValueBasis(labelled, unit="ratio", among=view.labelled),
-            },
-            observations=observations,
-            differences={SCORE: (MODEL_PAIRED, HUMAN_PAIRED)},
-            notes=_notes(model, paired, human),
-        )
+        return Tally(tables, numbers, notes=_notes(model, paired, human))
 
     def named(self, view: CorpusView, side: str) -> IntArray:
         """(C,) the one group that the part of each caption that counts names, below 0 for none."""
@@ -271,26 +284,6 @@ def assumed(view: CorpusView, named: IntArray) -> list[dict[str, object]]:
         }
         for i in assuming[np.argsort(keys, kind="stable")[:MOST_EXAMPLES]].tolist()
     ]
-
-
-def _further(sums: Sums, groups: Sequence[str]) -> dict[PartName, Float64Array]:
-    """Shares that name each group and several, whole captions, and the ratios of two groups."""
-    by_group = named_shares(sums[MODEL])
-    values = {PartName(group=name): by_group[:, k] for k, name in enumerate(groups)}
-    values[BOTH] = several_named(sums[MODEL])
-    if HUMAN in sums:
-        values[BOTH_HUMAN] = several_named(sums[HUMAN])
-    if WHOLE in sums:
-        values[WHOLE_MODEL], values[WHOLE_HUMAN] = (
-            share(sums[WHOLE][..., side], sums[WHOLE][..., 2]) for side in range(2)
-        )
-        values[WHOLE] = values[WHOLE_MODEL] - values[WHOLE_HUMAN]
-    if len(groups) != 2:
-        return values
-    sides = {RATIO: MODEL, RATIO_HUMAN: HUMAN, RATIO_LABELLED: RATIO_LABELLED}
-    return values | {
-        name: gender_ratio(sums[side][..., :2]) for name, side in sides.items() if side in sums
-    }
 
 
 def _notes(model: BoolArray, paired: BoolArray, human: BoolArray) -> list[str]:

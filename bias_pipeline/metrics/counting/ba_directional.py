@@ -10,12 +10,11 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis
+from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Numbers, Sums, Tally
 from bias_pipeline.metrics.counting.sides import (
     LabelledTaskMetric,
     counts_of_folds,
     mention_rates,
-    mentions_about,
 )
 from bias_pipeline.metrics.functional import crossfit
 from bias_pipeline.metrics.functional.amplification import (
@@ -28,7 +27,7 @@ from bias_pipeline.metrics.functional.amplification import (
 )
 from bias_pipeline.metrics.functional.counts import Counts, nanmean
 from bias_pipeline.metrics.references import WANG_2021
-from bias_pipeline.metrics.value_names import DIRECTIONS, PartName
+from bias_pipeline.metrics.value_names import PartName
 
 
 @dataclass(eq=False, kw_only=True)
@@ -100,11 +99,11 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         """T→A only: A→T uses labelled groups."""
         return part.direction == "t_to_a"
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         sides = self.sides(view)
 
-        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
+        def numbers(sums: Sums) -> Numbers:
             folds = counts_of_folds(sums, sides.n_groups)
             counts = crossfit.whole(folds)
             a_to_t = directional_pairs(counts, "a_to_t", tie=self.tie)
@@ -112,22 +111,24 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
                 how: crossfit.t_to_a_pairs(folds, tie=self.tie, denominator=how)
                 for how in DENOMINATORS
             }
-            return {
-                **mention_rates(counts),
+            values = {
                 **self._direction(a_to_t, "a_to_t", view),
                 **self._direction(t_to_a[self.denominator], "t_to_a", view),
                 **{PartName(direction="t_to_a", detail=h): self._mean(t_to_a[h]) for h in t_to_a},
                 **{_published(how): self._published(counts, how) for how in DENOMINATORS},
             }
+            return mention_rates(counts, sides.images) | {
+                name: CountedNumber(
+                    values=value,
+                    images=sides.images,
+                    unit=COUNT if name.what == "undefined" else "fraction",
+                )
+                for name, value in values.items()
+            }
 
-        return CountSpec(
-            tables=sides.tables_of_folds(view.corpus.keys),
-            numbers=numbers,
-            about=ValueBasis(sides.images),
-            parts={
-                **{_undefined(d): ValueBasis(sides.images, unit=COUNT) for d in DIRECTIONS},
-                **mentions_about(sides.images),
-            },
+        return Tally(
+            sides.tables_of_folds(view.corpus.keys),
+            numbers,
             audit={"pairs": len(view.tasks) * sides.n_groups},
             notes=[self.caution()],
         )
@@ -152,7 +153,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         of_groups = nanmean(averaged, 1)
         return {
             PartName(direction=direction): self._mean(pairs),
-            _undefined(direction): np.isnan(pairs).sum(axis=(-2, -1)),
+            PartName("undefined", direction=direction): np.isnan(pairs).sum(axis=(-2, -1)),
             **{
                 PartName(direction=direction, group=g): of_groups[:, a]
                 for a, g in enumerate(view.groups)
@@ -162,10 +163,6 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
                 for t, o in enumerate(view.tasks)
             },
         }
-
-
-def _undefined(direction: str) -> PartName:
-    return PartName("undefined", direction=direction)
 
 
 def _published(denominator: str) -> PartName:

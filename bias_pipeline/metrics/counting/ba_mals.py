@@ -10,12 +10,11 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis
+from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Numbers, Sums, Tally
 from bias_pipeline.metrics.counting.sides import (
     LabelledTaskMetric,
     counts_of_folds,
     mention_rates,
-    mentions_about,
 )
 from bias_pipeline.metrics.functional import crossfit
 from bias_pipeline.metrics.functional.amplification import PREDICTIONS, Absent, Predicted, ba_mals
@@ -24,7 +23,6 @@ from bias_pipeline.metrics.value_names import SCORE, PartName
 from bias_pipeline.stats.shares import spread_of_small_shares
 
 UNDEFINED = PartName("undefined")
-READINGS = tuple(PartName("predictions", detail=how) for how in PREDICTIONS)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -73,45 +71,45 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         """All but the mention rates."""
         return part.what != "mentions"
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         sides = self.sides(view)
 
-        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
+        joint = sides.tables()["joint"]
+        named = np.asarray(joint.sum(axis=0)).reshape(sides.n_groups, -1).sum(axis=0)
+        # A task named once has no direction from other images, and adds nothing.
+        factor = spread_of_small_shares(named[named >= 2])
+
+        def numbers(sums: Sums) -> Numbers:
+            def mean(values: Float64Array) -> CountedNumber:
+                return CountedNumber(values=values, images=sides.images, widening=factor)
+
             folds = counts_of_folds(sums, sides.n_groups)
             counts = crossfit.whole(folds)
             tasks = {
                 how: crossfit.mals_tasks_of_folds(folds, predictions=how) for how in PREDICTIONS
             }
             means = {
-                how: crossfit.mean_of_tasks(change, self.absent) for how, change in tasks.items()
+                how: mean(crossfit.mean_of_tasks(change, self.absent))
+                for how, change in tasks.items()
             }
             each = tasks[self.predictions]
+            undefined = np.isnan(each).sum(axis=-1)
             return {
                 SCORE: means[self.predictions],
-                **{PartName("predictions", detail=how): change for how, change in means.items()},
-                **{_published(how): ba_mals(counts, predictions=how) for how in PREDICTIONS},
-                UNDEFINED: np.isnan(each).sum(axis=-1),
-                **mention_rates(counts),
-                **{PartName(object=o): each[:, t] for t, o in enumerate(view.tasks)},
+                **{PartName("predictions", detail=how): one for how, one in means.items()},
+                **{
+                    PartName("published", detail=how): mean(ba_mals(counts, predictions=how))
+                    for how in PREDICTIONS
+                },
+                UNDEFINED: CountedNumber(values=undefined, images=sides.images, unit=COUNT),
+                **mention_rates(counts, sides.images),
+                **{
+                    PartName(object=o): CountedNumber(values=each[:, t], images=sides.images)
+                    for t, o in enumerate(view.tasks)
+                },
             }
 
-        joint = sides.tables()["joint"]
-        named = np.asarray(joint.sum(axis=0)).reshape(sides.n_groups, -1).sum(axis=0)
-        # A task named once has no direction from other images, and adds nothing.
-        factor = spread_of_small_shares(named[named >= 2])
-        return CountSpec(
-            tables=sides.tables_of_folds(view.corpus.keys),
-            numbers=numbers,
-            about=ValueBasis(sides.images),
-            parts={
-                UNDEFINED: ValueBasis(sides.images, unit=COUNT),
-                **mentions_about(sides.images),
-            },
-            audit={"objects": len(view.tasks)},
-            widening=dict.fromkeys((SCORE, *READINGS, *map(_published, PREDICTIONS)), factor),
+        return Tally(
+            sides.tables_of_folds(view.corpus.keys), numbers, audit={"objects": len(view.tasks)}
         )
-
-
-def _published(predictions: str) -> PartName:
-    return PartName("published", detail=predictions)

@@ -16,16 +16,8 @@ from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import (
-    COUNT,
-    CountSpec,
-    Sums,
-    TaskMetric,
-    ValueBasis,
-    check_known,
-    least_share,
-    row_of,
-)
+from bias_pipeline.metrics.counting.base import TaskMetric, check_known, least_share, row_of
+from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Numbers, Sums, Tally
 from bias_pipeline.metrics.counting.sides import (
     CaptionSides,
     Groups,
@@ -133,7 +125,7 @@ class Cooccurrence(TaskMetric):
         """All, unless groups are labelled."""
         return self.groups == "captions"
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         sides = CaptionSides.of(view, self.positions)
         n_groups = len(view.groups)
@@ -153,7 +145,11 @@ class Cooccurrence(TaskMetric):
             else:
                 tables |= _rate_tables(view, sides, tables)
 
-        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
+        first = row_of(self.numerator, view)
+        both = sides.images.get(MODEL_PAIRED, sides.images[MODEL])
+        described = both & view.known
+
+        def numbers(sums: Sums) -> Numbers:
             pairs = {
                 part: [by_group(table, n_groups) for table in sides.each(part, sums)]
                 for part in sides.images
@@ -164,21 +160,34 @@ class Cooccurrence(TaskMetric):
             pooled = {part: np.sum(each, axis=0) for part, each in pairs.items()}
             weights = self._weights(pooled, supported)
             values = {
-                part: weighted_mean(object_skews, weights) for part, object_skews in skews.items()
+                part: sides.number(part, weighted_mean(of_objects, weights))
+                for part, of_objects in skews.items()
             }
-            values[UNDEFINED] = np.isnan(skews[MODEL]).sum(axis=-1)
-            values |= self._ratios(pooled, view)
+            values[UNDEFINED] = sides.number(MODEL, np.isnan(skews[MODEL]).sum(axis=-1), COUNT)
+            for part in [part for part in (MODEL, HUMAN) if part in pooled]:
+                ratios = group_shares(pooled[part])[:, first]
+                for t, task in enumerate(view.tasks):
+                    values[PartName(object=task, side=part.side)] = sides.number(part, ratios[:, t])
             if HUMAN_PAIRED in pairs:
-                values |= self._compared(skews, pooled, weights, view)
+                increase = skews[MODEL_PAIRED] - skews[HUMAN_PAIRED]
+                score = weighted_mean(increase, weights)
+                values[SCORE] = CountedNumber(values=score, images=both)
+                for t, task in enumerate(view.tasks):
+                    name = PartName(object=task)
+                    values[name] = CountedNumber(values=increase[:, t], images=both)
+                values |= _disparities(pooled, both, view)
             if "images" in sums:
-                values |= _distances(sums, view)
+                model, human = (by_group(sums[f"rates:{side}"], n_groups) for side in SIDES)
+                distances = mention_distance(model, human, sums["images"])
+                for a, group in enumerate(view.groups):
+                    values[PartName("distance", group=group)] = CountedNumber(
+                        values=distances[:, a], images=described, range=(0.0, np.inf)
+                    )
             return values
 
-        return CountSpec(
-            tables=tables,
-            numbers=numbers,
-            about=ValueBasis(sides.images.get(MODEL_PAIRED, sides.images[MODEL])),
-            parts=self._about(sides, view),
+        return Tally(
+            tables,
+            numbers,
             audit={"objects_without_support": len(view.tasks) - len(supported)},
             notes=notes,
         )
@@ -189,56 +198,6 @@ class Cooccurrence(TaskMetric):
         counted = np.zeros_like(named)
         counted[:, supported] = named[:, supported] if self.aggregate == "weighted" else 1.0
         return counted
-
-    def _ratios(
-        self, pooled: dict[PartName, Float64Array], view: CorpusView
-    ) -> dict[PartName, Float64Array]:
-        first = row_of(self.numerator, view)
-        shares = {
-            part: group_shares(pooled[part])[:, first] for part in (MODEL, HUMAN) if part in pooled
-        }
-        return {
-            PartName(object=task, side=part.side): of_tasks[:, t]
-            for part, of_tasks in shares.items()
-            for t, task in enumerate(view.tasks)
-        }
-
-    def _compared(
-        self,
-        skews: dict[PartName, Float64Array],
-        pooled: dict[PartName, Float64Array],
-        weights: Float64Array,
-        view: CorpusView,
-    ) -> dict[PartName, Float64Array]:
-        increase = skews[MODEL_PAIRED] - skews[HUMAN_PAIRED]
-        disparity = bias_disparity(pooled[MODEL_PAIRED], pooled[HUMAN_PAIRED])
-        return {
-            SCORE: weighted_mean(increase, weights),
-            **{PartName(object=task): increase[:, t] for t, task in enumerate(view.tasks)},
-            **{
-                PartName("disparity", group=group, object=task): disparity[:, a, t]
-                for a, group in enumerate(view.groups)
-                for t, task in enumerate(view.tasks)
-            },
-        }
-
-    def _about(self, sides: CaptionSides, view: CorpusView) -> dict[PartName, ValueBasis]:
-        parts = {part: sides.about(part) for part in sides.images}
-        parts |= {
-            PartName(object=task, side=part.side): sides.about(part)
-            for part in (MODEL, HUMAN)
-            if part in sides.images
-            for task in view.tasks
-        }
-        both = sides.images.get(MODEL_PAIRED, sides.images[MODEL])
-        parts |= {
-            PartName("disparity", group=group, object=task): ValueBasis(both, unit="change")
-            for group in view.groups
-            for task in view.tasks
-        }
-        described = ValueBasis(both & view.known, range=(0.0, np.inf))
-        parts |= {PartName("distance", group=group): described for group in view.groups}
-        return {**parts, UNDEFINED: sides.about(MODEL, COUNT)}
 
     @property
     def object_tasks(self) -> TaskVocabulary:
@@ -283,7 +242,14 @@ def _rate_tables(
     return rates
 
 
-def _distances(sums: Sums, view: CorpusView) -> dict[PartName, Float64Array]:
-    model, human = (by_group(sums[f"rates:{side}"], len(view.groups)) for side in SIDES)
-    distances = mention_distance(model, human, sums["images"])
-    return {PartName("distance", group=g): distances[:, a] for a, g in enumerate(view.groups)}
+def _disparities(
+    pooled: Mapping[PartName, Float64Array], images: BoolArray, view: CorpusView
+) -> dict[PartName, CountedNumber]:
+    disparity = bias_disparity(pooled[MODEL_PAIRED], pooled[HUMAN_PAIRED])
+    return {
+        PartName("disparity", group=group, object=task): CountedNumber(
+            values=disparity[:, a, t], images=images, unit="change"
+        )
+        for a, group in enumerate(view.groups)
+        for t, task in enumerate(view.tasks)
+    }

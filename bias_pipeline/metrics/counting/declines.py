@@ -7,12 +7,19 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.corpus import BLANK_WARNING, Corpus
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import SHARE, CountingMetric, CountSpec, Sums, ValueBasis
-from bias_pipeline.metrics.counting.sides import LargestGap
+from bias_pipeline.metrics.counting.base import CountingMetric
+from bias_pipeline.metrics.counting.numbers import (
+    LargestGap,
+    Numbers,
+    Sums,
+    Tally,
+    counted_share,
+    shares_by_group,
+)
 from bias_pipeline.metrics.value_names import SCORE, PartName
 from bias_pipeline.stats.compare import merged_p
 from bias_pipeline.stats.shares import same_share_p
@@ -58,7 +65,7 @@ class Declines(CountingMetric):
         del part
         return False
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         declined, answered = declined_images(view.corpus), _answered(view)
         described = answered & ~declined
@@ -70,46 +77,28 @@ class Declines(CountingMetric):
             "described": _by_group(view, described),
             "hedged": _by_group(view, described & unsure),
         }
-        n_answered, n_declined = (
-            np.asarray(tables[name].sum(axis=0)).astype(np.int64)
-            for name in ("answered", "declined")
+        p_value = same_share_p(
+            *(np.asarray(tables[name].sum(axis=0), np.int64) for name in ("declined", "answered"))
         )
-        groups = {PartName(group=name): k for k, name in enumerate(view.groups)}
-        hedges = {PartName("hedged", group=name): k for k, name in enumerate(view.groups)}
-        gap = LargestGap.of(_ratio(n_declined.astype(np.float64), n_answered.astype(np.float64)))
-        names = list(groups)
+        of_group = [view.codes == k for k in range(len(view.groups))]
+        of_answered = [answered & members for members in of_group]
+        of_described = [described & members for members in of_group]
 
-        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
-            shares = _ratio(sums["declined"], sums["answered"])
-            certain = _ratio(sums["hedged"], sums["described"])
+        def numbers(sums: Sums) -> Numbers:
+            events, asked, groups = sums["declined"], sums["answered"], view.groups
+            shares = shares_by_group(groups, events, asked, of_answered)
             return {
-                SCORE: shares[:, gap.highest] - shares[:, gap.lowest],
-                OVERALL: _ratio(sums["declined"].sum(axis=1), sums["answered"].sum(axis=1)),
-                **{name: shares[:, k] for name, k in groups.items()},
-                **{name: certain[:, k] for name, k in hedges.items()},
+                SCORE: LargestGap(
+                    groups=[*shares.values()], images=answered, signed=True, p_value=p_value
+                ),
+                OVERALL: counted_share(events.sum(axis=1), asked.sum(axis=1), answered),
+                **shares,
+                **shares_by_group(
+                    groups, sums["hedged"], sums["described"], of_described, "hedged"
+                ),
             }
 
-        def observations(sums: Sums) -> dict[PartName, Float64Array]:
-            return {
-                OVERALL: sums["answered"].sum(axis=1),
-                **{name: sums["answered"][:, k] for name, k in groups.items()},
-                **{name: sums["described"][:, k] for name, k in hedges.items()},
-            }
-
-        return CountSpec(
-            tables=tables,
-            numbers=numbers,
-            about=ValueBasis(answered, range=SHARE),
-            parts={
-                name: ValueBasis(images & (view.codes == k), range=SHARE)
-                for by_group, images in ((groups, answered), (hedges, described))
-                for name, k in by_group.items()
-            },
-            observations=observations,
-            differences={SCORE: (names[gap.highest], names[gap.lowest])},
-            chosen_from={SCORE: gap.chosen_from},
-            p_values={SCORE: same_share_p(n_declined, n_answered)},
-        )
+        return Tally(tables, numbers)
 
 
 def declines_note(corpus: Corpus, attribute: str) -> str:
@@ -161,8 +150,3 @@ def _by_group(view: CorpusView, images: BoolArray) -> sparse.csr_array:
     rows = np.flatnonzero(images)
     shape = (len(view.corpus), len(view.groups))
     return sparse.csr_array((np.ones(len(rows)), (rows, view.codes[rows])), shape=shape)
-
-
-def _ratio(events: Float64Array, totals: Float64Array) -> Float64Array:
-    """Shares; NaN of none."""
-    return np.divide(events, totals, out=np.full_like(totals, np.nan), where=totals > 0)

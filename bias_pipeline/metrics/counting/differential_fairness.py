@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,14 +14,8 @@ from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import (
-    CountSpec,
-    Smoothing,
-    Sums,
-    TaskMetric,
-    ValueBasis,
-    least_share,
-)
+from bias_pipeline.metrics.counting.base import TaskMetric, least_share
+from bias_pipeline.metrics.counting.numbers import Numbers, Smoothing, Sums, Tally
 from bias_pipeline.metrics.counting.sides import (
     CaptionSides,
     by_group,
@@ -112,7 +106,7 @@ class DifferentialFairness(TaskMetric):
         """None: groups are labelled."""
         return False
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         view.check_compared(view.codes[view.labelled & view.has("model")])
         sides = CaptionSides.of(view, self.positions)
@@ -136,36 +130,38 @@ class DifferentialFairness(TaskMetric):
                 published.append(differential_fairness(joint, groups, "laplace"))
             return mean_of(whole), mean_of(single), mean_of(published)
 
-        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
-            epsilons_of = {part: of(part, sums) for part in sides.images}
-            values = {part: values_of[0] for part, values_of in epsilons_of.items()}
-            if MODEL_PAIRED in epsilons_of:
-                values[SCORE] = values[MODEL_PAIRED] - values[HUMAN_PAIRED]
-                values[PUBLISHED] = epsilons_of[MODEL_PAIRED][2] - epsilons_of[HUMAN_PAIRED][2]
-            return values | self._objects(epsilons_of, tasks)
+        # Of the prior `share`; others have noise of their own
+        widening = UNDERSTATED if self.prior == "share" else 1.0
 
-        parts = {part: sides.about(part, "nat") for part in sides.images}
-        people = parts.get(HUMAN, parts[MODEL])
-        parts |= {PartName(object=task, side="human"): people for task in tasks}
-        parts |= {PartName(object=task, side="model"): parts[MODEL] for task in tasks}
+        def numbers(sums: Sums) -> Numbers:
+            epsilons_of = {part: of(part, sums) for part in sides.images}
+            whole, single, published = (
+                {part: sides.number(part, each[k], "nat") for part, each in epsilons_of.items()}
+                for k in range(3)
+            )
+            values = {part: replace(one, widening=widening) for part, one in whole.items()}
+            if MODEL_PAIRED in values:
+                score = values[MODEL_PAIRED] - values[HUMAN_PAIRED]
+                values[SCORE] = replace(score, widening=widening)
+                values[PUBLISHED] = published[MODEL_PAIRED] - published[HUMAN_PAIRED]
+                single[SCORE] = single[MODEL_PAIRED] - single[HUMAN_PAIRED]
+            return values | {
+                PartName(object=task, side=part.side): replace(
+                    single[part], values=single[part].values[:, t]
+                )
+                for part in (SCORE, MODEL, HUMAN)
+                if part in single
+                for t, task in enumerate(tasks)
+            }
+
         tables = sides.tables(view, table)
-        return CountSpec(
-            tables=tables,
-            numbers=numbers,
-            smoothing=self._smoothing(view, sides, tables),
-            widening=self._widening(sides),
-            about=ValueBasis(sides.images.get(MODEL_PAIRED, sides.images[MODEL]), unit="nat"),
-            parts=parts,
+        return Tally(
+            tables,
+            numbers,
             audit={"tasks": tasks, "tasks_without_support": len(view.tasks) - len(tasks)},
             notes=[] if HUMAN in sides.images else ["no human captions: there is no score"],
+            smoothing=self._smoothing(view, sides, tables),
         )
-
-    def _widening(self, sides: CaptionSides) -> dict[PartName, float]:
-        """Factors that replace the smoothing under the prior ``share``."""
-        if self.prior != "share":
-            return {}
-        parts = [*sides.images, *([SCORE] if MODEL_PAIRED in sides.images else [])]
-        return dict.fromkeys(parts, UNDERSTATED)
 
     def _smoothing(
         self, view: CorpusView, sides: CaptionSides, tables: Mapping[str, sparse.csr_array]
@@ -186,19 +182,6 @@ class DifferentialFairness(TaskMetric):
                 amounts = np.append(np.repeat(RESAMPLED_PRIOR * alpha, tasks), 0 * groups)
                 smoothing[name] = Smoothing(amounts, f"{captions}:{position}")
         return smoothing
-
-    def _objects(
-        self, of_parts: Mapping[PartName, tuple[Float64Array, ...]], tasks: Sequence[str]
-    ) -> dict[PartName, Float64Array]:
-        single = {part: epsilons_of[1] for part, epsilons_of in of_parts.items()}
-        if MODEL_PAIRED in single:
-            single[SCORE] = single[MODEL_PAIRED] - single[HUMAN_PAIRED]
-        return {
-            PartName(object=task, side=part.side): single[part][:, t]
-            for part in (SCORE, MODEL, HUMAN)
-            if part in single
-            for t, task in enumerate(tasks)
-        }
 
     def _supported(self, view: CorpusView, sides: CaptionSides) -> IntArray:
         """Tasks that people's captions name often enough, whatever the captioner says."""

@@ -14,18 +14,21 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import Float64Array
+from bias_pipeline.array_types import BoolArray, Float64Array
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
-from bias_pipeline.metrics.counting.base import (
-    SHARE,
-    CountingMetric,
-    CountSpec,
+from bias_pipeline.metrics.counting.base import CountingMetric
+from bias_pipeline.metrics.counting.numbers import (
+    CountedNumber,
+    LargestGap,
+    Numbers,
     Sums,
-    ValueBasis,
+    Tally,
+    counted_share,
+    shares_by_group,
 )
-from bias_pipeline.metrics.counting.sides import LargestGap, only, totals
+from bias_pipeline.metrics.counting.sides import only
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import HUMAN, SCORE, PartName
@@ -85,79 +88,42 @@ class GenderError(CountingMetric):
     # second function of the public code)
     over: Over = "all"
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
-        sides = [side for side in SIDES if (view.labelled & view.has(side)).any()]
-        about = {
-            side: ValueBasis(view.labelled & view.has(side), side, range=SHARE) for side in sides
-        }
-        n_groups = len(view.groups)
-        tables: dict[str, sparse.csr_array] = {side: outcome_table(view, side) for side in sides}
+        tables, n_groups = outcome_tables(view), len(view.groups)
+        images = {side: view.labelled & view.has(side) for side in tables}
         both = view.labelled & view.has("model") & view.has("human")
-        errors: dict[PartName, tuple[str, Over]] = {
-            SCORE: ("model", self.over),
-            NAMED: ("model", "named"),
-            HUMAN: ("human", self.over),
-            NAMED_HUMAN: ("human", "named"),
-        }
-        compared = (NAMED, NAMED_HUMAN)
-        if both.any() and any((about[side].images != both).any() for side in sides):
-            compared = NAMED_PAIRED
-            errors |= {part: (f"{part.side}:paired", "named") for part in compared}
-            tables |= {f"{side}:paired": only(tables[side], both) for side in sides}
-        errors = {part: error for part, error in errors.items() if error[0] in tables}
+        paired = both.any() and any((mask != both).any() for mask in images.values())
+        if paired:
+            tables |= {f"{side}:paired": only(tables[side], both) for side in images}
 
-        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
-            counts = {name: outcomes_of(sums[name], n_groups) for name in tables}
-            values = {
-                part: groups.gender_error(counts[name], over)
-                for part, (name, over) in errors.items()
-            }
+        def numbers(sums: Sums) -> Numbers:
+            counts = {table: outcomes_of(sums[table], n_groups) for table in tables}
+
+            def error(side: str, table: str, of: BoolArray, over: Over) -> CountedNumber:
+                wrong, whole = groups.wrongly_named(counts[table], over)
+                return counted_share(wrong.sum(axis=-1), whole.sum(axis=-1), of, side)
+
+            values: dict[PartName, CountedNumber] = {}
+            for side, every, named in (("model", SCORE, NAMED), ("human", HUMAN, NAMED_HUMAN)):
+                if side in images:
+                    values[every] = error(side, side, images[side], self.over)
+                    values[named] = error(side, side, images[side], "named")
+            if paired:
+                for part in NAMED_PAIRED:
+                    values[part] = error(part.side, f"{part.side}:paired", both, "named")
             if both.any():
-                values[NAMED_INCREASE] = values[compared[0]] - values[compared[1]]
-            rates = groups.rates(counts["model"])
-            named = counts["model"][..., :-1].sum(axis=-1)
-            right = np.diagonal(counts["model"], axis1=-2, axis2=-1)
-            with np.errstate(invalid="ignore"):
-                wrong = 1 - right / named
-            return values | {
-                part: shares[:, a]
-                for a, g in enumerate(view.groups)
-                for part, shares in (
-                    (PartName(group=g), rates[..., 1]),
-                    (PartName("named", group=g), wrong),
-                )
-            }
+                one, other = NAMED_PAIRED if paired else (NAMED, NAMED_HUMAN)
+                values[NAMED_INCREASE] = values[one] - values[other]
+            for k, group in enumerate(view.groups):
+                for what, over in (("", "all"), ("named", "named")):
+                    wrong, whole = groups.wrongly_named(counts["model"], over)
+                    values[PartName(what, group=group)] = counted_share(
+                        wrong[:, k], whole[:, k], images["model"]
+                    )
+            return values
 
-        def observations(sums: Sums) -> dict[PartName, Float64Array]:
-            counts = {name: outcomes_of(sums[name], n_groups) for name in tables}
-            of_groups = counts["model"].sum(axis=-1)
-            named = counts["model"][..., :-1].sum(axis=-1)
-            return {
-                part: (counts[name] if over == "all" else counts[name][..., :-1]).sum(axis=(-2, -1))
-                for part, (name, over) in errors.items()
-            } | {
-                part: observed[:, a]
-                for a, g in enumerate(view.groups)
-                for part, observed in (
-                    (PartName(group=g), of_groups),
-                    (PartName("named", group=g), named),
-                )
-            }
-
-        return CountSpec(
-            tables=tables,
-            numbers=numbers,
-            about=about["model"],
-            parts={
-                HUMAN: about[sides[-1]],
-                NAMED_HUMAN: about[sides[-1]],
-                NAMED_INCREASE: ValueBasis(both),
-                **{part: ValueBasis(both, part.side, range=SHARE) for part in NAMED_PAIRED},
-            },
-            observations=observations,
-            differences={NAMED_INCREASE: compared},
-        )
+        return Tally(tables, numbers)
 
     def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
         """See the class."""
@@ -187,18 +153,25 @@ def misnamed(view: CorpusView) -> list[dict[str, object]]:
     ]
 
 
-def outcome_table(view: CorpusView, side: str) -> sparse.csr_array:
-    """(N, K * (K + 1)) which group each labelled image's captions name, none and several last."""
+def outcome_tables(view: CorpusView) -> dict[str, sparse.csr_array]:
+    """(N, K * (K + 1)) which group captions of labelled images name, none and several last.
+
+    Sides without captions of labelled images are left out.
+    """
+    tables: dict[str, sparse.csr_array] = {}
     n_groups = len(view.groups)
-    images, named = view.images(side), view.named(side)
-    labelled = view.labelled[images]
-    column = np.where(named < 0, n_groups, named) + view.codes[images] * (n_groups + 1)
-    shape = (len(view.corpus), n_groups * (n_groups + 1))
-    return group_task_cells(images[labelled], column[labelled], shape)
+    for side in SIDES:
+        images, named = view.images(side), view.named(side)
+        labelled = view.labelled[images]
+        column = np.where(named < 0, n_groups, named) + view.codes[images] * (n_groups + 1)
+        shape = (len(view.corpus), n_groups * (n_groups + 1))
+        if labelled.any():
+            tables[side] = group_task_cells(images[labelled], column[labelled], shape)
+    return tables
 
 
 def outcomes_of(sums: Float64Array, n_groups: int) -> Float64Array:
-    """(B, K, K + 1) from sums of :func:`outcome_table`."""
+    """(B, K, K + 1) from sums of :func:`outcome_tables`."""
     return sums.reshape(len(sums), n_groups, n_groups + 1)
 
 
@@ -243,56 +216,32 @@ class GroupAccuracy(CountingMetric):
 
     words: str | None = "hendricks"  # see `CountingMetric`; Hendricks et al. count with their list
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         view.check_compared(view.codes[view.labelled & view.has("model")])
-        sides = [side for side in SIDES if (view.labelled & view.has(side)).any()]
-        about = {
-            side: ValueBasis(view.labelled & view.has(side), side, range=SHARE) for side in sides
-        }
+        tables, n_groups = outcome_tables(view), len(view.groups)
+        images = {side: view.labelled & view.has(side) for side in tables}
+        compared = view.compared(images["model"])
 
-        compared = view.compared(about["model"].images)
-        n_groups = len(view.groups)
-        tables: dict[str, sparse.csr_array] = {side: outcome_table(view, side) for side in sides}
-        shares = {
-            PartName(outcome, group=name): (a, c)
-            for c, outcome in enumerate(_OUTCOMES)
-            for a, name in enumerate(view.groups)
-        }
+        def numbers(sums: Sums) -> Numbers:
+            def shares(side: str, outcome: str = "") -> dict[PartName, CountedNumber]:
+                counts = groups.by_outcome(outcomes_of(sums[side], n_groups))
+                events, whole = counts[..., _OUTCOMES.index(outcome)], counts.sum(axis=-1)
+                return shares_by_group(view.groups, events, whole, images[side], outcome, side)
 
-        def rates_of(sums: Float64Array) -> Float64Array:
-            return groups.rates(outcomes_of(sums, n_groups))
+            right = shares("model")
+            score = LargestGap(groups=[*right.values()], images=images["model"])
+            values: dict[PartName, CountedNumber | LargestGap] = {SCORE: score}
+            rates = groups.rates(outcomes_of(sums["model"], n_groups))
+            values[DIVERGENCE] = CountedNumber(
+                values=groups.divergence(rates[:, compared]),
+                images=images["model"],
+                unit="bits",
+                range=(0.0, math.log2(n_groups)),
+            )
+            if "human" in tables:
+                people = [*shares("human").values()]
+                values[HUMAN] = LargestGap(groups=people, images=images["human"], side="human")
+            return values | right | shares("model", "incorrect") | shares("model", "other")
 
-        gaps = {
-            side: LargestGap.of(rates_of(totals(table))[0, :, 0]) for side, table in tables.items()
-        }
-
-        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
-            rates = {side: rates_of(sums[side]) for side in tables}
-            values = {
-                SCORE: gaps["model"].under(rates["model"][..., 0]),
-                DIVERGENCE: groups.divergence(rates["model"][:, compared]),
-            }
-            if "human" in rates:
-                values[HUMAN] = gaps["human"].under(rates["human"][..., 0])
-            return values | {part: rates["model"][:, a, c] for part, (a, c) in shares.items()}
-
-        def observations(sums: Sums) -> dict[PartName, Float64Array]:
-            of_groups = outcomes_of(sums["model"], n_groups).sum(axis=-1)
-            return {part: of_groups[:, a] for part, (a, _) in shares.items()}
-
-        gap = gaps["model"]
-        highest, lowest = (PartName(group=view.groups[k]) for k in (gap.highest, gap.lowest))
-        most = math.log2(n_groups)
-        bits = ValueBasis(about["model"].images, unit="bits", range=(0.0, most))
-        return CountSpec(
-            tables=tables,
-            numbers=numbers,
-            about=about["model"],
-            parts={DIVERGENCE: bits, HUMAN: about[sides[-1]]},
-            observations=observations,
-            differences={SCORE: (highest, lowest)} if gap.chosen_from > 2 else {},
-            chosen_from={
-                SCORE if side == "model" else HUMAN: gap.chosen_from for side, gap in gaps.items()
-            },
-        )
+        return Tally(tables, numbers)

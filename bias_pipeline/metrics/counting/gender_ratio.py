@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import Float64Array
+from bias_pipeline.array_types import BoolArray, Float64Array
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
-from bias_pipeline.metrics.counting.base import (
-    CountingMetric,
-    CountSpec,
-    Sums,
-    ValueBasis,
-    check_known,
-    row_of,
-)
+from bias_pipeline.metrics.counting.base import CountingMetric, check_known, row_of
+from bias_pipeline.metrics.counting.numbers import CountedNumber, Numbers, Sums, Tally
 from bias_pipeline.metrics.counting.sides import one_hot, only
 from bias_pipeline.metrics.functional.groups import gender_ratio
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
@@ -89,7 +83,7 @@ class GenderRatio(CountingMetric):
         """All but the ratio of the labels."""
         return part != HUMAN
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         if len(view.groups) != 2:
             raise NotApplicableError(
@@ -113,22 +107,24 @@ class GenderRatio(CountingMetric):
             tables[MODEL_PAIRED] = only(tables[MODEL], both)
             tables[HUMAN_PAIRED] = only(sparse.csr_array(tables[CAPTIONS] / each), both)
 
-        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
-            ratios = {name: gender_ratio(sums[name], first) for name in tables}
-            if compared:
-                ratios[INCREASE] = ratios.pop(MODEL_PAIRED) - ratios.pop(HUMAN_PAIRED)
-            return {SCORE: ratios[MODEL] - ratios[HUMAN], **ratios}
+        def numbers(sums: Sums) -> Numbers:
+            def ratio(table: str, of: BoolArray, side: str = "model") -> CountedNumber:
+                values = gender_ratio(sums[table], first)
+                return CountedNumber(values=values, images=of, side=side, unit="ratio")
 
-        return CountSpec(
-            tables={str(name): table for name, table in tables.items()},
-            numbers=numbers,
-            about=ValueBasis(images, unit="ratio"),
-            parts={
-                SCORE: ValueBasis(images, unit="difference"),
-                CAPTIONS: ValueBasis(people, "human", "ratio"),
-                INCREASE: ValueBasis(both, unit="difference"),
-            },
-            tested={SCORE: INCREASE} if compared else {},
+            values = {MODEL: ratio(MODEL, images), HUMAN: ratio(HUMAN, images)}
+            score = replace(values[MODEL] - values[HUMAN], unit="difference")
+            if people.any():
+                values[CAPTIONS] = ratio(CAPTIONS, people, "human")
+            if compared:
+                increase = ratio(MODEL_PAIRED, both) - ratio(HUMAN_PAIRED, both)
+                values[INCREASE] = replace(increase, unit="difference")
+                score = replace(score, tested=values[INCREASE])
+            return {SCORE: score, **values}
+
+        return Tally(
+            {str(name): table for name, table in tables.items()},
+            numbers,
             notes=_nobody(view, np.asarray(tables[MODEL].sum(axis=0)), 1 - first),
         )
 

@@ -9,18 +9,16 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import Float64Array
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Cost, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import COUNT, CountSpec, Sums, ValueBasis
+from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Numbers, Sums, Tally
 from bias_pipeline.metrics.counting.sides import (
     LabelledTaskMetric,
     LabelsVsCaptions,
     counts_of,
     mention_rates,
-    mentions_about,
 )
 from bias_pipeline.metrics.functional.amplification import (
     Denominator,
@@ -101,43 +99,39 @@ class MultiDirectional(LabelledTaskMetric):
         """T→A and Multi_MALS: A→T uses labelled groups."""
         return part.direction == "t_to_a" or part.what == "mals"
 
-    def tally(self, view: CorpusView) -> CountSpec:
+    def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         sides = self._of_sets(view)
         n_sets = sides.labelled.shape[1]
 
-        def numbers(sums: Sums) -> dict[PartName, Float64Array]:
-            counts = counts_of(sums, sides.n_groups)
-            values = mention_rates(counts, "sets")
-            values[MALS], values[MALS_VARIANCE] = multi_mals(counts)
-            signs = association(counts)
-            for name in DIRECTIONS:
-                pairs = multi_pairs(counts, name, denominator=self.denominator)
-                of = partial(PartName, direction=name)
-                absolute, signed, values[of("variance")] = multi_summary(pairs, signs)
-                values[of()] = absolute if self.absolute else signed
-                values[of("signed")] = signed
-                values[of("undefined")] = np.isnan(pairs).sum(axis=(-2, -1))
-            return {**values, N_SETS: np.full(len(sums["groups"]), float(n_sets))}
-
-        count = ValueBasis(sides.images, unit=COUNT)
         of_tasks = spread_of_small_shares(np.asarray(sides.labelled.sum(axis=0)))
-        headline = ValueBasis(sides.images, range=(0.0, 1.0) if self.absolute else None)
-        return CountSpec(
-            tables=sides.tables(),
-            numbers=numbers,
-            about=ValueBasis(sides.images),
-            parts={
-                N_SETS: count,
-                MALS: ValueBasis(sides.images, range=(0.0, 2.0)),  # shares of several groups change
-                **{PartName(direction=d): headline for d in DIRECTIONS},
-                **{PartName("undefined", direction=d): count for d in DIRECTIONS},
-                **mentions_about(sides.images, "sets"),
-            },
-            audit={"sets": n_sets},
-            notes=[self.caution()],
-            widening={PartName(what, direction="t_to_a"): of_tasks for what in ("", "signed")},
-        )
+        number = partial(CountedNumber, images=sides.images)
+
+        def numbers(sums: Sums) -> Numbers:
+            counts = counts_of(sums, sides.n_groups)
+            mals, variance = multi_mals(counts)
+            values = mention_rates(counts, sides.images, "sets")
+            values[MALS] = number(values=mals, range=(0.0, 2.0))  # shares of several groups change
+            values[MALS_VARIANCE] = number(values=variance)
+            signs = association(counts)
+            for direction in DIRECTIONS:
+                pairs = multi_pairs(counts, direction, denominator=self.denominator)
+                absolute, signed, variance = multi_summary(pairs, signs)
+                of = partial(PartName, direction=direction)
+                widening = of_tasks if direction == "t_to_a" else 1.0
+                values[of("variance")] = number(values=variance)
+                values[of()] = number(
+                    values=absolute if self.absolute else signed,
+                    range=(0.0, 1.0) if self.absolute else None,
+                    widening=widening,
+                )
+                values[of("signed")] = number(values=signed, widening=widening)
+                undefined = np.isnan(pairs).sum(axis=(-2, -1))
+                values[of("undefined")] = number(values=undefined, unit=COUNT)
+            n_all = np.full(len(sums["groups"]), float(n_sets))
+            return {**values, N_SETS: number(values=n_all, unit=COUNT)}
+
+        return Tally(sides.tables(), numbers, audit={"sets": n_sets}, notes=[self.caution()])
 
     def _of_sets(self, view: CorpusView) -> LabelsVsCaptions:
         """Sides whose columns are the sets that enough labels contain."""

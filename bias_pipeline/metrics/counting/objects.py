@@ -16,13 +16,14 @@ from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import counted
 from bias_pipeline.metrics.base import Cost, MetricInfo, Part, Score
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import SHARE, check_excluded
+from bias_pipeline.metrics.counting.base import check_excluded
 from bias_pipeline.metrics.counting.compared_groups import (
     ComparedGroups,
     ComparedParts,
     GroupContrast,
     by_group,
 )
+from bias_pipeline.metrics.counting.numbers import SHARE
 from bias_pipeline.metrics.counting.object_answer import (
     ObjectContrast,
     answer_of,

@@ -21,7 +21,8 @@ from bias_pipeline.corpus.captions import offsets
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.io.hashing import UIntArray, random_words
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import Sums, TaskMetric, ValueBasis
+from bias_pipeline.metrics.counting.base import TaskMetric
+from bias_pipeline.metrics.counting.numbers import CountedNumber, Sums
 from bias_pipeline.metrics.functional.counts import Counts, share
 from bias_pipeline.metrics.value_names import HUMAN, HUMAN_PAIRED, MODEL, MODEL_PAIRED, PartName
 
@@ -169,24 +170,18 @@ def counts_of_folds(sums: Sums, n_groups: int) -> Counts:
     )
 
 
-def mention_rates(counts: Counts, of: str = "") -> dict[PartName, Float64Array]:
+def mention_rates(counts: Counts, images: BoolArray, of: str = "") -> dict[PartName, CountedNumber]:
     """How many tasks an observation has on average, by captions and by labels."""
+    named, captioned = counts.task_given_group.sum(axis=(-2, -1)), counts.captioned.sum(axis=-1)
     return {
-        PartName("mentions", side="model", detail=of): share(
-            counts.task_given_group.sum(axis=(-2, -1)), counts.captioned.sum(axis=-1)
+        PartName("mentions", side="model", detail=of): CountedNumber(
+            values=share(named, captioned), images=images, unit="per caption"
         ),
-        PartName("mentions", side="human", detail=of): share(
-            counts.labels.sum(axis=(-2, -1)), counts.total
-        ),
-    }
-
-
-def mentions_about(images: BoolArray, of: str = "") -> dict[PartName, ValueBasis]:
-    """What :func:`mention_rates` rest on."""
-    return {
-        PartName("mentions", side="model", detail=of): ValueBasis(images, unit="per caption"),
-        PartName("mentions", side="human", detail=of): ValueBasis(
-            images, "human", "per observation"
+        PartName("mentions", side="human", detail=of): CountedNumber(
+            values=share(counts.labels.sum(axis=(-2, -1)), counts.total),
+            images=images,
+            side="human",
+            unit="per observation",
         ),
     }
 
@@ -223,10 +218,15 @@ class CaptionSides:
         nonempty = {part: mask for part, mask in images.items() if mask.any()}
         return cls(min(positions, most), nonempty)
 
-    def about(self, part: PartName, unit: str = "fraction") -> ValueBasis:
-        """The images and unit of a part; a number of one side alone is never negative."""
-        most = 1.0 if unit == "fraction" else np.inf
-        return ValueBasis(self.images[part], part.side, unit, (0.0, most))
+    def number(self, part: PartName, values: Float64Array, unit: str = "fraction") -> CountedNumber:
+        """A number of one side alone, which is never negative."""
+        return CountedNumber(
+            values=values,
+            images=self.images[part],
+            side=part.side,
+            unit=unit,
+            range=(0.0, 1.0 if unit == "fraction" else np.inf),
+        )
 
     def tables(self, view: CorpusView, make: Table) -> dict[str, sparse.csr_array]:
         """A table for each part, for people one for each caption position.
@@ -253,45 +253,6 @@ class CaptionSides:
 
     def _positions(self, part: PartName) -> int:
         return self.positions if part.side == "human" else 1
-
-
-@dataclass(frozen=True)
-class LargestGap:
-    """The largest minus the smallest of the numbers of groups."""
-
-    lowest: int  # the group with the smallest number
-    highest: int  # the group with the largest
-    chosen_from: int  # how many groups have a number, two at least
-
-    @classmethod
-    def of(cls, values: Float64Array) -> LargestGap:
-        """The gap of numbers.
-
-        Args:
-            values: (K,) of each group, NaN of groups without images.
-
-        Example:
-            >>> LargestGap.of(np.array([0.5, 0.2, np.nan, 0.9]))
-            LargestGap(lowest=1, highest=3, chosen_from=3)
-        """
-        known = np.flatnonzero(~np.isnan(values))
-        if len(known) < 2:
-            return cls(0, 1, 2)
-        lowest = int(np.nanargmin(values))
-        others = np.where(np.arange(len(values)) == lowest, np.nan, values)
-        return cls(lowest, int(np.nanargmax(others)), len(known))
-
-    def under(self, values: Float64Array) -> Float64Array:
-        """(B,) the gap under resampling.
-
-        Of more than two groups it is that of the same two in every resample: the largest minus the
-        smallest of a resample grows with noise, the more the more groups there are.
-
-        Args:
-            values: (B, K) of each group.
-        """
-        gap: Float64Array = values[:, self.highest] - values[:, self.lowest]
-        return np.abs(gap) if self.chosen_from == 2 else gap
 
 
 def key(part: PartName, position: int) -> str:
@@ -326,11 +287,6 @@ def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.c
     columns = code[in_group] * n_tasks + table.indices[in_group]
     shape = (len(codes), n_groups * n_tasks)
     return sparse.csr_array((table.data[in_group], columns, _ends(table, in_group)), shape=shape)
-
-
-def totals(table: sparse.csr_array) -> Float64Array:
-    """(1, C) sums of all images."""
-    return np.asarray(table.sum(axis=0), np.float64)[None]
 
 
 def only(table: sparse.csr_array, images: BoolArray) -> sparse.csr_array:

@@ -45,10 +45,20 @@ def rates(outcomes: Float64Array) -> Float64Array:
         >>> rates(np.array([[6.0, 1.0, 3.0], [0.0, 4.0, 0.0]])).tolist()
         [[0.6, 0.1, 0.3], [1.0, 0.0, 0.0]]
     """
+    counts = by_outcome(outcomes)
+    return share(counts, counts.sum(axis=-1, keepdims=True))
+
+
+def by_outcome(outcomes: Float64Array) -> Float64Array:
+    """(..., K, 3) counts per group: correct, incorrect and other.
+
+    Example:
+        >>> by_outcome(np.array([[6.0, 1.0, 3.0], [0.0, 4.0, 0.0]])).tolist()
+        [[6.0, 1.0, 3.0], [4.0, 0.0, 0.0]]
+    """
     named, other = outcomes[..., :-1], outcomes[..., -1]
     correct = np.diagonal(named, axis1=-2, axis2=-1)
-    counts = np.stack([correct, named.sum(axis=-1) - correct, other], axis=-1)
-    return share(counts, counts.sum(axis=-1, keepdims=True))
+    return np.stack([correct, named.sum(axis=-1) - correct, other], axis=-1)
 
 
 def gender_error(outcomes: Float64Array, over: str = "all") -> Float64Array:
@@ -65,10 +75,24 @@ def gender_error(outcomes: Float64Array, over: str = "all") -> Float64Array:
         >>> gender_error(counts).item(), round(gender_error(counts, "named").item(), 4)
         (0.05, 0.0909)
     """
-    named = outcomes[..., :-1]
-    wrong = named.sum(axis=(-2, -1)) - np.trace(named, axis1=-2, axis2=-1)
-    whole = outcomes if over == "all" else named
-    return share(wrong, whole.sum(axis=(-2, -1)))
+    wrong, whole = wrongly_named(outcomes, over)
+    return share(wrong.sum(axis=-1), whole.sum(axis=-1))
+
+
+def wrongly_named(outcomes: Float64Array, over: str = "all") -> tuple[Float64Array, Float64Array]:
+    """(..., K) images of each group whose caption names another, and those that count.
+
+    Args:
+        outcomes: see the module.
+        over: see :func:`gender_error`.
+
+    Example:
+        >>> wrong, named = wrongly_named(np.array([[6.0, 1.0, 3.0], [0.0, 4.0, 6.0]]), "named")
+        >>> wrong.tolist(), named.tolist()
+        ([1.0, 0.0], [7.0, 4.0])
+    """
+    counts = by_outcome(outcomes)
+    return counts[..., 1], counts[..., : 3 if over == "all" else 2].sum(axis=-1)
 
 
 def gender_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:

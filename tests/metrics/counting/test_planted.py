@@ -11,11 +11,11 @@ from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.metrics.base import Part
 from bias_pipeline.metrics.counting.ba_directional import DirectionalBiasAmplification
 from bias_pipeline.metrics.counting.ba_mals import BiasAmplificationMALS
-from bias_pipeline.metrics.counting.base import FEWEST_BUNDLES, MOST_BUNDLES
 from bias_pipeline.metrics.counting.cooccurrence import Cooccurrence
 from bias_pipeline.metrics.counting.gender_error import MOST_EXAMPLES, GenderError
 from bias_pipeline.metrics.counting.gender_ratio import GenderRatio
 from bias_pipeline.metrics.counting.multi_directional import MultiDirectional
+from bias_pipeline.metrics.counting.resampling import FEWEST_BUNDLES, MOST_BUNDLES
 from bias_pipeline.run import compose
 from bias_pipeline.scenes.captioners import CAPTIONERS
 from bias_pipeline.scenes.truth import truth

@@ -1,0 +1,201 @@
+"""Numbers that are computed from counts: each is declared once, with all that it rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, Float64Array
+from bias_pipeline.io.hashing import UIntArray, hash_ids
+from bias_pipeline.metrics.functional.counts import share
+from bias_pipeline.metrics.value_names import PartName
+
+Sums = Mapping[str, Float64Array]
+Lines = Mapping[str, Sequence[Mapping[str, object]]]  # tables by name
+
+COUNT = "count"
+SHARE = (0.0, 1.0)  # the range of a number that is not a difference
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountedNumber:
+    """A number under B weightings of the images, and what it rests on.
+
+    One minus another is their difference; of two shares that are numbers of the metric too, it has
+    the interval of paired shares.
+    """
+
+    values: Float64Array  # (B,)
+    images: BoolArray  # (N,) the images that it rests on
+    side: str = "model"  # whose captions its neutral rate describes
+    unit: str = "fraction"  # see `Part`; a `count` has no interval
+    range: tuple[float, float] | None = None  # see there
+    # (N,) the images of which `images` are a share, its coverage; None: those that the metric is
+    # about
+    among: BoolArray | None = None
+    observations: Float64Array | None = None  # (B,) of which it is a share
+    shares: tuple[CountedNumber, ...] = ()  # the two of which it is the difference
+    chosen_from: int = 2  # groups, if it is the gap between two of them
+    p_value: float = math.nan  # of a test of its own
+    tested: CountedNumber | None = None  # the number whose p against 0 it takes over
+    widening: float = 1.0  # the factor by which resampling underestimates its spread
+
+    def __sub__(self, other: CountedNumber) -> CountedNumber:
+        of_shares = self.observations is not None and other.observations is not None
+        return CountedNumber(
+            values=self.values - other.values,
+            images=self.images,
+            unit=self.unit,
+            shares=(self, other) if of_shares else (),
+        )
+
+
+def counted_share(
+    events: Float64Array, observations: Float64Array, images: BoolArray, side: str = "model"
+) -> CountedNumber:
+    """Events as a share of observations, both (B,); NaN without observations."""
+    return CountedNumber(
+        values=share(events, observations),
+        images=images,
+        side=side,
+        range=SHARE,
+        observations=observations,
+    )
+
+
+def shares_by_group(
+    groups: Sequence[str],
+    events: Float64Array,
+    observations: Float64Array,
+    images: BoolArray | Sequence[BoolArray],
+    what: str = "",
+    side: str = "model",
+) -> dict[PartName, CountedNumber]:
+    """The share of each of K groups.
+
+    Args:
+        groups: their names.
+        events: (B, K).
+        observations: (B, K).
+        images: (N,) those that all shares rest on, or those of each group.
+    """
+    of_groups = [images] * len(groups) if isinstance(images, np.ndarray) else images
+    return {
+        PartName(what, group=group): counted_share(events[:, k], observations[:, k], mask, side)
+        for k, (group, mask) in enumerate(zip(groups, of_groups, strict=True))
+    }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LargestGap:
+    """The largest minus the smallest number of groups; of more than two corrected for all pairs.
+
+    It is that of the same two groups in every resampling: the largest minus the smallest of a
+    resampling grows with noise, the more the more groups there are.
+    """
+
+    groups: Sequence[CountedNumber]  # NaN of groups without images
+    images: BoolArray  # (N,) the images that it rests on
+    side: str = "model"
+    unit: str = "fraction"
+    range: tuple[float, float] = SHARE
+    # Whether it may fall below 0 in a resampling of two groups, as a difference of their shares
+    signed: bool = False
+    p_value: float = math.nan  # of a test of its own
+
+    def between_extremes(self, whole: LargestGap) -> CountedNumber:
+        """The gap between the two groups that are furthest apart among all images.
+
+        Args:
+            whole: the gap under one weighting, that of all images.
+
+        Example:
+            >>> every = np.ones(1, bool)
+            >>> groups = [
+            ...     CountedNumber(values=np.array([value]), images=every)
+            ...     for value in (0.5, 0.2, np.nan, 0.9)
+            ... ]
+            >>> gap = LargestGap(groups=groups, images=every)
+            >>> number = gap.between_extremes(gap)
+            >>> number.values.round(3).tolist(), number.chosen_from
+            ([0.7], 3)
+        """
+        values = np.array([group.values[0] for group in whole.groups])
+        known = int((~np.isnan(values)).sum())
+        lowest, highest = 0, 1
+        if known > 1:
+            lowest = int(np.nanargmin(values))
+            others = np.where(np.arange(len(values)) == lowest, np.nan, values)
+            highest = int(np.nanargmax(others))
+        difference = self.groups[highest] - self.groups[lowest]
+        signed = self.signed or known > 2
+        return CountedNumber(
+            values=difference.values if signed else np.abs(difference.values),
+            images=self.images,
+            side=self.side,
+            unit=self.unit,
+            range=self.range,
+            shares=difference.shares if signed else (),
+            chosen_from=max(known, 2),
+            p_value=self.p_value,
+        )
+
+
+Numbers = Mapping[PartName, CountedNumber | LargestGap]
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothing:
+    """Noise of mean 0 that is added to the sums of a table in resamples, not in the estimate.
+
+    Without it an event that never happened happens in no resample either, as if its chance were
+    known to be 0.
+    """
+
+    amounts: Float64Array  # (C,) scale of each sum's noise; the noise is this times Poisson(1) - 1
+    name: str  # of what is summed, such as a digest of captions; equal names have equal noise
+
+    @property
+    def keys(self) -> UIntArray:
+        """(C,) keys from which the noise of each sum is drawn."""
+        return hash_ids(f"{self.name}:{column}" for column in range(len(self.amounts)))
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What a metric counts, and the numbers that it computes from the sums."""
+
+    tables: Mapping[str, sparse.csr_array]  # name to (N, C) counts of each image
+    numbers: Callable[[Sums], Numbers]  # from sums of the tables, (B, C) each
+    audit: Mapping[str, object] = field(default_factory=dict)  # for the manifest
+    notes: Sequence[str] = ()  # for the reader
+    lines: Lines = field(default_factory=dict)  # further tables by name
+    # Name of a table to the noise of its sums under resampling
+    smoothing: Mapping[str, Smoothing] = field(default_factory=dict)
+
+    @property
+    def totals(self) -> dict[str, Float64Array]:
+        """(1, C) sums of all images."""
+        return {
+            name: np.asarray(table.sum(axis=0), np.float64)[None]
+            for name, table in self.tables.items()
+        }
+
+    def counted(self, sums: Sums) -> dict[PartName, CountedNumber]:
+        """The numbers, each gap between the groups that are furthest apart among all images."""
+        return {
+            name: number.between_extremes(self._gaps[name])
+            if isinstance(number, LargestGap)
+            else number
+            for name, number in self.numbers(sums).items()
+        }
+
+    @cached_property
+    def _gaps(self) -> dict[PartName, LargestGap]:
+        whole = self.numbers(self.totals)
+        return {name: number for name, number in whole.items() if isinstance(number, LargestGap)}

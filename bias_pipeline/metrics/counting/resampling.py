@@ -1,0 +1,134 @@
+"""Intervals of counted numbers: resampling images is a matrix product of weights and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.io.hashing import UIntArray, random_words
+from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Tally
+from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.stats.bootstrap import (
+    Bootstrap,
+    Estimate,
+    share_of,
+    summary,
+    two_sided_p,
+    widened,
+)
+from bias_pipeline.stats.compare import paired_difference
+
+MOST_BUNDLES = 8_192
+FEWEST_BUNDLES = 1_024
+_CELLS = 20_000_000  # of all tables of bundles together
+
+
+class ResamplingBlocks:
+    """Groups of images that are resampled as a whole.
+
+    A hash of its id puts each image into a bundle. The sums of bundles vary as those of images do,
+    so intervals have the same expected width as when images are resampled, and a million images
+    cost no more. An image is in the same bundle, with the same weights, whatever captioner is
+    scored and however many images it describes.
+
+    Args:
+        keys: (N,) hashes of all images' ids.
+
+    Attributes:
+        keys: one for each bundle, to resample it by.
+    """
+
+    def __init__(self, rows: IntArray, keys: UIntArray, n_columns: int) -> None:
+        most = MOST_BUNDLES
+        while most > FEWEST_BUNDLES and most * n_columns > _CELLS:
+            most //= 2  # by halves, so that tables of similar size get equally many
+        of_image = (random_words("bundle", 0, keys[rows]) % np.uint64(most)).astype(np.int64)
+        used, self.bundle = np.unique(of_image, return_inverse=True)
+        self.rows, self.keys = rows, used.astype(np.uint64)
+
+    def sums(self, table: sparse.csr_array) -> Float64Array:
+        """(number of bundles, C) sums of a table's rows."""
+        bundle = np.zeros(table.shape[0], np.int64)
+        bundle[self.rows] = self.bundle
+        cell = np.repeat(bundle * table.shape[1], np.diff(table.indptr)) + table.indices
+        sums = np.bincount(cell, table.data, len(self.keys) * table.shape[1])
+        return np.asarray(sums, np.float64).reshape(len(self.keys), table.shape[1])
+
+
+def estimates_of(
+    tally: Tally,
+    numbers: Mapping[PartName, CountedNumber],
+    keys: UIntArray,
+    stats: Bootstrap,
+) -> dict[PartName, Estimate]:
+    """The numbers with intervals and p values.
+
+    Args:
+        numbers: of all images.
+        keys: (N,) hashes of the images' ids.
+    """
+    used = sum((np.diff(table.indptr) for table in tally.tables.values()), np.zeros(1, np.int64))
+    counted = np.logical_or.reduce([used > 0, *_distinct(n.images for n in numbers.values())])
+    width = sum(table.shape[1] for table in tally.tables.values())
+    blocks = ResamplingBlocks(np.flatnonzero(counted), keys, width)
+    sums = {name: blocks.sums(table) for name, table in tally.tables.items()}
+    block_keys = [blocks.keys, *(smoothing.keys for smoothing in tally.smoothing.values())]
+
+    def evaluate(weights: Float64Array) -> dict[PartName, Float64Array]:
+        ends = np.cumsum([len(of_part) for of_part in block_keys][:-1])
+        of_images, *of_noise = np.split(weights, ends, axis=1)
+        totals = {name: of_images @ table for name, table in sums.items()}
+        for (name, smoothing), drawn in zip(tally.smoothing.items(), of_noise, strict=True):
+            totals[name] = totals[name] + (drawn - 1) * smoothing.amounts
+        return {name: number.values[:, None] for name, number in tally.counted(totals).items()}
+
+    estimates = stats.estimate_weighted(
+        np.concatenate(block_keys), evaluate, trained=lambda _: False
+    )
+    shares = {
+        id(number): share_of(
+            estimates[name].draws, float(number.observations[0]), float(number.images.sum())
+        )
+        for name, number in numbers.items()
+        if number.observations is not None and not math.isnan(estimates[name].value)
+    }
+    names = {id(number): name for name, number in numbers.items()}
+
+    def finished(name: PartName, number: CountedNumber) -> Estimate:
+        estimate, of_pairs = estimates[name], _level_of_pairs(stats.level, number.chosen_from)
+        if number.widening != 1:
+            estimate = summary(widened(estimate.draws, number.widening), stats.level)
+        if number.tested is not None:
+            tested = estimates[names[id(number.tested)]]
+            estimate = replace(estimate, p_value=two_sided_p(tested))
+        paired = [shares[id(share)] for share in number.shares if id(share) in shares]
+        if id(number) in shares:
+            estimate = summary(shares[id(number)], stats.level)
+        elif len(paired) == 2:
+            difference = paired_difference(paired[0], paired[1], of_pairs)
+            estimate = replace(difference, p_value=math.nan)
+        elif number.chosen_from > 2 and estimate.draws is not None:
+            estimate = summary(estimate.draws, of_pairs)
+        if not math.isnan(number.p_value):
+            estimate = replace(estimate, p_value=number.p_value)
+        if number.unit == COUNT:  # resampling images does not show its uncertainty
+            nan = math.nan
+            estimate = replace(estimate, image_std=nan, ci_low=nan, ci_high=nan)
+        return estimate
+
+    return {name: finished(name, number) for name, number in numbers.items()}
+
+
+def _distinct(masks: Iterable[BoolArray]) -> list[BoolArray]:
+    """Each array once; hundreds of numbers share a few."""
+    return list({id(mask): mask for mask in masks}.values())
+
+
+def _level_of_pairs(level: float, n_groups: int) -> float:
+    """The level at which the intervals of all pairs of groups together have this one."""
+    return 1 - (1 - level) / math.comb(n_groups, 2)
