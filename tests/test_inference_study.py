@@ -64,7 +64,7 @@ def test_captioners_are_compared_as_compare_does(metric, distance):
     assert draws is not None
     scored = score.parts[PartName("score")]
     neutral = built.info.neutral if scored.neutral is None else scored.neutral
-    value = scored.estimate.value
+    value = scored.value
     assert value < neutral or not distance  # else nothing is tested
     assert draws.per_seed.item() == (abs(value - neutral) if distance else value)
 

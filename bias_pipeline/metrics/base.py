@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
@@ -17,12 +17,11 @@ from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import UsageError
-from bias_pipeline.metrics.references import Reference
+from bias_pipeline.metrics.references import Reference as Reference
 from bias_pipeline.metrics.value_names import HEADLINES as HEADLINES
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
-_OF_PART = ("n_images", "coverage", "neutral_rate")
-_BESIDE = ("draws",)  # of an estimate, no number
+_NO_NUMBERS = ("draws", "unit", "range", "neutral")  # fields of a number
 _ROUNDING = 1e-6  # by which a value may lie outside its range
 
 # What metrics ask of a captioner, in the order in which an audit answers.
@@ -217,12 +216,13 @@ UNIT_RANGES: Mapping[str, tuple[float, float]] = {
 }
 
 
-@dataclass(frozen=True)
-class Part:
+@dataclass(frozen=True, kw_only=True)
+class Number(Estimate):
     """One number of a score: the headline, a side, an object, a group.
 
+    Beside value and uncertainty it has:
+
     Attributes:
-        estimate: value and uncertainty.
         unit: ``fraction`` (printed in per cent), ``ratio``, ...
         n_images: images it rests on.
         coverage: the images that it uses, also to learn from, as a share of all that the metric is
@@ -233,11 +233,10 @@ class Part:
         neutral: the value that means no bias; None: the metric's own.
     """
 
-    estimate: Estimate
-    unit: str
+    unit: str = "fraction"
     n_images: int
     coverage: float
-    neutral_rate: float
+    neutral_rate: float = math.nan
     range: tuple[float, float] | None = None
     neutral: float | None = None
 
@@ -263,7 +262,7 @@ class Score:
         tables: name to lines of further tables, such as example captions; a CSV file each.
     """
 
-    parts: Mapping[str, Part]
+    parts: Mapping[str, Number]
     predictions: Sequence[Predictions] = ()
     audit: Mapping[str, object] = field(default_factory=dict)
     notes: Sequence[str] = ()
@@ -341,13 +340,14 @@ def check_score(score: object, metric: Metric) -> None:
     if not score.parts:
         raise UsageError(f"{where}: its score has no part; what is undefined is a part that is NaN")
     for name, part in score.parts.items():
-        for what, value in _numbers(part):
+        for what in [column.name for column in fields(part) if column.name not in _NO_NUMBERS]:
+            value = getattr(part, what)
             if not isinstance(value, Real):
                 raise UsageError(
                     f"{where}: part {name!r} has {what}={value!r}, which is no number; give a "
                     "float, NaN where it is undefined"
                 )
-        value, (low, high) = part.estimate.value, part.bounds(name, metric.info)
+        value, (low, high) = part.value, part.bounds(name, metric.info)
         if value < low - _ROUNDING or value > high + _ROUNDING:  # NaN is neither
             raise UsageError(
                 f"{where}: part {name!r} has value={value!r}, outside its range [{low:g}, "
@@ -355,19 +355,10 @@ def check_score(score: object, metric: Metric) -> None:
             )
 
 
-def _range_of(name: str, part: Part) -> str:
+def _range_of(name: str, part: Number) -> str:
     """Where the range of a part is declared."""
     if part.range is not None:
-        return "Part(range=...)"
+        return "Number(range=...)"
     if name in HEADLINES:
         return "MetricInfo(range=...)"
-    return f"Part(range=...), which is that of the unit {part.unit!r} if you give none"
-
-
-def _numbers(part: Part) -> Iterator[tuple[str, object]]:
-    estimate = part.estimate
-    for column in fields(estimate):
-        if column.name not in _BESIDE:
-            yield column.name, getattr(estimate, column.name)
-    for name in _OF_PART:
-        yield name, getattr(part, name)
+    return f"Number(range=...), which is that of the unit {part.unit!r} if you give none"

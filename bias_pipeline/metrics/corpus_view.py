@@ -187,6 +187,17 @@ class CorpusView:
         gather = sparse.csr_array((np.ones(len(images)), (images, np.arange(len(images)))), shape)
         return sparse.csr_array(gather @ captions)
 
+    def count_captions(self, side: str, happened: BoolArray) -> sparse.csr_array:
+        """(N, 2) of each labelled image, captions in which something happened, and all.
+
+        Args:
+            side: ``model`` or ``human``.
+            happened: (C,) flags of the side's captions.
+        """
+        columns = np.stack([happened, np.ones(len(happened))], axis=1)
+        labelled = self.labelled[self.images(side)]
+        return self.by_image(side, sparse.csr_array(columns * labelled[:, None]))
+
     @cached_property
     def object_fault(self) -> str:
         """Why the user's own file of objects is refused, empty if it is not."""

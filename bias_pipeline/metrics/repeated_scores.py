@@ -25,7 +25,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.progress import track
-from bias_pipeline.metrics.base import HEADLINES, Metric, Part, Score
+from bias_pipeline.metrics.base import HEADLINES, Metric, Number, Score
 from bias_pipeline.metrics.value_names import SCORE, PartName, direction_of
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.stats.choices import mean_over_samples
@@ -62,12 +62,12 @@ def with_label_noise(
             drawn.append({})
     level = getattr(metric, "stats", Bootstrap()).level
     wrong = noise.wrong(corpus.groupings[noise.attribute].names)
-    moves: dict[str, Part] = {
+    moves: dict[str, Number] = {
         PartName(NOISE, direction="" if name == SCORE else name): _movement(
             part, np.array([line.get(name, math.nan) for line in drawn]), level
         )
         for name, part in score.parts.items()
-        if name in HEADLINES and not math.isnan(part.estimate.value)
+        if name in HEADLINES and not math.isnan(part.value)
     }
     failed = number - sum(bool(line) for line in drawn)
     note = _note(noise.attribute, wrong, moves, number, failed)
@@ -81,7 +81,7 @@ def with_label_noise(
 
 
 def _note(
-    attribute: str, wrong: Mapping[str, float], moved: Mapping[str, Part], n: int, failed: int
+    attribute: str, wrong: Mapping[str, float], moved: Mapping[str, Number], n: int, failed: int
 ) -> str:
     rates = ", ".join(f"{share:.1%} of {group}" for group, share in wrong.items())
     moves = " and ".join(
@@ -95,8 +95,8 @@ def _note(
     )
 
 
-def _amount(part: Part) -> str:
-    values = (part.estimate.value, part.estimate.ci_low, part.estimate.ci_high)
+def _amount(part: Number) -> str:
+    values = (part.value, part.ci_low, part.ci_high)
     if part.unit == "fraction":
         mean, low, high = (f"{round(100 * value, 1) + 0.0:+.1f}" for value in values)
         return f"{mean} points [{low}, {high}]"
@@ -104,17 +104,16 @@ def _amount(part: Part) -> str:
     return f"{mean} [{low}, {high}]"
 
 
-def _movement(part: Part, values: Float64Array, level: float) -> Part:
+def _movement(part: Number, values: Float64Array, level: float) -> Number:
     """How far a headline moves, from its values in all draws, NaN where there is none."""
-    moves = values[~np.isnan(values)] - part.estimate.value
+    moves = values[~np.isnan(values)] - part.value
     moves[np.abs(moves) < _ROUNDING] = 0.0
-    nan = math.nan
-    mean = low = high = nan
+    mean = low = high = math.nan
     if len(moves):
         mean = float(moves.mean())
         low, high = np.quantile(moves, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    estimate = Estimate(mean, nan, nan, low, high, nan, part.estimate.n_seeds)
-    return replace(part, estimate=estimate, range=(-math.inf, math.inf), neutral=None)
+    estimate = Estimate(mean, ci_low=low, ci_high=high, n_seeds=part.n_seeds)
+    return replace(part, **vars(estimate), range=(-math.inf, math.inf), neutral=None)
 
 
 def mean_score(scores: Sequence[Score], metric: Metric) -> Score:
@@ -145,14 +144,14 @@ def mean_score(scores: Sequence[Score], metric: Metric) -> Score:
     )
 
 
-def _mean_part(parts: Sequence[Part], n_samples: int, level: float) -> Part:
-    estimate = mean_over_samples([part.estimate for part in parts], level)
+def _mean_part(parts: Sequence[Number], n_samples: int, level: float) -> Number:
+    estimate = mean_over_samples(parts, level)
     if len(parts) < n_samples:
         nan = math.nan
         estimate = replace(estimate, value=nan, ci_low=nan, ci_high=nan, p_value=nan, draws=None)
     return replace(
         parts[0],
-        estimate=estimate,
+        **vars(estimate),
         n_images=round(float(np.mean([part.n_images for part in parts]))),
         coverage=float(np.mean([part.coverage for part in parts])),
         neutral_rate=float(np.mean([part.neutral_rate for part in parts])),

@@ -21,7 +21,7 @@ from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.io.hashing import UIntArray, hash_ids, random_words
 from bias_pipeline.metrics.attack.attack_runner import AttackRunner
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
-from bias_pipeline.metrics.base import PICTURES, Cost, EvidenceRule, MetricInfo, Part
+from bias_pipeline.metrics.base import PICTURES, Cost, EvidenceRule, MetricInfo, Number
 from bias_pipeline.metrics.references import BAKR_2023
 from bias_pipeline.metrics.value_names import MODEL, PartName
 from bias_pipeline.stats.bootstrap import Combination
@@ -168,9 +168,9 @@ class ImageCaptioner2(CaptionAttack):
             ),
         }
 
-    def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Part]:
+    def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Number]:
         """The leaks: scores of attackers without captions."""
-        parts: dict[str, Part] = {}
+        parts: dict[str, Number] = {}
         for kind in self.leaks:
             data = self._uncaptioned(kind, attack.transformed, np.flatnonzero(images))
             if data is None:

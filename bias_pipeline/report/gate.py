@@ -237,8 +237,7 @@ def _difference(
     """First minus other as a part is ranked; NaN where one was not resampled."""
     one, two = (draws[result.run_id].get(part) for result in pair)
     if one is None or two is None:
-        nan = math.nan
-        return Estimate(nan, nan, nan, nan, nan, nan, n_seeds=0)
+        return Estimate(math.nan)
     first, other = pair
     return paired_difference(draws_ranked(first, part, one), draws_ranked(other, part, two))
 

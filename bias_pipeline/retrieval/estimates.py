@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.hashing import UIntArray, derived_seed
-from bias_pipeline.metrics.base import Part
+from bias_pipeline.metrics.base import Number
 from bias_pipeline.metrics.value_names import SCORE, PartName
 from bias_pipeline.retrieval import skew
 from bias_pipeline.retrieval.formulas import excess, finite_population, p_of_counts
@@ -155,8 +155,7 @@ def with_null(
     estimates: Mapping[PartName, Estimate], null: FairRanker
 ) -> list[tuple[PartName, Estimate, float | None]]:
     """Names, estimates and neutral values of all parts; that of a fair ranker comes second."""
-    nan = math.nan
-    fair = Estimate(null.expected, nan, nan, null.low, null.high, nan, n_seeds=0)
+    fair = Estimate(null.expected, ci_low=null.low, ci_high=null.high)
     named = [
         (name, estimate, None if name.what == "recall" else null.expected)
         for name, estimate in estimates.items()
@@ -272,7 +271,7 @@ class Skews:
         stats: Bootstrap,
         tested: tuple[int, float],
         folds: Folds,
-    ) -> dict[str, Part]:
+    ) -> dict[str, Number]:
         """The means over queries, each with its null: the value of a ranker that ignores groups."""
         rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
 
@@ -284,7 +283,7 @@ class Skews:
             }
 
         nulls = self._nulls(ranked, stats.level)
-        parts: dict[str, Part] = {}
+        parts: dict[str, Number] = {}
         estimates = stats.estimate_weighted(corpus.keys[rows], evaluate)
         # NDKL averages over all tops up to k, the first of which are far from all images.
         near = {name: estimate for name, estimate in estimates.items() if name != NDKL}
@@ -294,12 +293,12 @@ class Skews:
                 estimate if math.isnan(null.expected) else against(estimate, null.expected)
             )
             unit, span = ("fraction", (-1.0, 1.0)) if name == BIAS else (self._unit, _RANGES[name])
-            parts[name] = Part(beside_null, unit, *tested, math.nan, span, null.expected)
+            number = partial(Number, unit=unit, n_images=tested[0], coverage=tested[1], range=span)
+            parts[name] = number(**vars(beside_null), neutral=null.expected)
             if not math.isnan(null.expected):
-                fair = Estimate(
-                    null.expected, math.nan, math.nan, null.low, null.high, math.nan, n_seeds=0
+                parts[PartName("null", detail=name)] = number(
+                    null.expected, ci_low=null.low, ci_high=null.high
                 )
-                parts[PartName("null", detail=name)] = Part(fair, unit, *tested, math.nan, span)
         return parts
 
     @property

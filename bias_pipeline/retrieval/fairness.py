@@ -19,7 +19,7 @@ from bias_pipeline.data.regions import Crop
 from bias_pipeline.declared import Count
 from bias_pipeline.errors import NotApplicableError, TooFewImagesError, UsageError, counted
 from bias_pipeline.io.hashing import hash_ids, random_words
-from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Part, Score
+from bias_pipeline.metrics.base import PICTURES, Cost, Metric, MetricInfo, Number, Score
 from bias_pipeline.metrics.references import CHEN_2022, GEYIK_2019, WANG_2021_QUERIES
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.retrieval.debias.base import Debias, held_out
@@ -257,13 +257,11 @@ class RetrievalFairness(Metric):
         estimates |= self._recalled(retrieved, corpus, folds)
         tested = np.unique(np.concatenate([split.test for split in splits]))
         coverage = len(tested) / int((view.codes >= 0).sum())
-        parts: dict[str, Part] = {
-            name: Part(
-                estimate,
-                "fraction",
-                len(tested),
-                coverage,
-                math.nan,
+        parts: dict[str, Number] = {
+            name: Number(
+                **vars(estimate),
+                n_images=len(tested),
+                coverage=coverage,
                 range=(0.0, 1.0),
                 neutral=neutral,
             )
@@ -335,7 +333,7 @@ class RetrievalFairness(Metric):
 
     def _attackers(
         self, retrieved: Sequence[Retrieved], view: RetrievalView, folds: Folds
-    ) -> dict[str, Part]:
+    ) -> dict[str, Number]:
         """Parts of attackers on pictures and on sentences."""
         rows = np.unique(np.concatenate([split_result.attacked.rows for split_result in retrieved]))
         tested = len(rows), len(rows) / int((view.codes >= 0).sum())
@@ -401,7 +399,7 @@ class RetrievalFairness(Metric):
         }  # fmt: skip
 
     def _omitted(
-        self, parts: Mapping[str, Part], view: RetrievalView, ranked: Sequence[Ranked]
+        self, parts: Mapping[str, Number], view: RetrievalView, ranked: Sequence[Ranked]
     ) -> list[str]:
         """Notes on parts that are missing."""
         few = [name for name in view.others if f"other:{name}" not in parts]

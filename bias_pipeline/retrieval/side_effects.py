@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -22,14 +23,14 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus, Grouping
 from bias_pipeline.corpus.regrouping import cross_attributes
 from bias_pipeline.io.hashing import UIntArray, derived_seed, hash_ids, random_words
-from bias_pipeline.metrics.base import Part
+from bias_pipeline.metrics.base import Number
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.retrieval.estimates import Folds, narrowed, permuted_p
 from bias_pipeline.retrieval.formulas import ranks_of_own
 from bias_pipeline.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.retrieval.skew import expected_entropy
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, against
+from bias_pipeline.stats.bootstrap import Bootstrap, against
 
 if TYPE_CHECKING:
     from bias_pipeline.retrieval.embedders import DualEncoder, Embedder
@@ -88,12 +89,12 @@ def other_parts(
     others: Mapping[str, Grouping],
     tested: IntArray,
     folds: Folds,
-) -> dict[str, Part]:
+) -> dict[str, Number]:
     """``other:ATTRIBUTE``, each with its null: the value of a ranker that ignores its groups.
 
     As for ``score``, p permutes labels.
     """
-    parts: dict[str, Part] = {}
+    parts: dict[str, Number] = {}
     for name in ranked[0]:
         if all(name in rankings for rankings in ranked):
             codes = others[name].codes
@@ -111,8 +112,7 @@ def _parts(
     stats: Bootstrap,
     size_and_coverage: tuple[int, float],
     folds: Folds,
-) -> dict[str, Part]:
-    nan = math.nan
+) -> dict[str, Number]:
     rows = np.unique(np.concatenate([ranking.images.ravel() for ranking in ranked]))
     part = PartName("other", detail=name)
     null = float(np.mean([expected_entropy(ranking.sizes, ranking.k) for ranking in ranked]))
@@ -124,10 +124,10 @@ def _parts(
     estimates = stats.estimate_weighted(corpus.keys[rows], evaluate)
     p_value, _ = permuted_p(ranked, corpus.keys, stats.resamples, stats.seed)
     estimate = replace(narrowed(estimates, ranked, stats.level)[part], p_value=p_value)
-    fair = Estimate(null, nan, nan, nan, nan, nan, n_seeds=0)
+    number = partial(Number, n_images=size_and_coverage[0], coverage=size_and_coverage[1])
     return {
-        part: Part(estimate, "fraction", *size_and_coverage, nan, range=(0.0, 1.0), neutral=null),
-        PartName("null", detail=part): Part(fair, "fraction", *size_and_coverage, nan),
+        part: number(**vars(estimate), range=(0.0, 1.0), neutral=null),
+        PartName("null", detail=part): number(null),
     }
 
 
@@ -302,7 +302,7 @@ def attacker_parts(
     of: str = "",
     *,
     cross_fitted: bool = False,
-) -> dict[str, Part]:
+) -> dict[str, Number]:
     """``attacker:linear`` and ``attacker:kernel``, tested against chance."""
     rows = np.unique(np.concatenate([one.rows for one in attacked]))
     chance = float(np.mean([1 / len(np.unique(one.groups)) for one in attacked]))
@@ -318,7 +318,13 @@ def attacker_parts(
 
     estimates = stats.estimate_weighted(keys[rows], evaluate, cross_fitted=cross_fitted)
     return {
-        name: Part(against(estimate, chance), "fraction", *tested, math.nan, (0.0, 1.0), chance)
+        name: Number(
+            **vars(against(estimate, chance)),
+            n_images=tested[0],
+            coverage=tested[1],
+            range=(0.0, 1.0),
+            neutral=chance,
+        )
         for name, estimate in estimates.items()
     }
 

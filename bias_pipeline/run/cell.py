@@ -19,13 +19,13 @@ from bias_pipeline.corpus.regrouping import LabelNoise, without_small_groups
 from bias_pipeline.corpus.split import Split, seeds_in
 from bias_pipeline.errors import counted
 from bias_pipeline.io.progress import bar
-from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score, check_score
+from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Number, Score, check_score
 from bias_pipeline.metrics.corpus_view import objects_read
 from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.metrics.repeated_scores import mean_score, with_label_noise
 from bias_pipeline.metrics.value_names import BEYOND, sibling_name
 from bias_pipeline.results.rows import Result, Row
-from bias_pipeline.stats.bootstrap import LEAST_TESTED, Estimate, against, spanned
+from bias_pipeline.stats.bootstrap import LEAST_TESTED, against, spanned
 from bias_pipeline.text.caption_language import language_shares
 from bias_pipeline.text.caption_statistics import captioned, speeches
 from bias_pipeline.text.scored_text import declined_images
@@ -81,7 +81,7 @@ def run_cell(
     draws = {
         str(name): part_draws
         for name, part in score.parts.items()
-        if name in compared and (part_draws := part.estimate.draws)
+        if name in compared and (part_draws := part.draws)
     }
     tables = {**score.tables, **({"curves": curves} if curves else {})}
     return Result(run_id, rows, manifest, score.predictions, corpus.ids, tables, draws)
@@ -118,7 +118,7 @@ def _with_noise(
         accounts = (guesses.training for each in scores for guesses in each.predictions)
         trained.extend(replace(account, curves=()) for account in accounts)
         parts = mean_score(scores, quick).parts
-        return {name: part.estimate.value for name, part in parts.items() if name in HEADLINES}
+        return {name: part.value for name, part in parts.items() if name in HEADLINES}
 
     with bar(f"{metric.info.name} {corpus.captioner}, label noise"):
         return with_label_noise(score, scorable, metric, noise, values), trained
@@ -145,14 +145,14 @@ def _of_all(score: Score, scored: Corpus, corpus: Corpus, metric: Metric) -> Sco
 
 def _row(
     name: str,
-    part: Part,
+    part: Number,
     corpus: Corpus,
     metric: Metric,
     seeds: Sequence[int],
     run_id: str,
     origin: RunChoices,
 ) -> Row:
-    estimate = _tested(name, part, metric.info)
+    part = _tested(name, part, metric.info)
     low, high = part.bounds(name, metric.info)
     return Row(
         run_id=run_id,
@@ -163,36 +163,36 @@ def _row(
         dataset=corpus.dataset,
         captioner=corpus.captioner,
         **vars(origin),
-        value=estimate.value,
+        value=part.value,
         unit=part.unit,
-        seed_std=estimate.seed_std,
-        ci_low=max(estimate.ci_low, low),  # in this order NaN stays NaN
-        ci_high=min(estimate.ci_high, high),
-        p_value=estimate.p_value,
+        seed_std=part.seed_std,
+        ci_low=max(part.ci_low, low),  # in this order NaN stays NaN
+        ci_high=min(part.ci_high, high),
+        p_value=part.p_value,
         n_images=part.n_images,
-        n_seeds=estimate.n_seeds,
+        n_seeds=part.n_seeds,
         coverage=part.coverage,
         neutral_rate=part.neutral_rate,
         seeds=tuple(seeds),
     )
 
 
-def _tested(name: str, part: Part, info: MetricInfo) -> Estimate:
-    """The estimate; headlines and what decides get a p against no bias, if the metric gives none.
+def _tested(name: str, part: Number, info: MetricInfo) -> Number:
+    """The number; headlines and what decides get a p against no bias, if the metric gives none.
 
     No p for a number that cannot be below neutral (it is above by chance), that resampling does not
     move, that has no interval, or that has too few attackers.
     """
     low, high = part.bounds(name, info)
     neutral = info.neutral if part.neutral is None else part.neutral
-    few = 0 < part.estimate.n_seeds < info.least_seeds
-    tested = not math.isnan(part.estimate.p_value) or name in info.untested or few
-    estimate = spanned(part.estimate) if name in HEADLINES else part.estimate
-    deciding = {part for rule in info.readings.values() for part in (rule.part, *rule.also)}
-    deciding |= {sibling_name(part, "increase") for part in deciding if part.endswith(":model")}
-    if name not in {*HEADLINES, BEYOND, *deciding} or tested or math.isnan(estimate.ci_low):
-        return estimate
-    return against(estimate, neutral) if low < neutral < high else estimate
+    few = 0 < part.n_seeds < info.least_seeds
+    tested = not math.isnan(part.p_value) or name in info.untested or few
+    part = spanned(part) if name in HEADLINES else part
+    deciding = {name for rule in info.readings.values() for name in (rule.part, *rule.also)}
+    deciding |= {sibling_name(name, "increase") for name in deciding if name.endswith(":model")}
+    if name not in {*HEADLINES, BEYOND, *deciding} or tested or math.isnan(part.ci_low):
+        return part
+    return against(part, neutral) if low < neutral < high else part
 
 
 def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
@@ -251,11 +251,11 @@ def _manifest(
         },
         "audit": dict(score.audit),
         "attackers": dict(getattr(getattr(metric, "probe", None), "spec", {})),
-        "image_std": {str(name): part.estimate.image_std for name, part in score.parts.items()},
+        "image_std": {str(name): part.image_std for name, part in score.parts.items()},
         "choice_std": {
-            str(name): estimate.choice_std
+            str(name): part.choice_std
             for name, part in score.parts.items()
-            if not math.isnan((estimate := part.estimate).choice_std)
+            if not math.isnan(part.choice_std)
         },
         "split": {"copies": asdict(splits[0].copies)} if splits else {},
         "notes": _notes(corpus, metric, score, splits),
@@ -324,21 +324,19 @@ def _too_few_tested(score: Score, labelled: int) -> list[str]:
         f"{name} has no interval: some attacker is tested on only {tested} images; about {needed} "
         "images would be enough"
         for name, part in score.parts.items()
-        if name in HEADLINES
-        and math.isnan(part.estimate.ci_low)
-        and not math.isnan(part.estimate.value)
+        if name in HEADLINES and math.isnan(part.ci_low) and not math.isnan(part.value)
     ]
 
 
 def _trained(score: Score) -> bool:
     """Whether a headline uses attackers."""
-    return any(part.estimate.n_seeds for name, part in score.parts.items() if name in HEADLINES)
+    return any(part.n_seeds for name, part in score.parts.items() if name in HEADLINES)
 
 
 def _has_p(score: Score) -> bool:
     """Whether a headline has a p; that of permuted labels needs no second seed."""
     headlines = [part for name, part in score.parts.items() if name in HEADLINES]
-    return any(math.isfinite(part.estimate.p_value) for part in headlines)
+    return any(math.isfinite(part.p_value) for part in headlines)
 
 
 def _versions() -> dict[str, str]:

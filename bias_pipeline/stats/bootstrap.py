@@ -99,12 +99,12 @@ class Estimate:
     """
 
     value: float
-    seed_std: float
-    image_std: float
-    ci_low: float
-    ci_high: float
-    p_value: float
-    n_seeds: int
+    seed_std: float = math.nan
+    image_std: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    p_value: float = math.nan
+    n_seeds: int = 0
     corrected: float = math.nan
     error: float = math.nan
     error_below: float = math.nan
@@ -112,6 +112,9 @@ class Estimate:
     freedom: float = math.inf
     choice_std: float = math.nan
     draws: Draws | None = field(default=None, compare=False, repr=False)
+
+
+SomeEstimate = TypeVar("SomeEstimate", bound=Estimate)  # such as a number of a score
 
 
 @dataclass(frozen=True)
@@ -265,7 +268,6 @@ def summary(draws: Draws, level: float = 0.95) -> Estimate:
         image_std=image_std,
         ci_low=min(value, corrected) - half,
         ci_high=max(value, corrected) + half,
-        p_value=math.nan,
         n_seeds=n_seeds if draws.trained else 0,
         corrected=corrected,
         error=error,
@@ -309,15 +311,12 @@ def between(
         level: coverage of the interval, in (0, 1).
         draws: from which it was computed.
     """
-    nan, z = math.nan, quantile(level)
+    z = quantile(level)
     return Estimate(
-        value=value,
-        seed_std=nan,
+        value,
         image_std=image_std,
         ci_low=low,
         ci_high=high,
-        p_value=nan,
-        n_seeds=0,
         corrected=value,
         error=(high - low) / (2 * z),
         error_below=(value - low) / z,
@@ -326,7 +325,7 @@ def between(
     )
 
 
-def spanned(estimate: Estimate) -> Estimate:
+def spanned(estimate: SomeEstimate) -> SomeEstimate:
     """The estimate without an interval if no resampling moved it, which does not mean certainty.
 
     Args:
@@ -366,7 +365,7 @@ def _filled(draws: Draws) -> Draws:
     return replace(draws, resampled=resampled)
 
 
-def against(estimate: Estimate, neutral: float) -> Estimate:
+def against(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
     """The estimate with a p against the neutral value, by the same test as the interval.
 
     A single seed has no p, as the variance of attackers is then unknown.

@@ -107,9 +107,8 @@ def _mean_draws(drawn: Sequence[Draws]) -> Draws:
 
 def _without_draws(estimates: Sequence[Estimate], value: float, std: float) -> Estimate:
     """The mean without an interval; with the seeds' spread if all choices agree."""
-    nan = math.nan
-    seed_std = estimates[0].seed_std if std == 0 else nan
-    return Estimate(value, seed_std, nan, nan, nan, nan, estimates[0].n_seeds, choice_std=std)
+    seed_std = estimates[0].seed_std if std == 0 else math.nan
+    return Estimate(value, seed_std, n_seeds=estimates[0].n_seeds, choice_std=std)
 
 
 def _widened(estimate: Estimate, std: float, n_choices: int, level: float) -> Estimate:

@@ -24,7 +24,7 @@ from bias_pipeline.metrics.base import (
     ExpectedResponse,
     Metric,
     MetricInfo,
-    Part,
+    Number,
 )
 from bias_pipeline.stats.bootstrap import Estimate
 
@@ -143,7 +143,7 @@ def behaviour_corpus(model: CaptionStyle, people: CaptionStyle, n_images: int = 
     )
 
 
-def headlines(metric: Metric, corpus: Corpus, seeds: Sequence[int]) -> dict[str, Part]:
+def headlines(metric: Metric, corpus: Corpus, seeds: Sequence[int]) -> dict[str, Number]:
     """The headlines of a metric."""
     parts = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds)).parts
     return {name: parts[name] for name in HEADLINES if name in parts}

@@ -62,7 +62,7 @@ def _lines(data: Path, outputs: Path) -> Iterator[dict[str, object]]:
                 part_score = score.parts["a_to_t"]
                 line = {"captioner": captioner, "sample": name, "min_support": share}
                 line |= {"metric": metric.info.name, "metric_version": metric.info.version}
-                line |= {k: getattr(part_score.estimate, k) for k in ("value", "ci_low", "ci_high")}
+                line |= {k: getattr(part_score, k) for k in ("value", "ci_low", "ci_high")}
                 yield line | {"unit": "fraction", "n_images": part_score.n_images}
                 print(f"{captioner}, {name}, {share}", flush=True)
 

@@ -303,9 +303,9 @@ def scored(
                 "form": name,
                 "metric": metric.info.name,
                 "metric_version": metric.info.version,
-                "value": part.estimate.value,
-                "ci_low": part.estimate.ci_low,
-                "ci_high": part.estimate.ci_high,
+                "value": part.value,
+                "ci_low": part.ci_low,
+                "ci_high": part.ci_high,
                 "n_images": part.n_images,
             }
 

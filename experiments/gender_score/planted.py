@@ -47,9 +47,7 @@ def run(cache: Path) -> pd.DataFrame:
 
 def _line(metric: Metric, name: str, behaviour: Behaviour) -> dict[str, object]:
     corpora = (behaviour.before, (behaviour.planted, behaviour.people))
-    estimates = [
-        headlines(metric, behaviour_corpus(*it), SEEDS)["score"].estimate for it in corpora
-    ]
+    estimates = [headlines(metric, behaviour_corpus(*it), SEEDS)["score"] for it in corpora]
     ends = dict(_ends(estimates))
     return {
         "behaviour": name,

@@ -99,7 +99,7 @@ def _compared(data: Path, trial: Trial, metric: Metric) -> Iterator[dict[str, ob
     for part in _parts(scores):
         assert first is not None
         assert other is not None
-        estimate = first.parts[part].estimate
+        estimate = first.parts[part]
         one, two = (ranked_draws(metric, score, part) for score in (first, other))
         if one is None or two is None:
             continue
@@ -133,7 +133,7 @@ def ranked_draws(metric: Metric, score: Score, part: str) -> Draws | None:
     scored = score.parts[PartName(part)]
     of_headline = metric.info.neutral if scored.neutral is None else scored.neutral
     neutral = of_headline if part in HEADLINES else 0.0
-    draws = scored.estimate.draws
+    draws = scored.draws
     return draws and as_ranked(draws, metric.info.direction, neutral)
 
 
@@ -143,13 +143,13 @@ def _sampled(data: Path, trial: Trial, metric: Metric) -> Iterator[dict[str, obj
     truth = _truth(data, metric.info.name, trial.captioner)
     for part in _parts([score]):
         assert score is not None
-        estimate = score.parts[part].estimate
+        estimate = score.parts[part]
         yield {
             "part": part,
             "value": estimate.value,
             "ci_low": estimate.ci_low,
             "ci_high": estimate.ci_high,
-            "truth": truth.parts[part].estimate.value,
+            "truth": truth.parts[part].value,
         }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.metrics.base import HEADLINES, Part
+from bias_pipeline.metrics.base import HEADLINES, Number
 from bias_pipeline.run import compose
 from bias_pipeline.stats.bootstrap import Estimate
 from bias_pipeline.stats.compare import paired_difference
@@ -106,19 +106,19 @@ def planted(trials: int) -> Iterator[dict[str, object]]:
             for name, metric in built.items():
                 for part, item in metric.compute(few, splits=[]).parts.items():
                     if part in HEADLINES:
-                        less = truth[name][part].estimate.value
+                        less = truth[name][part].value
                         line = {"design": captioner, "trial": trial, "metric": name, "part": part}
-                        line |= columns(item.estimate, metric.info)
+                        line |= columns(item, metric.info)
                         ends = {k: line[k] - less for k in ("value", "ci_low", "ci_high")}
                         yield {**line, **ends, "p_value": np.nan}
             print(f"{captioner}: {trial + 1} of {trials}", flush=True)
 
 
-def _looked_at(name: str, parts: Mapping[str, Part]) -> dict[str, Estimate]:
-    estimates = {part: parts[part].estimate for part in HEADLINES if part in parts}
+def _looked_at(name: str, parts: Mapping[str, Number]) -> dict[str, Estimate]:
+    estimates = {part: parts[part] for part in HEADLINES if part in parts}
     if name in LESS_PEOPLE:
         first, second = (
-            parts[part].estimate.draws for part in LESS_PEOPLE[name].split(" - ")
+            parts[part].draws for part in LESS_PEOPLE[name].split(" - ")
         )  # of one resampling of the images
         assert first is not None
         assert second is not None

@@ -55,7 +55,7 @@ def run(
                 if label.startswith("pairs") and name.endswith("per caption"):
                     continue  # the same as above
                 line = {"trial": trial, "metric": name, "part": label}
-                yield line | columns(score.parts[part].estimate, metric.info)
+                yield line | columns(score.parts[part], metric.info)
         print(f"{trial + 1} of {trials}", flush=True)
 
 

@@ -47,7 +47,7 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
         score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
         for part in PARTS:
             line = {"trial": trial, "metric": NAME, "part": part}
-            yield line | columns(score.parts[part].estimate, metric.info)
+            yield line | columns(score.parts[part], metric.info)
         print(f"{trial + 1} of {trials}", flush=True)
 
 

@@ -64,9 +64,7 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
 
 def alarms(score: Score) -> dict[str, float]:
     """How often single queries, which are fair, are called unfair."""
-    p_values = [
-        part.estimate.p_value for name, part in score.parts.items() if name.startswith("concept:")
-    ]
+    p_values = [part.p_value for name, part in score.parts.items() if name.startswith("concept:")]
     shares = {
         f"queries with p < {level:g}": float(np.mean([p < level for p in p_values]))
         for level in LEVELS
@@ -76,9 +74,9 @@ def alarms(score: Score) -> dict[str, float]:
 
 def less(score: Score) -> dict[str, Estimate]:
     """Every number minus its null value, with its p."""
-    nulls = {part: score.parts[null].estimate.value for part, null in AGAINST.items()}
+    nulls = {part: score.parts[null].value for part, null in AGAINST.items()}
     nulls |= dict.fromkeys(ATTACKERS, CHANCE)
-    return {part: _moved(score.parts[part].estimate, null) for part, null in nulls.items()}
+    return {part: _moved(score.parts[part], null) for part, null in nulls.items()}
 
 
 def _moved(estimate: Estimate, by: float) -> Estimate:

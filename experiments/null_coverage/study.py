@@ -74,7 +74,7 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
                 score = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds))
                 for part in parts_of(name):
                     line = {"design": design, "trial": trial, "metric": name, "part": part}
-                    yield line | columns(score.parts[part].estimate, metric.info)
+                    yield line | columns(score.parts[part], metric.info)
             print(f"{design}: {trial + 1} of {trials}", flush=True)
 
 

@@ -77,7 +77,7 @@ class Study:
         facts: dict[str, Any] = score.audit["objects"]  # type: ignore[assignment]
         numbers = {}
         for part in PARTS:
-            estimate = score.parts[part].estimate
+            estimate = score.parts[part]
             numbers[part] = f"{estimate.value:.5f}"
             numbers[f"{part} low"] = f"{estimate.ci_low:.5f}"
             numbers[f"{part} high"] = f"{estimate.ci_high:.5f}"
@@ -86,7 +86,7 @@ class Study:
             "answer": "not_shown" if facts["reason"] == NOT_SHOWN else facts["answer"],
             "p": f"{facts['p_value']:.4g}",
             "named": "; ".join(
-                f"{name} {100 * score.parts[f'object:{name}'].estimate.value:+.1f}"
+                f"{name} {100 * score.parts[f'object:{name}'].value:+.1f}"
                 for name in facts["named"]
             ),
             **numbers,

@@ -165,5 +165,5 @@ def numbers(files: Files) -> Numbers:
         except NotApplicableError as error:
             values[name] = type(error).__name__
         else:
-            values |= {f"{name} {part}": f"{p.estimate.value:.9g}" for part, p in parts.items()}
+            values |= {f"{name} {part}": f"{p.value:.9g}" for part, p in parts.items()}
     return values

@@ -62,7 +62,7 @@ def metric(vectors: str, **options: Any) -> GenderDistance:
 
 def values(vectors: str, corpus_given: Corpus | None = None, **options: Any) -> dict[str, float]:
     parts = metric(vectors, **options).compute(corpus_given or corpus(), splits=[]).parts
-    return {str(name): part.estimate.value for name, part in parts.items()}
+    return {str(name): part.value for name, part in parts.items()}
 
 
 # --- the worked cases on the shared GloVe file

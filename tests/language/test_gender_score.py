@@ -68,7 +68,7 @@ def corpus(
 
 def values(corpus: Corpus, **options: Any) -> dict[str, float]:
     parts = metric(**options).compute(corpus, splits=[]).parts
-    return {str(name): part.estimate.value for name, part in parts.items()}
+    return {str(name): part.value for name, part in parts.items()}
 
 
 # --- a second implementation, caption by caption
@@ -117,7 +117,7 @@ def whole() -> Score:
 
 @pytest.fixture(scope="module")
 def computed(whole: Score) -> dict[str, float]:
-    return {str(name): part.estimate.value for name, part in whole.parts.items()}
+    return {str(name): part.value for name, part in whole.parts.items()}
 
 
 @pytest.fixture(scope="module")
@@ -351,7 +351,7 @@ def test_a_group_is_held_against_the_neutral_mean(side, group, computed, whole):
     people = ":human" if side == "human" else ""
     expected = computed[f"gs:{group}{people}"] / computed[f"gs:person{people}"]
     part = whole.parts[f"to_neutral:{group}:{side}"]
-    assert part.estimate.value == pytest.approx(expected)
+    assert part.value == pytest.approx(expected)
     assert (part.unit, part.range) == ("ratio", (0.0, math.inf))
 
 

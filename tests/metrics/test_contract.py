@@ -24,7 +24,7 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.io.paths import choices_of, conf_dir
-from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Part, Score
+from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Number, Score
 from bias_pipeline.metrics.catalogue import infos, settings_of
 from bias_pipeline.report.gate import decisions
 from bias_pipeline.report.table import NumberCell
@@ -150,7 +150,7 @@ def info(name: str) -> MetricInfo:
     return cell(name).build("metric").info
 
 
-def headlines(score: Score) -> dict[str, Part]:
+def headlines(score: Score) -> dict[str, Number]:
     return {part: score.parts[part] for part in HEADLINES if part in score.parts}
 
 
@@ -158,12 +158,8 @@ def estimates(score: Score) -> dict[str, list[float | None]]:
     """Every number of a score; NaN as None, so that equal scores compare equal."""
     return {
         name: [
-            None if math.isnan(x) else x
-            for x in (
-                *astuple(replace(part.estimate, draws=None))[:-1],
-                part.coverage,
-                part.neutral_rate,
-            )
+            None if isinstance(x, float) and math.isnan(x) else x
+            for x in astuple(replace(part, draws=None))
         ]
         for name, part in score.parts.items()
     }
@@ -217,28 +213,28 @@ def test_ranges_are_ordered_and_hold_the_neutral_value():
     assert wrong == {}
 
 
-def every_part() -> dict[tuple[str, str], Part]:
+def every_part() -> dict[tuple[str, str], Number]:
     """All parts of all metrics."""
     return {(name, part): value for name in NAMES for part, value in score(name).parts.items()}
 
 
-def every_headline() -> dict[tuple[str, str], Part]:
+def every_headline() -> dict[tuple[str, str], Number]:
     """All headlines that have a value."""
     return {
         where: part
         for where, part in every_part().items()
-        if where[1] in HEADLINES and math.isfinite(part.estimate.value)
+        if where[1] in HEADLINES and math.isfinite(part.value)
     }
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_there_is_a_headline_with_a_value(name):
     values = headlines(score(name)).values()
-    assert any(math.isfinite(part.estimate.value) for part in values)
+    assert any(math.isfinite(part.value) for part in values)
 
 
 def test_headlines_lie_in_the_range():
-    values = {where: part.estimate.value for where, part in every_headline().items()}
+    values = {where: part.value for where, part in every_headline().items()}
     ranges = {where: info(where[0]).range for where in values}
     assert {w: x for w, x in values.items() if not ranges[w][0] <= x <= ranges[w][1]} == {}
 
@@ -250,7 +246,7 @@ def test_headlines_have_the_unit_of_the_metric():
 
 @pytest.mark.parametrize("name", OF_CAPTIONERS)
 def test_a_captioner_that_speaks_like_people_is_neutral(name):
-    lines = [p.estimate for p in headlines(score(name)).values() if math.isfinite(p.estimate.value)]
+    lines = [p for p in headlines(score(name)).values() if math.isfinite(p.value)]
     neutral = info(name).neutral
     # One that is exactly neutral in every resampling has no interval.
     assert all(e.value == neutral or e.ci_low <= neutral <= e.ci_high for e in lines)
@@ -269,8 +265,8 @@ def test_e21_input_order_never_matters(name):
 def test_the_order_of_the_groups_does_not_matter(name):
     turned = "attribute.groups=[female,male]"
     outcome = headlines(compute(name, cell(name, turned).corpus(), turned))
-    values = {part: headline.estimate.value for part, headline in headlines(score(name)).items()}
-    assert {part: headline.estimate.value for part, headline in outcome.items()} == pytest.approx(
+    values = {part: headline.value for part, headline in headlines(score(name)).items()}
+    assert {part: headline.value for part, headline in outcome.items()} == pytest.approx(
         values, abs=1e-3, nan_ok=True
     )
 
@@ -294,7 +290,7 @@ def test_a_headline_is_absent_only_without_what_it_needs(name, need):
             compute(name, corpus, *words)
         return
     parts = compute(name, corpus, *words).parts
-    known = {part for part, item in parts.items() if math.isfinite(item.estimate.value)}
+    known = {part for part, item in parts.items() if math.isfinite(item.value)}
     left = info(name).without.get(need)
     assert known & {left, *HEADLINES} == ({left} if left else {*headlines(score(name))})
 
@@ -313,17 +309,17 @@ def test_shares_lie_between_zero_and_one(share):
 
 
 def test_an_interval_holds_its_value():
-    known = {w: p.estimate for w, p in every_part().items() if math.isfinite(p.estimate.ci_low)}
+    known = {w: p for w, p in every_part().items() if math.isfinite(p.ci_low)}
     assert {w: e for w, e in known.items() if not e.ci_low <= e.value <= e.ci_high} == {}
 
 
 def test_p_values_are_probabilities():
-    values = {where: part.estimate.p_value for where, part in every_part().items()}
+    values = {where: part.p_value for where, part in every_part().items()}
     assert {w: p for w, p in values.items() if not (math.isnan(p) or 0 < p <= 1)} == {}
 
 
 def test_a_number_without_a_value_has_no_interval_and_no_p():
-    lines = {w: p.estimate for w, p in every_part().items() if math.isnan(p.estimate.value)}
+    lines = {w: p for w, p in every_part().items() if math.isnan(p.value)}
     rest = {w: (e.ci_low, e.ci_high, e.p_value) for w, e in lines.items()}
     assert {w: numbers for w, numbers in rest.items() if not all(map(math.isnan, numbers))} == {}
 

@@ -8,7 +8,7 @@ import pytest
 
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.metrics.base import Metric, Part, Score
+from bias_pipeline.metrics.base import Metric, Number, Score
 from bias_pipeline.results.rows import Result
 from bias_pipeline.run import compose
 from bias_pipeline.run.cell import run_cell
@@ -33,7 +33,7 @@ def made(metric: str, n_seeds: int, *, trained: bool = True) -> Result:
 
         def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
             del splits
-            part = Part(estimate, "fraction", len(corpus), 1.0, 0.0)
+            part = Number(**vars(estimate), n_images=len(corpus), coverage=1.0)
             return Score({"score": part}, audit={}, notes=[])
 
     return run_cell(cell.corpus(), Agreeing(), range(n_seeds), run_id="x")

@@ -53,7 +53,7 @@ def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Estimate]
             score = metric.compute(null, splits=metric.draw_splits(null, SEEDS))
             part = score.parts["score"]
             p_value = _tested("score", part, metric.info).p_value  # as a row has it
-            estimates[metric.info.name].append(replace(part.estimate, p_value=p_value))
+            estimates[metric.info.name].append(replace(part, p_value=p_value))
     return estimates
 
 

@@ -12,7 +12,7 @@ from bias_pipeline.corpus.attribute import Attribute, Context, LabelMap
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.regrouping import Intersection
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.base import HEADLINES, Metric, Part, Score
+from bias_pipeline.metrics.base import HEADLINES, Metric, Number, Score
 from bias_pipeline.metrics.catalogue import metric_class, metric_names
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import CountingMetric
@@ -58,7 +58,7 @@ def compute(metric: str, corpus: Corpus, *words: str) -> Score:
     return built.compute(corpus, splits=[])
 
 
-def resting(metric: str, score: Score) -> dict[str, Part]:
+def resting(metric: str, score: Score) -> dict[str, Number]:
     """The headlines that rest on names."""
     built: CountingMetric = cell(metric).build("metric")
     return {
@@ -91,7 +91,7 @@ def test_a_captioner_that_names_nobody_has_no_score(metric, words):
             compute(metric, corpus, *words)
         return
     score = compute(metric, corpus, *words)
-    values = [part.estimate for part in resting(metric, score).values()]
+    values = list(resting(metric, score).values())
     assert values
     assert all(math.isnan(x) for e in values for x in (e.value, e.ci_low, e.ci_high))
     assert any(NOTHING in note for note in score.notes)
@@ -106,7 +106,7 @@ def test_what_does_not_rest_on_names_is_left_as_it_was(metric):
         assert all(built.rests_on_names(name) for name in HEADLINES)
         return
     lines = [p for n, p in score.parts.items() if n in HEADLINES and not built.rests_on_names(n)]
-    assert all(math.isfinite(part.estimate.value) for part in lines)
+    assert all(math.isfinite(part.value) for part in lines)
     assert lines or all(built.rests_on_names(name) for name in HEADLINES)
 
 
@@ -120,7 +120,7 @@ def test_ten_captions_are_enough(retained, absent):
     rewrite = corpus.rewrite(
         {"model": type(captions).from_texts(texts.tolist(), captions.image_rows.tolist())}
     )
-    value = compute("gender_error", rewrite).parts["score"].estimate.value
+    value = compute("gender_error", rewrite).parts["score"].value
     assert math.isnan(value) is absent
 
 
@@ -145,8 +145,8 @@ def test_the_ratio_of_the_labels_is_there_however_silent_the_captions_are():
     corpus = cell("gender_ratio").corpus()
     parts = compute("gender_ratio", quiet(corpus)).parts
     codes = corpus.groupings["gender"].codes
-    assert math.isnan(parts["model"].estimate.value)
-    assert parts["human"].estimate.value == pytest.approx((codes == 0).sum() / (codes == 1).sum())
+    assert math.isnan(parts["model"].value)
+    assert parts["human"].value == pytest.approx((codes == 0).sum() / (codes == 1).sum())
 
 
 def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does():
@@ -155,8 +155,8 @@ def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does():
     texts = ["somebody"] * len(people)
     mute = corpus.rewrite({"human": type(people).from_texts(texts, people.image_rows.tolist())})
     score = compute("gender_error", mute)
-    assert math.isfinite(score.parts["score"].estimate.value)
-    assert math.isnan(score.parts["human"].estimate.value)
+    assert math.isfinite(score.parts["score"].value)
+    assert math.isnan(score.parts["human"].value)
     assert any(note.startswith("the human side names") for note in score.notes)
 
 
@@ -171,11 +171,11 @@ def hardly_named() -> Corpus:
 
 def test_nothing_is_compared_with_people_who_hardly_name_a_group():
     parts = compute("gender_error", hardly_named()).parts
-    assert math.isnan(parts["named:increase"].estimate.value)
+    assert math.isnan(parts["named:increase"].value)
 
 
 def test_a_ratio_has_no_p_beside_people_who_hardly_name_a_group():
-    score = compute("gender_ratio", hardly_named()).parts["score"].estimate
+    score = compute("gender_ratio", hardly_named()).parts["score"]
     assert np.isnan([score.value, score.p_value]).tolist() == [False, True]
 
 
@@ -183,7 +183,7 @@ def test_a_ratio_has_no_p_beside_people_who_hardly_name_a_group():
 def test_a_captioner_that_is_mostly_neutral_still_has_a_score(metric):
     corpus = cell(metric, "captioner=neutral_speaker").corpus()
     result = resting(metric, compute(metric, corpus))
-    assert all(math.isfinite(part.estimate.value) for part in result.values())
+    assert all(math.isfinite(part.value) for part in result.values())
     assert all(part.neutral_rate > 0.5 for part in result.values())
 
 
@@ -222,7 +222,7 @@ RIGHT = {
 def test_a_group_of_two_attributes_is_named_by_a_word_of_each(changed, error):
     score = GenderError(BOTH, Bootstrap(resamples=2)).compute(crossed(RIGHT | changed), splits=[])
     silent = sum("dog" in text for text in changed.values())
-    assert score.parts["score"].estimate.value == error
+    assert score.parts["score"].value == error
     assert score.parts["score"].neutral_rate == silent / 4
 
 
@@ -251,7 +251,7 @@ def values_beside(metric: str, colour: str, thing: str) -> dict[str, list[float]
     """Value and neutral rate of each part, where captions have a thing of a colour."""
     corpus = coloured(cell(metric, "attribute=race").corpus(), colour, thing)
     parts = compute(metric, corpus, "attribute=race").parts
-    return {name: [part.estimate.value, part.neutral_rate] for name, part in parts.items()}
+    return {name: [part.value, part.neutral_rate] for name, part in parts.items()}
 
 
 @given(
@@ -306,8 +306,8 @@ def test_nothing_is_said_of_race_by_counting_on_real_captions(metric, attribute)
         [f"metric={metric}", *words, f"attribute={attribute}", "stats.resamples=2"]
     )
     score = built.build("metric").compute(built.corpus(), splits=[])
-    values = {n: p.estimate.value for n, p in score.parts.items() if n in HEADLINES}
+    values = {n: p.value for n, p in score.parts.items() if n in HEADLINES}
     assert math.isnan(values.get("score", values.get("t_to_a", 0.0)))
     assert math.isfinite(values.get("a_to_t", 0.0))
     assert {score.parts[name].neutral_rate for name in values} == {1}
-    assert math.isnan(score.parts["human"].estimate.value if "human" in score.parts else math.nan)
+    assert math.isnan(score.parts["human"].value if "human" in score.parts else math.nan)

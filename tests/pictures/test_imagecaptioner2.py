@@ -41,7 +41,7 @@ def score(*words: str) -> Score:
 
 
 def value(score: Score, part: str) -> float:
-    return score.parts[part].estimate.value
+    return score.parts[part].value
 
 
 def test_it_has_the_parts_of_lic_and_the_leaks():

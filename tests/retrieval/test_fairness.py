@@ -130,20 +130,18 @@ def test_a_query_that_evens_out_an_uneven_pool_is_not_fair():
     score = planted_score(0.12, "metric.concepts=[hair,flowers,cooking,zoo,laptop]")
     lines = score.tables["concepts"]
     assert {line["over_represented"] for line in lines} == {"female"}
-    assert score.parts["score"].estimate.value > score.parts["null"].estimate.value - 0.03
-    assert score.parts["score"].estimate.p_value < 0.01
+    assert score.parts["score"].value > score.parts["null"].value - 0.03
+    assert score.parts["score"].p_value < 0.01
 
 
 def test_more_strongly_planted_is_less_fair():
-    scores = [
-        planted_score(strength).parts["score"].estimate.value for strength in (0.0, 0.5, 1.0, 2.0)
-    ]
+    scores = [planted_score(strength).parts["score"].value for strength in (0.0, 0.5, 1.0, 2.0)]
     assert scores == sorted(scores, reverse=True)
 
 
 def test_without_leaning_the_null_is_held_and_no_concept_is_accused():
     score = planted_score(0.0)
-    estimate, null = score.parts["score"].estimate, score.parts["null"].estimate
+    estimate, null = score.parts["score"], score.parts["null"]
     assert estimate.ci_low <= null.value <= estimate.ci_high
     lines = score.tables["concepts"]
     assert [line["concept"] for line in lines if float(str(line["p_holm"])) < 0.05] == []
@@ -152,9 +150,9 @@ def test_without_leaning_the_null_is_held_and_no_concept_is_accused():
 def test_a_projection_restores_fairness_on_images_it_was_not_fitted_to():
     projected = ("debias=subspace", "debias.side=image", "debias.k=1")
     before, after = (planted_score(2.0, *words).parts for words in ((), projected))
-    null = before["null"].estimate.value
-    assert before["score"].estimate.ci_high < null - 0.05
-    assert after["score"].estimate.value == pytest.approx(null, abs=0.02)
+    null = before["null"].value
+    assert before["score"].ci_high < null - 0.05
+    assert after["score"].value == pytest.approx(null, abs=0.02)
 
 
 def test_debiasings_retrieve_from_the_same_images_that_nothing_was_fitted_to():
@@ -284,7 +282,7 @@ def test_seeds_that_retrieve_the_same_have_the_p_of_one(monkeypatch):
         for seeds in (SEEDS[:1], SEEDS)
     )
     names = [name for name in one if name.startswith("concept:")]
-    assert [three[n].estimate.p_value for n in names] == [one[n].estimate.p_value for n in names]
+    assert [three[n].p_value for n in names] == [one[n].p_value for n in names]
 
 
 # --- several folds a seed
@@ -302,7 +300,7 @@ def by_folds() -> Score:
 
 def test_folds_are_no_seeds():
     counts = {
-        str(name): part.estimate.n_seeds
+        str(name): part.n_seeds
         for name, part in by_folds().parts.items()
         if not str(name).startswith("null")
     }
@@ -314,12 +312,12 @@ def test_the_value_of_a_seed_is_the_mean_over_its_folds(monkeypatch):
     here = cell("split=crossfit", "split.folds=3")
     metric, corpus = here.build("metric"), here.corpus()
     of_folds = [
-        metric.compute(corpus, splits=[split]).parts["score"].estimate.value
+        metric.compute(corpus, splits=[split]).parts["score"].value
         for split in metric.draw_splits(corpus, SEEDS[:2])
     ]
     expected = [np.mean(of_folds[:3]), np.mean(of_folds[3:])]
-    assert by_folds().parts["score"].estimate.draws.per_seed == pytest.approx(expected)
+    assert by_folds().parts["score"].draws.per_seed == pytest.approx(expected)
 
 
 def test_attackers_of_all_folds_have_the_interval_of_cross_fitting():
-    assert by_folds().parts["attacker:linear"].estimate.draws.cross_fitted
+    assert by_folds().parts["attacker:linear"].draws.cross_fitted

@@ -148,7 +148,7 @@ def computed(captioner: str) -> dict[str, float]:
     overrides += [f"dataset.{key}={path}" for key, path in files.items()]
     cell = compose.cell([*overrides, "stats.resamples=2"])
     parts = cell.build("metric").compute(cell.corpus(), splits=[]).parts
-    return {str(name): part.estimate.value for name, part in parts.items()}
+    return {str(name): part.value for name, part in parts.items()}
 
 
 @pytest.mark.parametrize("captioner", CAPTIONERS)
@@ -185,11 +185,11 @@ def test_a_plain_count_of_joined_annotators_gives_the_same(n_joined):
     parts = of_annotators(n_joined).parts
     plain = whole(model, human)
     plain["model"] = fmean(first(caption) in ("men", "women") for caption in model.values())
-    assert {name: parts[name].estimate.value for name in plain} == pytest.approx(plain, abs=1e-12)
+    assert {name: parts[name].value for name in plain} == pytest.approx(plain, abs=1e-12)
 
 
 @pytest.mark.parametrize("part", ["score", "whole"])
 @pytest.mark.parametrize("n_joined", JOINED)
 def test_joined_annotators_assume_no_more_than_others(n_joined, part):
-    estimate = of_annotators(n_joined).parts[part].estimate
+    estimate = of_annotators(n_joined).parts[part]
     assert estimate.ci_low < 0 < estimate.ci_high

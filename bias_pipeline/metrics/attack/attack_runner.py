@@ -16,7 +16,7 @@ from bias_pipeline.corpus.corpus import Corpus, Grouping
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in, with_fewer_images
 from bias_pipeline.errors import DataError, NotApplicableError
-from bias_pipeline.metrics.base import HEADLINES, Part, Score
+from bias_pipeline.metrics.base import HEADLINES, Number, Score
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, PartName
 from bias_pipeline.stats.choices import mean_over_choices
 from bias_pipeline.stats.scoring import Scoring
@@ -253,8 +253,8 @@ def _mean(scores: Mapping[str, Score], level: float) -> Score:
     )
 
 
-def _part(parts: Sequence[Part], level: float) -> Part:
-    return replace(parts[0], estimate=mean_over_choices([part.estimate for part in parts], level))
+def _part(parts: Sequence[Number], level: float) -> Number:
+    return replace(parts[0], **vars(mean_over_choices(parts, level)))
 
 
 def _lines(scores: Mapping[str, Score], table: str) -> list[dict[str, object]]:
@@ -270,16 +270,16 @@ def _values(scores: Mapping[str, Score], shared: Sequence[str]) -> list[dict[str
     return [
         {"choice": name, "part": str(part), "value": estimate.value, "seed_std": estimate.seed_std}
         for part in shared
-        if len({score.parts[part].estimate.value for score in scores.values()}) > 1
+        if len({score.parts[part].value for score in scores.values()}) > 1
         for name, score in scores.items()
-        for estimate in [score.parts[part].estimate]
+        for estimate in [score.parts[part]]
     ]
 
 
-def _notes(scores: Mapping[str, Score], parts: Mapping[str, Part]) -> list[str]:
+def _notes(scores: Mapping[str, Score], parts: Mapping[str, Number]) -> list[str]:
     return [
         f"{name} is the mean over {', '.join(scores)}, between which it varies by "
-        f"{part.estimate.choice_std:.2g} (standard deviation)"
+        f"{part.choice_std:.2g} (standard deviation)"
         for name, part in parts.items()
         if name in HEADLINES
     ]

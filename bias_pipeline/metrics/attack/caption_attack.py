@@ -42,7 +42,7 @@ from bias_pipeline.metrics.attack.extra_parts import (
     smaller_shares,
     with_annotators,
 )
-from bias_pipeline.metrics.base import Metric, Part, Score
+from bias_pipeline.metrics.base import Metric, Number, Score
 from bias_pipeline.metrics.functional import RELATIONS, accuracy_and_confidence_parts
 from bias_pipeline.metrics.functional.attack import (
     Relation,
@@ -156,7 +156,7 @@ class CaptionAttack(Metric, ABC):
         functions = self.with_inputs, self.predictions
         return AttackSettings(self.attribute.name, self.positions, self.wordless_limit, *functions)
 
-    def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Part]:
+    def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Number]:
         """Parts besides those of the captions; here none.
 
         Args:
@@ -242,19 +242,19 @@ class CaptionAttack(Metric, ABC):
         attack = AttackRunner(self.attack_settings, transformed, splits)
         cross_fitted = self.probe.cross_fits(splits)
         shares = smaller_shares(grouping.codes[both]) if self.learning_curve and both.any() else {}
-        parts: dict[str, Part] = {}
+        parts: dict[str, Number] = {}
         for name, images in ((MODEL, has_model), (HUMAN, has_human)):
             if images.any():
                 shared = np.array_equal(images, both)
                 predictions, *_ = attack.on(name, images, [*shares.values()] if shared else [])
                 if not shared:
                     parts[name] = self._side(predictions, cross_fitted, corpus, name, images)
-        curve: dict[str, Part] = {}
+        curve: dict[str, Number] = {}
         groups = Score({})
         if both.any():
             pair, *fewer = self._pairs(attack, both, [*shares.values()])
             compared = self._paired_parts(pair, corpus, both)
-            same: dict[str, Part] = {
+            same: dict[str, Number] = {
                 MODEL: compared[MODEL_PAIRED],
                 HUMAN: compared[HUMAN_PAIRED],
             }
@@ -282,7 +282,7 @@ class CaptionAttack(Metric, ABC):
                 *self.probe.encoder.notes(grouping.names),
                 *self._missing(has_model, has_human),
                 *self._unnamed(parts),
-                *(learning_note(curve, curve["all"].estimate.image_std) if curve else []),
+                *(learning_note(curve, curve["all"].image_std) if curve else []),
                 *groups.notes,
             ],
             tables=transformed.tables,
@@ -303,7 +303,7 @@ class CaptionAttack(Metric, ABC):
         corpus: Corpus,
         name: PartName,
         images: BoolArray,
-    ) -> Part:
+    ) -> Number:
         """The score of one side on all its images."""
         table = ScoreTable.of(predictions, self.scoring)
         combinations: Mapping[PartName, Combination] = {name: lambda scores: scores}
@@ -312,7 +312,7 @@ class CaptionAttack(Metric, ABC):
         )[name]
         return self._scored(self._part(estimate, corpus, name.side, images, table.images))
 
-    def _headline(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Part:
+    def _headline(self, pair: Pair, corpus: Corpus, both: BoolArray) -> Number:
         """The comparison of the sides alone."""
         tables = [ScoreTable.of(side, self.scoring) for side in (pair.model, pair.human)]
         estimate = self.stats.estimate(
@@ -320,7 +320,7 @@ class CaptionAttack(Metric, ABC):
         )[SCORE]
         return self._compared(self._part(estimate, corpus, "model", both, tables[0].images))
 
-    def _paired_parts(self, pair: Pair, corpus: Corpus, both: BoolArray) -> dict[str, Part]:
+    def _paired_parts(self, pair: Pair, corpus: Corpus, both: BoolArray) -> dict[str, Number]:
         """Both sides, their comparison, and what it comes from."""
         tables = pair.tables(self.scoring)
         estimates = self.stats.estimate(
@@ -328,7 +328,7 @@ class CaptionAttack(Metric, ABC):
         )
         for side, predictions in (("model", pair.model), ("human", pair.human)):
             estimates[PartName("ece", side=side)] = calibration(predictions)
-        parts: dict[str, Part] = {
+        parts: dict[str, Number] = {
             name: self._part(estimate, corpus, name.side or "model", both, tables[0].images)
             for name, estimate in estimates.items()
         }
@@ -351,7 +351,7 @@ class CaptionAttack(Metric, ABC):
                 tables, {name: self.comparison.of}, corpus.keys, cross_fitted=pair.cross_fitted
             )[name]
             estimates[name] = steady(estimate, self.stats.level)
-        parts: dict[str, Part] = {
+        parts: dict[str, Number] = {
             PartName(group=name): self._part(one, corpus, "model", images[name], sides[0].images)
             for name, one in estimates.items()
         }
@@ -365,12 +365,12 @@ class CaptionAttack(Metric, ABC):
             compared[GAP] = replace(compared[GAP], range=NO_LESS_THAN_NONE)
         return Score(compared, notes=notes)
 
-    def _scored(self, part: Part) -> Part:
+    def _scored(self, part: Number) -> Number:
         """A part with the unit and range of the scoring function."""
         unit = self.scoring.unit
         return replace(part, unit=unit, range=(0.0, 1.0 if unit == "fraction" else math.inf))
 
-    def _compared(self, part: Part) -> Part:
+    def _compared(self, part: Number) -> Number:
         """A part with the unit, range and neutral value of the headline."""
         return replace(
             part, unit=self._unit, range=self.headline_range, neutral=self.comparison.neutral
@@ -392,7 +392,7 @@ class CaptionAttack(Metric, ABC):
             PartName("lic_from", detail="confidence"): decomposed(1),
         }
 
-    def _unnamed(self, parts: Mapping[str, Part]) -> list[str]:
+    def _unnamed(self, parts: Mapping[str, Number]) -> list[str]:
         return [
             f"no {side} caption contains a word of attribute {self.attribute.name!r}"
             for side in SIDES
@@ -419,11 +419,11 @@ class CaptionAttack(Metric, ABC):
         side: str,
         images: BoolArray,
         tested: IntArray,
-    ) -> Part:
+    ) -> Number:
         """A number of some images; ``tested`` are the rows of those that attackers guessed."""
         grouping = corpus.groupings[self.attribute.name]
-        return Part(
-            estimate=estimate,
+        return Number(
+            **vars(estimate),
             unit="fraction",
             n_images=int(images[tested].sum()),
             coverage=float(images.sum() / (grouping.codes >= 0).sum()),

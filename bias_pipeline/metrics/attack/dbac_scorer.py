@@ -23,7 +23,7 @@ from bias_pipeline.metrics.attack.extra_parts import (
     rename_predictions,
     smaller_shares,
 )
-from bias_pipeline.metrics.base import Part, Score
+from bias_pipeline.metrics.base import Number, Score
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Estimate, steady
 from bias_pipeline.stats.scoring import Accuracy
@@ -67,7 +67,7 @@ class DirectionScorer:
             *self._compare_groups(estimates),
             *self._noisy_pairs(),
         ]
-        parts: dict[str, Part] = {n: self._part(n, estimate) for n, estimate in estimates.items()}
+        parts: dict[str, Number] = {n: self._part(n, estimate) for n, estimate in estimates.items()}
         return Score(
             parts=parts,
             predictions=[p for side in SIDES for p in self.attackers.predictions[side]],
@@ -96,14 +96,14 @@ class DirectionScorer:
         if not shares:
             return score
         curve = {name: self._of_fewer(share) for name, share in {"all": 1.0, **shares}.items()}
-        error = error_of_first_seed(score.parts[self.name].estimate)
+        error = error_of_first_seed(score.parts[self.name])
         return replace(
             score,
             parts={**score.parts, **learning_parts(curve, self.name)},
             notes=[*score.notes, *learning_note(curve, error, self.name)],
         )
 
-    def _of_fewer(self, share: float) -> Part:
+    def _of_fewer(self, share: float) -> Number:
         """The headline of attackers that learn from a share of the images."""
         headline = self.direction.part()
         values = self.attackers.with_fewer_images(share).headline(np.ones((1, len(self.images))))
@@ -185,12 +185,12 @@ class DirectionScorer:
             tables={**self.direction.tables, "examples": [], "resample": []},
         )
 
-    def _part(self, name: PartName, estimate: Estimate) -> Part:
+    def _part(self, name: PartName, estimate: Estimate) -> Number:
         images = self._images_of(name)
         usable = np.zeros(len(self.corpus), bool)
         usable[images] = True
-        return Part(
-            estimate=estimate,
+        return Number(
+            **vars(estimate),
             unit="quality" if name.what == "quality" else "fraction",
             range=NO_LESS_THAN_NONE if name.what in _NEVER_BELOW_ZERO else None,
             n_images=len(images),

@@ -38,7 +38,7 @@ from bias_pipeline.metrics.base import (
     ExpectedResponse,
     Metric,
     MetricInfo,
-    Part,
+    Number,
     Score,
 )
 from bias_pipeline.metrics.corpus_view import CorpusView
@@ -379,7 +379,7 @@ class _Direction:
             cross_fitted=self.metric.probe.cross_fits(self.splits),
         )
         estimates |= {of: spanned(estimates[of])}
-        parts: dict[str, Part] = {
+        parts: dict[str, Number] = {
             n: _part(n, one, self.question, self.view) for n, one in estimates.items()
         }
         curve = self._learning_curve()
@@ -394,7 +394,7 @@ class _Direction:
             ],
         )
 
-    def _learning_curve(self) -> dict[str, Part]:
+    def _learning_curve(self) -> dict[str, Number]:
         """Share to the score of attackers of the first seed that learn from so many images."""
         images = self.question.images
         shares = smaller_shares(self.view.codes[images]) if self.metric.probe.quick else {}
@@ -433,10 +433,10 @@ def _absent(question: PredictionTask, view: CorpusView, n_seeds: int) -> Score:
     )
 
 
-def _part(name: PartName, estimate: Estimate, question: PredictionTask, view: CorpusView) -> Part:
+def _part(name: PartName, estimate: Estimate, question: PredictionTask, view: CorpusView) -> Number:
     images = np.isin(np.arange(len(view.corpus)), question.images)
-    return Part(
-        estimate=estimate,
+    return Number(
+        **vars(estimate),
         unit=_UNITS.get(name.what, "fraction"),
         n_images=len(question.images),
         coverage=float(len(question.images) / view.labelled.sum()),

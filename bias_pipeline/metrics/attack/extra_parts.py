@@ -18,7 +18,7 @@ from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import NotApplicableError
-from bias_pipeline.metrics.base import Part, Score
+from bias_pipeline.metrics.base import Number, Score
 from bias_pipeline.metrics.value_names import ALIKE, BEYOND, SCORE, PartName
 from bias_pipeline.stats.bootstrap import Estimate, summary
 from bias_pipeline.text.alike import alike_annotators
@@ -78,7 +78,7 @@ _SHOWN = 0.0005  # a fraction that changes by less looks the same in the note
 _WHOSE = {"": "", "a_to_t": " of A→T", "t_to_a": " of T→A"}
 
 
-def learning_parts(curve: Mapping[str, Part], direction: str = "") -> dict[str, Part]:
+def learning_parts(curve: Mapping[str, Number], direction: str = "") -> dict[str, Number]:
     """Parts such as ``learning:all`` and ``a_to_t:learning:half``, from those of the shares."""
     return {
         PartName("learning", direction=direction, detail=share): part
@@ -100,11 +100,11 @@ def smaller_shares(codes: IntArray) -> dict[str, float]:
     return {name: share for name, share in SHARES.items() if fewest * share >= LEAST_TO_LEARN_FROM}
 
 
-def learning_note(curve: Mapping[str, Part], error: float, direction: str = "") -> list[str]:
+def learning_note(curve: Mapping[str, Number], error: float, direction: str = "") -> list[str]:
     """A sentence on whether a score changes with the number of training images, if measured."""
     if not curve:
         return []
-    values, fewest = [part.estimate.value for part in curve.values()], [*curve][-1]
+    values, fewest = [part.value for part in curve.values()], [*curve][-1]
     unit = next(iter(curve.values())).unit
     texts = ", ".join(
         f"{_formatted(value, unit)} with {_OF_THEM[share]}"
@@ -171,21 +171,21 @@ def mean_reach(matched: Corpus) -> float:
 
 
 def equal_speech_parts(
-    headline: PartName, part: Part, matched: Corpus, people: Part | None
-) -> dict[str, Part]:
+    headline: PartName, part: Number, matched: Corpus, people: Number | None
+) -> dict[str, Number]:
     """``matched:reach`` and ``matched:people`` of a headline.
 
     ``matched:retained`` is the share of the captioner's words that were not removed, if some were.
     """
     nan = math.nan
     estimate = Estimate(mean_reach(matched), nan, nan, nan, nan, nan, 0)
-    reach = replace(part, estimate=estimate, unit="fraction", range=(0.0, 1.0), neutral=None)
+    reach = replace(part, **vars(estimate), unit="fraction", range=(0.0, 1.0), neutral=None)
     named = {"reach": reach} | ({} if people is None else {"people": people})
     retained = min(
         (float(str(line["retained"])) for line in matched.tables.get(CHANGES, ())), default=1.0
     )
     if retained < 1:
-        named["retained"] = replace(reach, estimate=replace(estimate, value=retained))
+        named["retained"] = replace(reach, value=retained)
     direction = headline.direction
     return {
         PartName("matched", direction=direction, detail=detail): extra
@@ -206,17 +206,17 @@ def alike_corpora(
     return [each.rewrite({"human": each.human.position(0)}) for each in aligned]
 
 
-def alike_parts(score: Part, alike: Part | None, level: float) -> dict[str, Part]:
+def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, Number]:
     """``matched:alike`` and ``matched:beyond``; NaN without an annotator alike."""
-    if alike is None or alike.estimate.draws is None or score.estimate.draws is None:
+    if alike is None or alike.draws is None or score.draws is None:
         nan = math.nan
         unknown = Estimate(nan, nan, nan, nan, nan, nan, 0)
-        absent = replace(score, estimate=unknown, n_images=0, coverage=0.0)
+        absent = replace(score, **vars(unknown), n_images=0, coverage=0.0)
         return {ALIKE: replace(absent, neutral_rate=nan), BEYOND: replace(absent, neutral=0.0)}
     width = score.range[1] - score.range[0] if score.range else math.inf
     beyond = replace(
         score,
-        estimate=summary(score.estimate.draws - alike.estimate.draws, level),
+        **vars(summary(score.draws - alike.draws, level)),
         range=(-width, width),
         neutral=0.0,
         n_images=alike.n_images,

@@ -14,7 +14,7 @@ from bias_pipeline.corpus.attribute import Context, words_of
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import UNSURE, EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
-from bias_pipeline.metrics.counting.base import CountingMetric
+from bias_pipeline.metrics.counting.base import CountingMetric, example_lines
 from bias_pipeline.metrics.counting.numbers import SHARE, CountedNumber, Numbers, Sums, Tally
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.groups import (
@@ -36,7 +36,6 @@ from bias_pipeline.metrics.value_names import (
 from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS, lowered_words
 from bias_pipeline.text.sentence_columns import Sentences, split_sentences
 
-MOST_EXAMPLES = 12
 BOTH, BOTH_HUMAN = PartName("both"), PartName("both", side="human")
 RATIO, RATIO_HUMAN = PartName("ratio"), PartName("ratio", side="human")
 RATIO_LABELLED = PartName("ratio", detail="labelled")
@@ -235,7 +234,9 @@ class AssumedGroup(CountingMetric):
 
     def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
         """See the class."""
-        lines = assumed(view, self.named(view, "model"))
+        named = self.named(view, "model")
+        assuming = np.flatnonzero(view.unsure[view.images("model")] & (named >= 0))
+        lines = example_lines(view, assuming, {"named": named}, "assuming")
         return {"assumed": lines} if lines else {}
 
 
@@ -262,28 +263,6 @@ def outcome_shares(
     """(N, K + 2) share of each image's captions; arguments as in :func:`outcome_counts`."""
     weights = sparse.diags_array(1 / np.maximum(view.n_captions(side), 1))
     return sparse.csr_array(weights @ outcome_counts(view, side, named, images))
-
-
-def assumed(view: CorpusView, named: IntArray) -> list[dict[str, object]]:
-    """Captions of the model that name one group that annotators could not see; a few examples.
-
-    They are drawn by a hash of their images' ids, so any order of the input gives the same.
-
-    Args:
-        named: (C,) the one group that each caption names, below 0 for none or several.
-    """
-    captions = view.corpus.side("model")
-    assuming = np.flatnonzero(view.unsure[captions.image_rows] & (named >= 0))
-    keys = view.corpus.keys[captions.image_rows[assuming]]
-    return [
-        {
-            "image_id": view.corpus.ids[captions.image_rows[i]],
-            "named": view.groups[named[i]],
-            "caption": captions.text(i),
-            "assuming": len(assuming),
-        }
-        for i in assuming[np.argsort(keys, kind="stable")[:MOST_EXAMPLES]].tolist()
-    ]
 
 
 def _notes(model: BoolArray, paired: BoolArray, human: BoolArray) -> list[str]:

@@ -17,17 +17,46 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
-from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.metrics.base import Metric, Part, Score
+from bias_pipeline.metrics.base import Metric, Number, Score
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.numbers import CountedNumber, Lines, Tally
+from bias_pipeline.metrics.counting.numbers import (
+    CountedNumber,
+    LargestGap,
+    Lines,
+    Numbers,
+    Sums,
+    Tally,
+    counted_share,
+    shares_by_group,
+)
 from bias_pipeline.metrics.counting.resampling import estimates_of
-from bias_pipeline.metrics.value_names import PartName
+from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.text.mentions import NO_GROUP
 
-_ABSENT = Estimate(math.nan, math.nan, math.nan, math.nan, math.nan, math.nan, n_seeds=0)
+# What a counting metric of one's own needs, beside what stands below.
+__all__ = [
+    "HUMAN",
+    "MODEL",
+    "NO_GROUP",
+    "SCORE",
+    "SIDES",
+    "CorpusView",
+    "CountedNumber",
+    "LargestGap",
+    "Numbers",
+    "PartName",
+    "Sums",
+    "Tally",
+    "counted_share",
+    "shares_by_group",
+]
+
+MOST_EXAMPLES = 12
+_ABSENT = Estimate(math.nan)
 
 
 @dataclass(eq=False)
@@ -70,7 +99,7 @@ class CountingMetric(Metric):
         numbers = tally.counted(tally.totals)
         estimates = estimates_of(tally, numbers, corpus.keys, self.stats)
         rests_on, scope = _ImagesBehind(view), self.scope(corpus)
-        parts: dict[str, Part] = {}
+        parts: dict[str, Number] = {}
         silent: list[str] = []
         for name, number in numbers.items():
             estimate = estimates[name]
@@ -80,8 +109,8 @@ class CountingMetric(Metric):
                 estimate = _ABSENT if too_few else estimate
                 silent += too_few
             n_images = rests_on.n_images(number.images)
-            parts[name] = Part(
-                estimate=_ABSENT if math.isnan(estimate.value) else estimate,
+            parts[name] = Number(
+                **vars(_ABSENT if math.isnan(estimate.value) else estimate),
                 unit=number.unit,
                 range=number.range,
                 n_images=n_images,
@@ -114,6 +143,32 @@ class TaskMetric(CountingMetric):
     def see(self, corpus: Corpus) -> CorpusView:
         """The groups and tasks that the metric reads."""
         return CorpusView(corpus, self.attribute, self.words, self.task, self.exclude_tasks)
+
+
+def example_lines(
+    view: CorpusView, captions: IntArray, groups: Mapping[str, IntArray], total: str
+) -> list[dict[str, object]]:
+    """A few of the model's captions, drawn by a hash of their images' ids.
+
+    So any order of the input gives the same.
+
+    Args:
+        view: what captions say.
+        captions: (M,) those to draw from.
+        groups: column to (C,) the group of each caption that it shows.
+        total: name of the column that says how many there are.
+    """
+    of_model = view.corpus.side("model")
+    keys = view.corpus.keys[of_model.image_rows[captions]]
+    return [
+        {
+            "image_id": view.corpus.ids[of_model.image_rows[i]],
+            **{column: view.groups[codes[i]] for column, codes in groups.items()},
+            "caption": of_model.text(i),
+            total: len(captions),
+        }
+        for i in captions[np.argsort(keys, kind="stable")[:MOST_EXAMPLES]].tolist()
+    ]
 
 
 def check_known(key: str, value: str, known: Sequence[str] | Mapping[str, object]) -> None:

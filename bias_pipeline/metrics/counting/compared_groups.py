@@ -13,7 +13,7 @@ from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import NotApplicableError, counted
-from bias_pipeline.metrics.base import Metric, Part
+from bias_pipeline.metrics.base import Metric, Number
 from bias_pipeline.metrics.counting.comparable_images import ComparableImages
 from bias_pipeline.metrics.functional.comparable import Comparison
 from bias_pipeline.metrics.functional.described_differences import (
@@ -23,7 +23,7 @@ from bias_pipeline.metrics.functional.described_differences import (
     Differences,
 )
 from bias_pipeline.metrics.value_names import SCORE, PartName
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate, quantile
+from bias_pipeline.stats.bootstrap import Bootstrap, quantile
 from bias_pipeline.text.descriptions import ConceptTable
 from bias_pipeline.text.mentions import neutral_rate
 
@@ -165,7 +165,7 @@ class ComparedParts:
         self.flags = np.zeros(len(corpus), bool)
         self.flags[images.rows] = True
 
-    def scores(self, contrasts: Sequence[Contrast]) -> Iterator[tuple[PartName, Part]]:
+    def scores(self, contrasts: Sequence[Contrast]) -> Iterator[tuple[PartName, Number]]:
         """The score and the null; of several groups those of each, and their mean."""
         every = [contrast.differences for contrast in contrasts]
         value = float(np.mean([one.score for one in every])) if every else math.nan
@@ -178,11 +178,11 @@ class ComparedParts:
                 name = PartName(group=contrast.label)
                 yield name, self._score(one.score, one.score_error)
 
-    def _score(self, value: float, error: float) -> Part:
+    def _score(self, value: float, error: float) -> Number:
         """A score; the amounts that it estimates are never below 0, so the upper end is not."""
         return self.part(value, SCORE_ERRORS * error, corrected=max(value, 0.0))
 
-    def difference(self, amounts: Amounts, number: int) -> Part:
+    def difference(self, amounts: Amounts, number: int) -> Number:
         """One of the differences."""
         error = CONCEPT_ERRORS * float(amounts.errors[number])
         return self.part(float(amounts.values[number]), error)
@@ -194,13 +194,20 @@ class ComparedParts:
         range: tuple[float, float] = (-math.inf, math.inf),
         side: str = "model",
         corrected: float | None = None,
-    ) -> Part:
+    ) -> Number:
         """A number with a symmetric interval."""
-        nan, half = math.nan, quantile(self.level) * error
+        half = quantile(self.level) * error
         highest = value if corrected is None else corrected
-        estimate = Estimate(
-            value, nan, error, value - half, highest + half, nan, 0, corrected=highest, error=error
-        )
         captions = self.images.corpus.side(side)
-        rate = neutral_rate(captions, self.attribute, self.flags)
-        return Part(estimate, "fraction", len(self.images.rows), self.coverage, rate, range)
+        return Number(
+            value,
+            image_std=error,
+            ci_low=value - half,
+            ci_high=highest + half,
+            corrected=highest,
+            error=error,
+            n_images=len(self.images.rows),
+            coverage=self.coverage,
+            neutral_rate=neutral_rate(captions, self.attribute, self.flags),
+            range=range,
+        )

@@ -12,7 +12,7 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.metrics.base import Cost, MetricInfo, Part, Score
+from bias_pipeline.metrics.base import Cost, MetricInfo, Number, Score
 from bias_pipeline.metrics.counting.compared_groups import (
     ComparedGroups,
     ComparedParts,
@@ -151,7 +151,7 @@ class _Parts(ComparedParts):
         self.described, self.contrasts = images, contrasts
         self.annotated = bool(len(images.corpus.human))
 
-    def __iter__(self) -> Iterator[tuple[PartName, Part]]:
+    def __iter__(self) -> Iterator[tuple[PartName, Number]]:
         yield from self.scores(self.contrasts if self.annotated else ())
         yield MODEL, self._share("model", self.described.model)
         if self.annotated:
@@ -161,7 +161,7 @@ class _Parts(ComparedParts):
             yield from self._concepts(contrast)
         yield from self._spellings()
 
-    def _concepts(self, contrast: Contrast) -> Iterator[tuple[PartName, Part]]:
+    def _concepts(self, contrast: Contrast) -> Iterator[tuple[PartName, Number]]:
         """Differences of concepts and classes."""
         differences = contrast.differences
         for q in differences.listed.tolist():
@@ -178,7 +178,7 @@ class _Parts(ComparedParts):
                 part = self.difference(differences.class_excess, k)
                 yield PartName(f"class:{name}", group=group), part
 
-    def _spellings(self) -> Iterator[tuple[PartName, Part]]:
+    def _spellings(self) -> Iterator[tuple[PartName, Number]]:
         """The shares of each group's captions with a spelling."""
         corpus, descriptions = self.images.corpus, self.described.model
         codes = np.where(self.flags, corpus.groupings[self.attribute.name].codes, -1)
@@ -192,7 +192,7 @@ class _Parts(ComparedParts):
                     share = self.part(float(column[chosen].mean()), math.nan, (0.0, 1.0))
                     yield PartName(f"word:{descriptions.words[s]}", group=name), share
 
-    def _share(self, side: str, descriptions: Descriptions) -> Part:
+    def _share(self, side: str, descriptions: Descriptions) -> Number:
         """The share of a side's captions that describe a person, each image counted once."""
         rows = self.images.corpus.side(side).image_rows
         says = np.diff(descriptions.concepts.indptr) > 0

@@ -18,7 +18,7 @@ from bias_pipeline.array_types import BoolArray, Float64Array
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
-from bias_pipeline.metrics.counting.base import CountingMetric
+from bias_pipeline.metrics.counting.base import CountingMetric, example_lines
 from bias_pipeline.metrics.counting.numbers import (
     CountedNumber,
     LargestGap,
@@ -34,7 +34,6 @@ from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
 from bias_pipeline.metrics.value_names import HUMAN, SCORE, PartName
 
 Over = Literal["all", "named"]
-MOST_EXAMPLES = 12
 NAMED, NAMED_HUMAN = PartName("named"), PartName("named", side="human")
 NAMED_INCREASE = PartName("named", detail="increase")
 # On the images that both sides describe; parts where one side describes more.
@@ -127,30 +126,11 @@ class GenderError(CountingMetric):
 
     def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
         """See the class."""
-        lines = misnamed(view)
+        rows, named = view.images("model"), view.named("model")
+        labelled = view.codes[rows]
+        wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
+        lines = example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
         return {"misnamed": lines} if lines else {}
-
-
-def misnamed(view: CorpusView) -> list[dict[str, object]]:
-    """Captions of the model that name another group than the labelled one; a few examples.
-
-    They are drawn by a hash of their images' ids, so any order of the input gives the same.
-    """
-    captions, named = view.corpus.side("model"), view.named("model")
-    labelled = view.codes[captions.image_rows]
-    wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
-    keys = view.corpus.keys[captions.image_rows[wrong]]
-    chosen = wrong[np.argsort(keys, kind="stable")[:MOST_EXAMPLES]]
-    return [
-        {
-            "image_id": view.corpus.ids[captions.image_rows[i]],
-            "labelled": view.groups[labelled[i]],
-            "named": view.groups[named[i]],
-            "caption": captions.text(i),
-            "wrong": len(wrong),
-        }
-        for i in chosen.tolist()
-    ]
 
 
 def outcome_tables(view: CorpusView) -> dict[str, sparse.csr_array]:

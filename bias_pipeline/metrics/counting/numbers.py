@@ -33,7 +33,7 @@ class CountedNumber:
     values: Float64Array  # (B,)
     images: BoolArray  # (N,) the images that it rests on
     side: str = "model"  # whose captions its neutral rate describes
-    unit: str = "fraction"  # see `Part`; a `count` has no interval
+    unit: str = "fraction"  # see `Number`; a `count` has no interval
     range: tuple[float, float] | None = None  # see there
     # (N,) the images of which `images` are a share, its coverage; None: those that the metric is
     # about
@@ -83,6 +83,8 @@ def shares_by_group(
         events: (B, K).
         observations: (B, K).
         images: (N,) those that all shares rest on, or those of each group.
+        what: which share it is, see :class:`~bias_pipeline.metrics.value_names.PartName`.
+        side: whose captions are counted.
     """
     of_groups = [images] * len(groups) if isinstance(images, np.ndarray) else images
     return {

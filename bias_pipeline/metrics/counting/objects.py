@@ -14,7 +14,7 @@ from bias_pipeline.corpus.attribute import ENGLISH, Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import counted
-from bias_pipeline.metrics.base import Cost, MetricInfo, Part, Score
+from bias_pipeline.metrics.base import Cost, MetricInfo, Number, Score
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import check_excluded
 from bias_pipeline.metrics.counting.compared_groups import (
@@ -242,9 +242,9 @@ class _Parts(ComparedParts):
         """The highest share of captions that may name an object for a group, if none does often."""
         model, some = self.objects.model, self.objects.sometimes_invented
         captions = NamedObjects(model.named[:, some], model.present[:, some])
-        return self._share(captions.invents).estimate.ci_high
+        return self._share(captions.invents).ci_high
 
-    def __iter__(self) -> Iterator[tuple[PartName, Part]]:
+    def __iter__(self) -> Iterator[tuple[PartName, Number]]:
         if self.objects.invented:
             yield from self.scores(self.contrasts)
         else:
@@ -256,12 +256,11 @@ class _Parts(ComparedParts):
             yield from self._gaps(contrast)
             yield from self._objects(contrast)
 
-    def _none(self) -> Part:
+    def _none(self) -> Number:
         """The score where hardly an object is invented, so that none goes with a group."""
-        part = self.part(0.0, math.nan)
-        return replace(part, estimate=replace(part.estimate, ci_low=0.0, ci_high=self.most))
+        return replace(self.part(0.0, math.nan), ci_low=0.0, ci_high=self.most)
 
-    def _invented(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Part]]:
+    def _invented(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
         """The shares of captions, and of mentions, that are of absent objects."""
         model = self.objects.model
         yield PartName("invented", group=group), self._share(model.invents[rows])
@@ -269,7 +268,7 @@ class _Parts(ComparedParts):
         name = PartName("invented", group=group, detail="mentions")
         yield name, self._share_of(ratio_of_sums(absent, named), float(named.sum()), rows.sum())
 
-    def _recall(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Part]]:
+    def _recall(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
         """The share of objects that captions name, people's, and the difference."""
         recall = self.objects.model.recall
         known = rows & ~np.isnan(recall)
@@ -282,7 +281,7 @@ class _Parts(ComparedParts):
             more = self._mean(mean(recall[known] - human[known]), known.sum())
             yield PartName("recall", group=group, detail="increase"), more
 
-    def _gaps(self, contrast: ObjectContrast) -> Iterator[tuple[PartName, Part]]:
+    def _gaps(self, contrast: ObjectContrast) -> Iterator[tuple[PartName, Number]]:
         gaps = {"": contrast.raw}
         gaps |= {_PARTS_OF_LEVELS.get(level, level): gap for level, gap in contrast.alike.items()}
         if contrast.recall:
@@ -291,7 +290,7 @@ class _Parts(ComparedParts):
             name = PartName("gap", group=contrast.label, detail=detail)
             yield name, self._mean(gap, len(self.images.rows))
 
-    def _objects(self, contrast: ObjectContrast) -> Iterator[tuple[PartName, Part]]:
+    def _objects(self, contrast: ObjectContrast) -> Iterator[tuple[PartName, Number]]:
         for q in contrast.differences.listed.tolist():
             name = PartName(
                 "object" if contrast.label else "", group=contrast.label, object=contrast.objects[q]
@@ -304,21 +303,20 @@ class _Parts(ComparedParts):
         n_images: int,
         range: tuple[float, float] = (-1.0, 1.0),
         side: str = "model",
-    ) -> Part:
+    ) -> Number:
         part = self.part(amount.value, amount.error, range, side)
         coverage = self.coverage * n_images / len(self.images.rows)
-        estimate = spanned(part.estimate)
-        return replace(part, estimate=estimate, n_images=int(n_images), coverage=coverage)
+        return replace(spanned(part), n_images=int(n_images), coverage=coverage)
 
-    def _share(self, flags: Float64Array) -> Part:
+    def _share(self, flags: Float64Array) -> Number:
         """A share of captions, one an image."""
         return self._share_of(mean(flags), len(flags), len(flags))
 
-    def _share_of(self, amount: Amount, observations: float, n_images: int) -> Part:
+    def _share_of(self, amount: Amount, observations: float, n_images: int) -> Number:
         """A share of so many captions or mentions; an event that was not seen may still happen."""
         part = self._mean(amount, n_images, SHARE)
         if math.isnan(amount.value):
             return part
         trials = effective_trials(amount.value, amount.error, observations, n_images)
         low, high = wilson(amount.value, trials, quantile(self.level))
-        return replace(part, estimate=replace(part.estimate, ci_low=low, ci_high=high))
+        return replace(part, ci_low=low, ci_high=high)

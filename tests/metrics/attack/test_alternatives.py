@@ -88,15 +88,15 @@ def alone(sources: list[str]) -> list[Score]:
 
 
 def test_the_score_is_the_mean_over_vectors_and_those_that_disagree_widen_the_interval(both, alone):
-    one, two = (item.parts["score"].estimate for item in alone)
-    mean = both.parts["score"].estimate
+    one, two = (item.parts["score"] for item in alone)
+    mean = both.parts["score"]
     assert mean.value == pytest.approx((one.value + two.value) / 2)
     assert mean.choice_std == pytest.approx(abs(one.value - two.value) / math.sqrt(2))
     assert mean.ci_high - mean.ci_low > 2 * (one.ci_high - one.ci_low)
 
 
 def test_the_side_that_is_not_aligned_is_as_with_one(both, alone):
-    one, mean = (item.parts["model"].estimate for item in (alone[0], both))
+    one, mean = (item.parts["model"] for item in (alone[0], both))
     assert (mean.value, mean.choice_std) == (pytest.approx(one.value), 0.0)
     assert mean.ci_low == pytest.approx(one.ci_low)
 
@@ -114,7 +114,7 @@ def test_substitutions_and_predictions_say_with_which_vectors(both):
 
 
 def test_dbac_too_is_the_mean_over_vectors(sources):
-    one, two = (score(dbac(source)).parts["a_to_t"].estimate.value for source in sources)
-    both = score(dbac(sources)).parts["a_to_t"].estimate.value
+    one, two = (score(dbac(source)).parts["a_to_t"].value for source in sources)
+    both = score(dbac(sources)).parts["a_to_t"].value
     assert both == pytest.approx((one + two) / 2)
     assert one != pytest.approx(two)

@@ -93,7 +93,7 @@ def estimates() -> dict[str, list[Estimate]]:
         for name, metric in (("dbac", dbac), ("dpa", dpa)):
             score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
             for part in TRUE[name]:
-                made.setdefault(part, []).append(score.parts[part].estimate)
+                made.setdefault(part, []).append(score.parts[part])
     return made
 
 
@@ -126,7 +126,7 @@ def test_where_nothing_is_learnt_the_interval_is_that_of_the_images():
     )
     corpus = drawn(0)
     score = leakage.compute(corpus, splits=leakage.draw_splits(corpus, SEEDS))
-    estimate = score.parts["model"].estimate
+    estimate = score.parts["model"]
     half = (estimate.ci_high - estimate.ci_low) / 2
     right = estimate.value
     assert half == pytest.approx(1.96 * np.sqrt(right * (1 - right) / IMAGES), rel=0.05)

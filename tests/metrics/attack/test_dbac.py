@@ -19,7 +19,7 @@ from bias_pipeline.corpus.corpus import SIDES, Corpus, Record
 from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.metrics.attack.dbac import DBAC
-from bias_pipeline.metrics.base import Part, Score
+from bias_pipeline.metrics.base import Number, Score
 from bias_pipeline.metrics.functional.dbac import AGGREGATES, PRIORS
 from bias_pipeline.metrics.value_names import DIRECTIONS
 from bias_pipeline.run import compose
@@ -132,7 +132,7 @@ def score(
 
 
 def estimate(score: Score, name: str) -> Estimate:
-    return score.parts[name].estimate
+    return score.parts[name]
 
 
 def altered(corpus: Corpus, change: Callable[[int, Record], Record]) -> Corpus:
@@ -446,7 +446,7 @@ def half_without(field: str) -> Score:
     ],
 )
 def test_images_that_lack_what_a_direction_needs_are_left_out(field, direction, n_images):
-    part: Part = half_without(field).parts[direction]
+    part: Number = half_without(field).parts[direction]
     assert (part.n_images, part.coverage) == (n_images, n_images / 1000)
 
 
@@ -576,7 +576,7 @@ def test_a_pair_of_few_test_captions_has_an_interval():
     """Twelve captions a pair: some resampling holds none of its few test captions."""
     score = compute(planted(120), min_support=0.05)
     pairs = {name: p for name, p in score.parts.items() if name.startswith("a_to_t:light:")}
-    known = [p.estimate for p in pairs.values() if math.isfinite(p.estimate.value)]
+    known = [p for p in pairs.values() if math.isfinite(p.value)]
     assert known
     assert all(math.isfinite(e.ci_low) for e in known)
 
@@ -595,7 +595,7 @@ def test_groups_that_no_caption_names_are_scored_by_labels():
     silent, labelled = nameless("counts"), nameless().parts["t_to_a"]
     assert math.isnan(estimate(silent, "t_to_a").value)
     assert any("metric.prior=labels counts groups" in note for note in silent.notes)
-    assert math.isfinite(labelled.estimate.value)
+    assert math.isfinite(labelled.value)
     assert labelled.n_images == len(planted())
 
 
@@ -630,4 +630,4 @@ def test_by_labels_a_to_t_is_as_counted():
 def test_by_labels_people_as_the_captioner_score_zero():
     corpus = altered(planted(), lambda _, record: replace(record, model=record.human[0]))
     parts = compute(corpus, attribute=NAMELESS, prior="labels").parts
-    assert parts["t_to_a"].estimate.value == pytest.approx(0, abs=1e-9)
+    assert parts["t_to_a"].value == pytest.approx(0, abs=1e-9)

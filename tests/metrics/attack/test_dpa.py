@@ -80,7 +80,7 @@ def in_sample(corpus: Corpus, metric: DPA) -> Score:
 
 
 def value(score: Score, name: str) -> float:
-    return score.parts[name].estimate.value
+    return score.parts[name].value
 
 
 def table(cells: Cells, column: int) -> np.ndarray:
@@ -115,7 +115,7 @@ def test_the_closed_form_is_that_of_the_worked_case():
 def test_attackers_reach_the_closed_form(corpus, name):
     """Within the tolerances of the worked case: 0.012 for five seeds, 0.02 for one."""
     expected = ideal_dpa(table(AMPLIFIED, 1), table(AMPLIFIED, 2), 0.84).item()
-    estimate = in_sample(corpus, metric()).parts[name].estimate
+    estimate = in_sample(corpus, metric()).parts[name]
     assert estimate.value == pytest.approx(expected, abs=0.012)
     assert estimate.draws is not None
     assert estimate.draws.per_seed == pytest.approx(expected, abs=0.02)
@@ -130,7 +130,7 @@ def test_held_out_images_give_the_same_and_labels_are_as_wrong_on_them(corpus, n
     """The noise once went by the numbers of the split: all of it fell on tested images."""
     dpa = metric()
     score = dpa.compute(corpus, splits=dpa.draw_splits(corpus, range(20)))
-    estimate = score.parts[name].estimate
+    estimate = score.parts[name]
     assert estimate.ci_low <= 0.1468 <= estimate.ci_high
     (predictions,) = (p for p in score.predictions if p.name == f"{name}:human")
     right = corpus.groupings["gender"].codes
@@ -286,7 +286,7 @@ def planted_task(model: float) -> Corpus:
 
 @pytest.mark.parametrize("model", [0.9, 0.75, 0.1], ids=["strongly", "somewhat", "reversed"])
 def test_a_common_task_named_by_group_is_amplified(model):
-    assert in_sample(planted_task(model), metric()).parts["a_to_t"].estimate.ci_low > 0
+    assert in_sample(planted_task(model), metric()).parts["a_to_t"].ci_low > 0
 
 
 def test_published_noise_puts_one_that_speaks_like_people_above_zero_and_ours_does_not():
@@ -294,12 +294,12 @@ def test_published_noise_puts_one_that_speaks_like_people_above_zero_and_ours_do
         planted("faithful", "metric.labels=first", f"metric.equalise={how}").parts["a_to_t"]
         for how in ("flip", "exchange")
     )
-    assert published.estimate.ci_low > 0
-    assert ours.estimate.ci_low <= 0 <= ours.estimate.ci_high
+    assert published.ci_low > 0
+    assert ours.ci_low <= 0 <= ours.ci_high
 
 
 def test_a_captioner_that_lets_objects_decide_the_group_amplifies_t_to_a():
-    assert planted("stereotyper", seeds=range(10)).parts["t_to_a"].estimate.ci_low > 0
+    assert planted("stereotyper", seeds=range(10)).parts["t_to_a"].ci_low > 0
 
 
 def test_one_that_always_names_the_right_group_does_not():

@@ -129,7 +129,7 @@ def score(data: Corpus, align: Transform | None = None, penalty: float = 1.0) ->
 
 
 def estimate(score: Score, part: str = "score") -> tuple[float, float, float]:
-    interval = score.parts[part].estimate
+    interval = score.parts[part]
     return interval.value, interval.ci_low, interval.ci_high
 
 
@@ -143,7 +143,7 @@ def estimate(score: Score, part: str = "score") -> tuple[float, float, float]:
     ],
 )
 def test_a_speaker_without_bias_is_at_0_and_planted_bias_above(manner, align, expected):
-    assert place(score(corpus(manner), align).parts["score"].estimate) == expected
+    assert place(score(corpus(manner), align).parts["score"]) == expected
 
 
 @pytest.mark.parametrize(
@@ -151,19 +151,19 @@ def test_a_speaker_without_bias_is_at_0_and_planted_bias_above(manner, align, ex
     [(0.0, None, "above 0"), (0.0, BOTH, "around 0"), (0.6, BOTH, "above 0")],
 )
 def test_who_says_more_than_people_can_is_at_0_without_those_words(planted, align, expected):
-    assert place(score(talkative(planted=planted), align).parts["score"].estimate) == expected
+    assert place(score(talkative(planted=planted), align).parts["score"]) == expected
 
 
 def test_reach_and_people_stand_beside_the_score():
     parts = score(corpus(half, 400)).parts
-    assert parts["matched:reach"].estimate.value == pytest.approx(1.0, abs=0.02)
-    assert parts["matched:people"].estimate.ci_low < 0 < parts["matched:people"].estimate.ci_high
+    assert parts["matched:reach"].value == pytest.approx(1.0, abs=0.02)
+    assert parts["matched:people"].ci_low < 0 < parts["matched:people"].ci_high
 
 
 def test_the_share_of_words_that_are_left_stands_beside_the_score():
     parts = score(talkative(400), BOTH).parts
-    assert parts["matched:reach"].estimate.value == pytest.approx(1.0)
-    assert 0.4 < parts["matched:retained"].estimate.value < 0.9
+    assert parts["matched:reach"].value == pytest.approx(1.0)
+    assert 0.4 < parts["matched:retained"].value < 0.9
     assert "matched:retained" not in score(talkative(400)).parts
 
 
@@ -186,7 +186,7 @@ def test_one_caption_an_image_has_no_people_to_hold_against():
 
 def test_beyond_is_the_score_less_that_of_an_annotator_at_its_length():
     parts = score(corpus(stereotyped, 600)).parts
-    whole, alike, beyond = (parts[name].estimate for name in ("score", ALIKE, BEYOND))
+    whole, alike, beyond = (parts[name] for name in ("score", ALIKE, BEYOND))
     assert beyond.value == pytest.approx(whole.value - alike.value)
     assert beyond.draws.resampled == pytest.approx(whole.draws.resampled - alike.draws.resampled)
     assert beyond.error > max(whole.error, alike.error)
@@ -199,7 +199,7 @@ def test_beyond_is_the_score_less_that_of_an_annotator_at_its_length():
     [(plain, "around 0"), (half, "around 0"), (stereotyped, "above 0")],
 )
 def test_planted_bias_alone_is_beyond_an_annotator_at_the_captioners_length(manner, expected):
-    assert place(score(corpus(manner)).parts[BEYOND].estimate) == expected
+    assert place(score(corpus(manner)).parts[BEYOND]) == expected
 
 
 def two_joined(planted: float) -> Corpus:
@@ -217,7 +217,7 @@ def two_joined(planted: float) -> Corpus:
 
 @pytest.mark.parametrize(("planted", "expected"), [(0.0, "around 0"), (0.4, "above 0")])
 def test_two_people_joined_are_held_against_two_others_joined(planted, expected):
-    assert place(score(two_joined(planted)).parts[BEYOND].estimate) == expected
+    assert place(score(two_joined(planted)).parts[BEYOND]) == expected
 
 
 def test_annotators_take_the_captioners_place_in_turn_each_against_another():
@@ -253,7 +253,7 @@ def test_too_few_annotators_leave_no_number_and_a_reason(n_people, manner, messa
     result = score(corpus(manner, 400, n_people=n_people))
     for name in (ALIKE, BEYOND):
         part = result.parts[name]
-        assert np.isnan(part.estimate.value)
+        assert np.isnan(part.value)
         assert (part.n_images, part.coverage) == (0, 0.0)
     assert any(note.startswith(f"there is no matched:alike: {message}") for note in result.notes)
     assert np.isfinite(estimate(result)).all()
@@ -347,7 +347,7 @@ def test_dbac_counts_captions_without_a_group_as_they_are_written(dbac):
 
 
 def test_people_name_tasks_as_often_as_the_captioner_in_dbac(dbac):
-    model, human = (dbac.parts[f"a_to_t:prior:{s}"].estimate.value for s in ("model", "human"))
+    model, human = (dbac.parts[f"a_to_t:prior:{s}"].value for s in ("model", "human"))
     assert model == pytest.approx(human, abs=0.002)
 
 
@@ -365,7 +365,7 @@ def test_dbac_is_scored_where_people_cannot_be():
     )
     parts = metric.compute(data, splits=metric.draw_splits(data, SEEDS)).parts
     assert "t_to_a:matched:people" not in parts
-    assert np.isfinite(parts["t_to_a"].estimate.value)
+    assert np.isfinite(parts["t_to_a"].value)
 
 
 def test_group_words_take_part_where_tasks_are_guessed():

@@ -1,7 +1,5 @@
 """Attackers of half and of a quarter of the images: how a score grows with their number."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -13,9 +11,9 @@ from bias_pipeline.corpus.split_rules import CrossFit
 from bias_pipeline.metrics.attack.dbac import DBAC
 from bias_pipeline.metrics.attack.extra_parts import learning_note, smaller_shares
 from bias_pipeline.metrics.attack.lic import LIC
-from bias_pipeline.metrics.base import Metric, Part, Score
+from bias_pipeline.metrics.base import Metric, Number, Score
 from bias_pipeline.run import compose
-from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
+from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.scoring import Lic
 from bias_pipeline.text.mask import MaskWords
 from bias_pipeline.text.tokenize import Tokenize
@@ -38,10 +36,9 @@ def build(**options: bool) -> LIC:
     )
 
 
-def curve_with(*values: float, unit: str = "fraction") -> dict[str, Part]:
+def curve_with(*values: float, unit: str = "fraction") -> dict[str, Number]:
     """Of all, half and a quarter of the images."""
-    estimates = [Estimate(value, *[math.nan] * 4, math.nan, 1) for value in values]
-    parts = [Part(one, unit, 100, 1.0, 0.0) for one in estimates]
+    parts = [Number(value, n_seeds=1, unit=unit, n_images=100, coverage=1.0) for value in values]
     return dict(zip(("all", "half", "quarter"), parts, strict=True))
 
 
@@ -61,7 +58,7 @@ def test_attackers_of_fewer_images_see_less_of_a_planted_bias_and_a_note_says_so
     cell = compose.cell(["metric=lic", "captioner=amplifier", "seeds=1", FEW])
     score = of_metric(cell.build("metric"), cell.corpus())
     parts = [score.parts[name] for name in ("score", "learning:half", "learning:quarter")]
-    whole, half, quarter = (part.estimate.value for part in parts)
+    whole, half, quarter = (part.value for part in parts)
     assert whole > half + 0.01 > quarter + 0.02
     assert parts[2].n_images == parts[0].n_images  # tested on all
     assert f"{100 * half:.1f} with half" in curve_of(score)
@@ -75,7 +72,7 @@ def test_a_group_without_images_leaves_the_others_their_curve():
 def test_they_leave_the_score_as_it_is():
     captions = corpus(stereotyped)
     scores = [score(captions, learning_curve=curve).parts["score"] for curve in (True, False)]
-    assert scores[0].estimate.value == scores[1].estimate.value
+    assert scores[0].value == scores[1].value
 
 
 def test_who_has_no_bias_has_a_level_curve():
@@ -126,8 +123,8 @@ def test_the_whole_of_a_curve_is_the_first_seed_alone():
     metric, captions = build(), corpus(stereotyped)
     splits = metric.draw_splits(captions, (3, 4))
     first = metric.compute(captions, splits=[s for s in splits if s.seed == splits[0].seed])
-    whole = metric.compute(captions, splits=splits).parts["learning:all"].estimate.value
-    assert whole == pytest.approx(first.parts["score"].estimate.value, abs=1e-12)
+    whole = metric.compute(captions, splits=splits).parts["learning:all"].value
+    assert whole == pytest.approx(first.parts["score"].value, abs=1e-12)
 
 
 def test_groups_too_small_for_a_quarter_have_none():
@@ -168,15 +165,15 @@ def dbac() -> Score:
 @pytest.mark.parametrize(("direction", "arrow"), [("a_to_t", "A→T"), ("t_to_a", "T→A")])
 def test_dbac_has_a_curve_in_both_directions_each_with_a_note(dbac, direction, arrow):
     names = [f"{direction}:learning:{share}" for share in ("all", "half", "quarter")]
-    values = [abs(dbac.parts[name].estimate.value) for name in names]
+    values = [abs(dbac.parts[name].value) for name in names]
     assert values == sorted(values, reverse=True)
     assert curve_of(dbac, f" of {arrow}")
 
 
 def test_the_curve_of_dbac_is_of_one_position():
     score = of_metric(*of_tasks("dbac", "metric.positions=1"))
-    whole = score.parts["a_to_t:learning:all"].estimate.value
-    assert whole == pytest.approx(score.parts["a_to_t"].estimate.value, abs=1e-12)
+    whole = score.parts["a_to_t:learning:all"].value
+    assert whole == pytest.approx(score.parts["a_to_t"].value, abs=1e-12)
 
 
 def test_attackers_that_are_slow_to_train_have_no_curve_on_which_no_other_number_depends(dbac):
@@ -188,7 +185,7 @@ def test_attackers_that_are_slow_to_train_have_no_curve_on_which_no_other_number
     slow = of_metric(metric, captions)
     assert not [name for name in slow.parts if ":learning:" in name]
     values, others = (
-        {n: (score.parts[n].estimate.value, score.parts[n].estimate.ci_low) for n in slow.parts}
+        {n: (score.parts[n].value, score.parts[n].ci_low) for n in slow.parts}
         for score in (slow, dbac)
     )
     np.testing.assert_equal(values, others)

@@ -73,7 +73,7 @@ def not_shown(score: Score) -> bool:
 
 
 def value(score: Score, part: str) -> float:
-    return score.parts[part].estimate.value
+    return score.parts[part].value
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +87,7 @@ def test_a_planted_description_is_noticed_with_its_size(planted):
     assert value(planted, "own:focused") == pytest.approx(-0.15, abs=0.04)
     assert value(planted, "concept:focused") == pytest.approx(-0.15, abs=0.04)
     assert value(planted, "score") == pytest.approx(0.075, abs=0.04)
-    low, high = (
-        getattr(planted.parts["own:focused"].estimate, end) for end in ("ci_low", "ci_high")
-    )
+    low, high = (getattr(planted.parts["own:focused"], end) for end in ("ci_low", "ci_high"))
     assert low < -0.15 < high
 
 
@@ -120,7 +118,7 @@ def test_annotators_as_captioners_differ_by_nothing():
     people = [replace(r, model=r.human[0], human=r.human[1:]) for r in made]
     score = METRIC.compute(make_corpus(people), splits=[])
     assert answer(score)["answer"] == "no" or not_shown(score)
-    estimate = score.parts["score"].estimate
+    estimate = score.parts["score"]
     assert estimate.ci_low < 0 < estimate.ci_high
     assert abs(value(score, "concept:young")) < 0.03
     assert value(score, "own:young") > 0.05  # as annotators, it calls more women young

@@ -68,7 +68,7 @@ def answer(score: Score) -> dict[str, object]:
 
 
 def value(score: Score, part: str) -> float:
-    return score.parts[part].estimate.value
+    return score.parts[part].value
 
 
 @pytest.fixture(scope="module")
@@ -247,10 +247,10 @@ def test_few_images_tell_nothing_and_fewer_are_refused():
 def test_who_invents_nothing_invents_for_nobody():
     score = scored(nothing, 600)
     assert value(score, "invented") == 0
-    assert score.parts["invented"].estimate.ci_high > 0.002  # none was seen, some may be
+    assert score.parts["invented"].ci_high > 0.002  # none was seen, some may be
     assert value(score, "score") == 0
-    estimate = score.parts["score"].estimate
-    assert (estimate.ci_low, estimate.ci_high) == (0, score.parts["invented"].estimate.ci_high)
+    estimate = score.parts["score"]
+    assert (estimate.ci_low, estimate.ci_high) == (0, score.parts["invented"].ci_high)
     assert answer(score)["answer"] == "no"
     assert "objects" not in score.tables
 

@@ -73,7 +73,7 @@ def test_no_published_captioner_describes_differently(captioner):
     started = time.process_time()
     score = scored(captions_in(DATA / "captioners" / f"{captioner}.json"))
     assert answer(score) == "no"
-    assert abs(100 * score.parts["score"].estimate.value) <= PUBLISHED[captioner]
+    assert abs(100 * score.parts["score"].value) <= PUBLISHED[captioner]
     assert time.process_time() - started < 16  # with reading, twice what is promised
 
 
@@ -81,8 +81,8 @@ def test_no_published_captioner_describes_differently(captioner):
 def test_published_captioners_call_women_young_less_than_annotators(captioner):
     score = scored(captions_in(DATA / "captioners" / f"{captioner}.json"))
     assert "closer together than annotators: young" in score.notes
-    assert -0.065 < score.parts["concept:young"].estimate.value < -0.02
-    assert abs(score.parts["own:young"].estimate.value) < 0.03
+    assert -0.065 < score.parts["concept:young"].value < -0.02
+    assert abs(score.parts["own:young"].value) < 0.03
 
 
 @pytest.mark.parametrize("model", TODAY)
@@ -90,13 +90,13 @@ def test_no_file_of_today_has_enough_images_for_a_yes(model):
     score = scored(captions_in(DATA / "vlm" / f"{model}.json"))
     assert answer(score) == ("not shown" if model.endswith("xl") else "cannot_tell")
     low, high = TODAY[model]
-    assert low <= 100 * score.parts["score"].estimate.value <= high
+    assert low <= 100 * score.parts["score"].value <= high
 
 
 def test_gpt4o_mentions_womens_hair_as_annotators_would():
     score = scored(captions_in(DATA / "vlm" / "gpt4o_comprecap.json"))
-    assert score.parts["own:hair"].estimate.value == pytest.approx(0.40, abs=0.06)
-    assert score.parts["concept:hair"].estimate.ci_low < 0
+    assert score.parts["own:hair"].value == pytest.approx(0.40, abs=0.06)
+    assert score.parts["concept:hair"].ci_low < 0
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +120,6 @@ def test_paragraphs_are_judged_by_what_was_planted(paragraphs, version):
     score = scored(model, people)
     assert answer(score) == ("yes" if version == "traits" else "not shown")
     low, high = PARAGRAPHS[version]
-    assert low <= 100 * score.parts["score"].estimate.value <= high
+    assert low <= 100 * score.parts["score"].value <= high
     if version == "traits":
         assert {"agency", "competence"} <= set(score.audit["descriptions"]["named"])

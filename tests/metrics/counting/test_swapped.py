@@ -64,7 +64,7 @@ def value(name: str, part: str, corpus: Corpus) -> float:
     for key, setting in {"task": CAKES_AND_CARS, "min_support": 1}.items():
         if hasattr(metric, key):
             setattr(metric, key, setting)
-    return metric.compute(corpus, splits=[]).parts[part].estimate.value
+    return metric.compute(corpus, splits=[]).parts[part].value
 
 
 @pytest.mark.parametrize(

@@ -123,5 +123,5 @@ def test_a_metric_has_it_as_attacker(kind, tmp_path):
     )
     metric, corpus = built.build("metric"), built.corpus()
     score = metric.compute(corpus, splits=metric.draw_splits(corpus, (0, 1)))
-    assert score.parts["leak:blank"].estimate.value == pytest.approx(0.5, abs=0.01)
-    assert 0 < score.parts["model"].estimate.value < 1
+    assert score.parts["leak:blank"].value == pytest.approx(0.5, abs=0.01)
+    assert 0 < score.parts["model"].value < 1
