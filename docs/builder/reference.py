@@ -39,6 +39,8 @@ MODULES = {
     "Statistics": ["bias_pipeline.stats.bootstrap", "bias_pipeline.stats.compare"],
     "What to derive from": [
         "bias_pipeline.metrics.base",
+        "bias_pipeline.metrics.counting.base",
+        "bias_pipeline.metrics.counting.numbers",
         "bias_pipeline.attack.encoder",
         "bias_pipeline.data.base",
         "bias_pipeline.retrieval.debias.base",

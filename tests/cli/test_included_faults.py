@@ -17,7 +17,12 @@ from tests.documents import own_package
 
 INCLUDE = ("--include", "mine")
 CELL = ("metric=silence", "dataset.n_images=100", "logger=csv")
-RETURN = "return Score({name: self._part(rate, corpus, name) for name, rate in rates.items()})"
+IMPORT = "from dataclasses import dataclass\n"
+COMPUTE = """
+    def compute(self, corpus, *, splits):
+        parts = super().compute(corpus, splits=splits).parts
+        {line}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -32,12 +37,21 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         known.cache_clear()
 
 
+def returns(value: str, name: str = "model") -> str:
+    """A line that returns the score with another value of a number."""
+    return f"return Score({{**parts, {name!r}: replace(parts[{name!r}], value={value})}})"
+
+
 def computes(mine: Path, line: str) -> None:
-    """Let the metric end with another line."""
+    """Let the metric return what a line does with its numbers."""
     path = mine / "silence.py"
     text = path.read_text()
-    assert RETURN in text
-    path.write_text(text.replace(RETURN, line))
+    assert IMPORT in text
+    imports = (
+        "from dataclasses import dataclass, replace\n\nimport numpy as np\n\n"
+        "from bias_pipeline.metrics.base import Score\n"
+    )
+    path.write_text(text.replace(IMPORT, imports) + COMPUTE.format(line=line))
 
 
 @pytest.mark.parametrize(
@@ -45,14 +59,14 @@ def computes(mine: Path, line: str) -> None:
     [
         ("return 0.25", "compute returns 0.25; it must return a Score"),
         ("return Score({})", "its score has no part"),
-        (RETURN.replace("rate,", "np.zeros(2),"), "'model' has value=array([0., 0.]), which is no"),
-        (RETURN.replace("rate,", "np.array(0.5),"), "'model' has value=array(0.5), which is no"),
-        (RETURN.replace("rate,", "'0.5',"), "'model' has value='0.5', which is no number"),
+        (returns("np.zeros(2)"), "'model' has value=array([0., 0.]), which is no"),
+        (returns("np.array(0.5)"), "'model' has value=array(0.5), which is no"),
+        (returns("'0.5'"), "'model' has value='0.5', which is no number"),
         (
-            RETURN.replace("rate,", "rate + 2,"),
-            "outside its range [-1, 1]; correct the value, or the range in Part(range=...), which",
+            returns("3.0, range=None"),
+            "outside its range [-1, 1]; correct the value, or the range in Number(range=...)",
         ),
-        (RETURN.replace("rate,", "-2.0 if name == 'score' else rate,"), "in MetricInfo(range=...)"),
+        (returns("-2.0", "score"), "in MetricInfo(range=...)"),
     ],
     ids=["a number", "nothing", "an array", "an array of one", "text", "too high", "too low"],
 )
@@ -65,7 +79,7 @@ def test_what_is_no_score_is_refused_and_not_stored(ends, tmp_path, mine, line, 
 
 
 def test_numbers_of_numpy_are_numbers(ok, tmp_path, mine):
-    computes(mine, RETURN.replace("rate,", "np.float32(rate),"))
+    computes(mine, returns("np.float32(0.5)"))
     ok(*INCLUDE, *CELL)
     assert len(results(tmp_path)) == 1
 
