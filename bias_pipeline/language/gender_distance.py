@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -292,24 +292,26 @@ class _Values:
     with_parts: IntArray  # indices of the objects that get their own parts
     sides: CaptionSides  # the images of each part
 
-    def of(self, sums: Sums) -> dict[PartName, Float64Array]:
+    def numbers(self, sums: Sums) -> dict[PartName, CountedNumber]:
         """See :class:`GenderDistance`."""
         n = len(self.groups)
-        values: dict[PartName, Float64Array] = {}
+        values: dict[PartName, CountedNumber] = {}
         for part in self.sides.images:
             means = mean_of(
                 [mean_cosines(counts, self.near) for counts in self._each(sums, "things", part)]
             )
-            values[part] = bias_ratio(means[:, :n])
+            values[part] = self.sides.number(part, bias_ratio(means[:, :n]))
             if not part.detail:
-                values |= self._of_side(part.side, means, self._pairs(sums, part))
+                values |= self._of_side(part, means, self._pairs(sums, part))
         if HUMAN_PAIRED in self.sides.images:
             values[SCORE] = values[MODEL_PAIRED] - values[HUMAN_PAIRED]
             values |= self._compared(sums)
-        ratios = bias_ratio(self.near[:, :n])
-        n_samples = len(values[MODEL])
+        ratios, n_samples = bias_ratio(self.near[:, :n]), len(values[MODEL].values)
+        both = self.sides.images.get(MODEL_PAIRED, self.sides.images[MODEL])
         return values | {
-            PartName(object=self.objects[t]): np.repeat(ratios[t], n_samples)
+            PartName(object=self.objects[t]): CountedNumber(
+                values=np.repeat(ratios[t], n_samples), images=both
+            )
             for t in self.with_parts
         }
 
@@ -326,51 +328,41 @@ class _Values:
         return by_group(pooled, len(self.groups))
 
     def _of_side(
-        self, side: str, means: Float64Array, pairs: Float64Array
-    ) -> dict[PartName, Float64Array]:
-        values = {PartName("distance", group=self.neutral, side=side): means[:, -1]}
+        self, part: PartName, means: Float64Array, pairs: Float64Array
+    ) -> dict[PartName, CountedNumber]:
+        side = part.side
+        number = partial(CountedNumber, images=self.sides.images[part], side=side)
+        distance = partial(number, unit="cosine", range=_COSINE)
+        values = {
+            PartName("distance", group=self.neutral, side=side): distance(values=means[:, -1])
+        }
         for k, group in enumerate(self.groups):
-            values[PartName("distance", group=group, side=side)] = means[:, k]
-            values[PartName(group=group, side=side)] = bias_ratio(means[:, :-1], k)
+            of_group = partial(PartName, group=group, side=side)
+            values[of_group("distance")] = distance(values=means[:, k])
+            values[of_group()] = number(values=bias_ratio(means[:, :-1], k), range=SHARE)
             to_neutral = ratio_to_neutral(means[:, k], means[:, -1])
-            values[PartName("to_neutral", group=group, side=side)] = to_neutral
+            values[of_group("to_neutral")] = number(values=to_neutral, unit="ratio")
         shares = share(pairs[:, 0], pairs.sum(axis=1))
-        values[PartName("cooccurrence", side=side)] = _first(pairs)
+        values[PartName("cooccurrence", side=side)] = number(values=_first(pairs), range=SHARE)
         return values | {
-            PartName("cooccurrence", object=self.objects[t], side=side): shares[:, t]
+            PartName("cooccurrence", object=self.objects[t], side=side): number(
+                values=shares[:, t], range=SHARE
+            )
             for t in self.with_parts
         }
 
-    def _compared(self, sums: Sums) -> dict[PartName, Float64Array]:
+    def _compared(self, sums: Sums) -> dict[PartName, CountedNumber]:
+        number = partial(CountedNumber, images=self.sides.images[MODEL_PAIRED])
         model, human = (mean_of(self._each(sums, "who", p)) for p in (MODEL_PAIRED, HUMAN_PAIRED))
         leaks = share(model, human)
         change = _first(self._pairs(sums, MODEL_PAIRED)) - _first(self._pairs(sums, HUMAN_PAIRED))
         return {
-            PartName("cooccurrence"): change,
-            **{PartName("leakage", group=g): leaks[:, k] for k, g in enumerate(self.groups)},
+            PartName("cooccurrence"): number(values=change),
+            **{
+                PartName("leakage", group=g): number(values=leaks[:, k], unit="ratio")
+                for k, g in enumerate(self.groups)
+            },
         }
-
-    def numbers(self, sums: Sums) -> dict[PartName, CountedNumber]:
-        """The numbers with what they rest on."""
-        return {name: self._number(name, values) for name, values in self.of(sums).items()}
-
-    def _number(self, name: PartName, values: Float64Array) -> CountedNumber:
-        if name in self.sides.images:
-            return self.sides.number(name, values)
-        images = self.sides.images.get(MODEL_PAIRED, self.sides.images[MODEL])
-        if name.side:
-            images = self.sides.images[PartName(side=name.side)]
-        unit, limits = _UNITS.get(name.what, ("fraction", SHARE if name.side else None))
-        return CountedNumber(
-            values=values, images=images, side=name.side or "model", unit=unit, range=limits
-        )
-
-
-_UNITS = {
-    "distance": ("cosine", _COSINE),
-    "to_neutral": ("ratio", None),
-    "leakage": ("ratio", None),
-}
 
 
 def _first(pairs: Float64Array) -> Float64Array:
