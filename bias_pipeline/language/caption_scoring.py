@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -24,7 +25,14 @@ from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Sums
 from bias_pipeline.metrics.counting.sides import CaptionSides, by_group
 from bias_pipeline.metrics.functional.counts import share
-from bias_pipeline.metrics.value_names import HUMAN_PAIRED, MODEL, MODEL_PAIRED, SCORE, PartName
+from bias_pipeline.metrics.value_names import (
+    HUMAN,
+    HUMAN_PAIRED,
+    MODEL,
+    MODEL_PAIRED,
+    SCORE,
+    PartName,
+)
 from bias_pipeline.text.counterfactual_captions import captions_naming
 
 
@@ -276,12 +284,16 @@ def _one_hot(groups: IntArray, n_groups: int) -> Float64Array:
     return one_hot
 
 
-@dataclass(frozen=True)
+_FURTHER = (*FACTORS[1:], *ESTIMATES.values())  # numbers of a side beside the score
+
+
+@dataclass(frozen=True, eq=False)
 class Values:
     """Computes named numbers from sums."""
 
     groups: tuple[str, ...]  # the K groups
     objects: tuple[str, ...]  # the T objects that have their own parts
+    sides: CaptionSides  # the images of each part
 
     def of(self, sums: Float64Array) -> dict[str, Float64Array]:
         """Name to (B, K), from the (B, C) sums of :meth:`Judged.table`."""
@@ -300,64 +312,52 @@ class Values:
 
     def named(
         self, means: Mapping[PartName, Mapping[str, Float64Array]]
-    ) -> dict[PartName, Float64Array]:
+    ) -> dict[PartName, CountedNumber]:
         """The numbers of :class:`~bias_pipeline.language.gender_score.GenderScore`."""
-        values = {part: by_name["gs"][:, 0] for part, by_name in means.items()}
+        number = self.sides.number
+        values = {part: number(part, by_name["gs"][:, 0]) for part, by_name in means.items()}
         for part, by_name in means.items():
             if not part.detail:
-                values |= self._of_side(part.side, by_name)
+                values |= self._of_side(part, by_name)
         if HUMAN_PAIRED in means:
             model, human = means[MODEL_PAIRED], means[HUMAN_PAIRED]
             values[SCORE] = values[MODEL_PAIRED] - values[HUMAN_PAIRED]
-            values |= {
-                PartName(name): model[name][:, 0] - human[name][:, 0]
-                for name in (*FACTORS[1:], *ESTIMATES.values())
-            }
-            change = model["gs"] - human["gs"]
-            values |= {PartName(group=g): change[:, k] for k, g in enumerate(self.groups)}
-        return {**values, OWN_BIAS: means[MODEL]["told"][:, 0], TIES: means[MODEL]["ties"][:, 0]}
+            change = {PartName(name): model[name][:, 0] - human[name][:, 0] for name in _FURTHER}
+            groups = model["gs"] - human["gs"]
+            change |= {PartName(group=g): groups[:, k] for k, g in enumerate(self.groups)}
+            for name, of_name in change.items():
+                values[name] = CountedNumber(values=of_name, images=self.both)
+        values[OWN_BIAS] = number(MODEL, means[MODEL]["told"][:, 0])
+        values[TIES] = number(MODEL, means[MODEL]["ties"][:, 0], COUNT)
+        return values
 
     def _of_side(
-        self, side: str, by_name: Mapping[str, Float64Array]
-    ) -> dict[PartName, Float64Array]:
-        values = {
-            PartName(name, side=side): by_name[name][:, 0]
-            for name in (*FACTORS[1:], *ESTIMATES.values())
-        }
+        self, part: PartName, by_name: Mapping[str, Float64Array]
+    ) -> dict[PartName, CountedNumber]:
+        side, number = part.side, partial(self.sides.number, part)
+        values = {PartName(name, side=side): number(by_name[name][:, 0]) for name in _FURTHER}
         people = side if side == "human" else ""
         for k, group in enumerate(self.groups):
-            values[PartName("gs", group=group, side=people)] = by_name["mean gs"][:, k]
-            values[PartName(group=group, side=side)] = by_name["gs"][:, k]
+            values[PartName("gs", group=group, side=people)] = number(by_name["mean gs"][:, k])
+            values[PartName(group=group, side=side)] = number(by_name["gs"][:, k])
         return values
 
-    def of_objects(self, sums: Sums) -> dict[PartName, Float64Array]:
+    def of_objects(self, sums: Sums) -> dict[PartName, CountedNumber]:
         """The first group's share in scores and in counts, by object."""
-        values: dict[PartName, Float64Array] = {}
-        for side in [side for side in ("model", "human") if f"objects:{side}:counts" in sums]:
+        values: dict[PartName, CountedNumber] = {}
+        sides = [part for part in (MODEL, HUMAN) if f"objects:{part.side}:counts" in sums]
+        for part in sides:
             for kind, what in (("scores", ""), ("counts", "cooccurrence")):
-                group_sums = by_group(sums[f"objects:{side}:{kind}"], len(self.groups))
+                group_sums = by_group(sums[f"objects:{part.side}:{kind}"], len(self.groups))
                 shares = share(group_sums[:, 0], group_sums.sum(axis=1))
-                values |= {
-                    PartName(what, object=name, side=side): shares[:, t]
-                    for t, name in enumerate(self.objects)
-                }
-        sides = {"model", "human"} & {name.side for name in values}
-        if len(sides) == 2:
-            values |= {
-                PartName(object=name): values[PartName(object=name, side="model")]
-                - values[PartName(object=name, side="human")]
-                for name in self.objects
-            }
+                number = self.sides.number(part, shares)
+                values |= number.by_object(self.objects, what, side=part.side)
+        for name in self.objects if len(sides) == 2 else ():
+            model, human = (values[PartName(object=name, side=part.side)] for part in sides)
+            values[PartName(object=name)] = replace(model - human, images=self.both)
         return values
 
-
-def number_of(name: PartName, values: Float64Array, sides: CaptionSides) -> CountedNumber:
-    """A number of :class:`Values` with what it rests on."""
-    if name in sides.images:
-        return sides.number(name, values)
-    side = name.side or ("model" if name.what == "gs" or name in (OWN_BIAS, TIES) else "")
-    if not side:  # a difference
-        images = sides.images.get(MODEL_PAIRED, sides.images[MODEL])
-        return CountedNumber(values=values, images=images)
-    unit = {"to_neutral": "ratio", TIES: COUNT}.get(name.what, "fraction")
-    return sides.number(PartName(side=side), values, unit)
+    @property
+    def both(self) -> BoolArray:
+        """(N,) the images that both sides describe, or where nobody else does, the model."""
+        return self.sides.images.get(MODEL_PAIRED, self.sides.images[MODEL])

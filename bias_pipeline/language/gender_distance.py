@@ -306,14 +306,10 @@ class _Values:
         if HUMAN_PAIRED in self.sides.images:
             values[SCORE] = values[MODEL_PAIRED] - values[HUMAN_PAIRED]
             values |= self._compared(sums)
-        ratios, n_samples = bias_ratio(self.near[:, :n]), len(values[MODEL].values)
+        ratios = np.tile(bias_ratio(self.near[self.with_parts, :n]), (len(values[MODEL].values), 1))
         both = self.sides.images.get(MODEL_PAIRED, self.sides.images[MODEL])
-        return values | {
-            PartName(object=self.objects[t]): CountedNumber(
-                values=np.repeat(ratios[t], n_samples), images=both
-            )
-            for t in self.with_parts
-        }
+        of_objects = CountedNumber(values=ratios, images=both)
+        return values | of_objects.by_object(self.objects[t] for t in self.with_parts)
 
     def _each(self, sums: Sums, what: str, part: PartName) -> list[Float64Array]:
         start = f"{what}:"
@@ -344,12 +340,9 @@ class _Values:
             values[of_group("to_neutral")] = number(values=to_neutral, unit="ratio")
         shares = share(pairs[:, 0], pairs.sum(axis=1))
         values[PartName("cooccurrence", side=side)] = number(values=_first(pairs), range=SHARE)
-        return values | {
-            PartName("cooccurrence", object=self.objects[t], side=side): number(
-                values=shares[:, t], range=SHARE
-            )
-            for t in self.with_parts
-        }
+        of_objects = number(values=shares[:, self.with_parts], range=SHARE)
+        names = [self.objects[t] for t in self.with_parts]
+        return values | of_objects.by_object(names, "cooccurrence", side=side)
 
     def _compared(self, sums: Sums) -> dict[PartName, CountedNumber]:
         number = partial(CountedNumber, images=self.sides.images[MODEL_PAIRED])
@@ -358,10 +351,7 @@ class _Values:
         change = _first(self._pairs(sums, MODEL_PAIRED)) - _first(self._pairs(sums, HUMAN_PAIRED))
         return {
             PartName("cooccurrence"): number(values=change),
-            **{
-                PartName("leakage", group=g): number(values=leaks[:, k], unit="ratio")
-                for k, g in enumerate(self.groups)
-            },
+            **number(values=leaks, unit="ratio").by_group(self.groups, "leakage"),
         }
 
 

@@ -21,7 +21,6 @@ from bias_pipeline.language.caption_scoring import (
     Contexts,
     Judged,
     Values,
-    number_of,
 )
 from bias_pipeline.language.gender_score_tables import TABLE as NEUTRAL
 from bias_pipeline.language.gender_score_tables import (
@@ -275,7 +274,7 @@ class GenderScore(CountingMetric):
             apart = {s: neutral.judged(self.scorer, j, view, contexts) for s, j in judged.items()}
             neutral_tables = sides.tables(view, lambda side, chosen: apart[side].table(chosen))
             tables |= {f"{NEUTRAL}{name}": table for name, table in neutral_tables.items()}
-        values = Values(view.groups, tuple(contexts.names[k] for k in with_parts))
+        values = Values(view.groups, tuple(contexts.names[k] for k in with_parts), sides)
 
         def numbers(sums: Sums) -> dict[PartName, CountedNumber]:
             each = {part: [values.of(t) for t in sides.each(part, sums)] for part in sides.images}
@@ -285,8 +284,7 @@ class GenderScore(CountingMetric):
             }
             named = values.named(means)
             named |= {} if neutral is None else neutral.numbers(sums, sides, named)
-            named |= values.of_objects(sums)
-            return {name: number_of(name, value, sides) for name, value in named.items()}
+            return named | values.of_objects(sums)
 
         audit = {side: of_side.audit for side, of_side in judged.items()}
         tally = Tally(tables, numbers, audit, lines=self._lines(judged["model"], contexts, view))

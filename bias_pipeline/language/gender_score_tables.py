@@ -28,7 +28,7 @@ from bias_pipeline.language.caption_scoring import (
 )
 from bias_pipeline.language.formulas import bias_ratio, estimated, ratio_to_neutral
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.numbers import Sums
+from bias_pipeline.metrics.counting.numbers import CountedNumber, Sums
 from bias_pipeline.metrics.counting.sides import CaptionSides, mean_of
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.value_names import PartName
@@ -77,22 +77,22 @@ class Neutral:
         return NeutralJudged(rows, images, means, weight, len(view.corpus))
 
     def numbers(
-        self, sums: Sums, sides: CaptionSides, groups: Mapping[PartName, Float64Array]
-    ) -> dict[PartName, Float64Array]:
+        self, sums: Sums, sides: CaptionSides, groups: Mapping[PartName, CountedNumber]
+    ) -> dict[PartName, CountedNumber]:
         """The neutral mean of a side, and each group's as a multiple of it (eq. 2).
 
         Args:
-            groups: the groups' means by the names of their parts, (B,) each.
+            groups: the groups' means.
         """
         tables = {name.removeprefix(TABLE): v for name, v in sums.items() if name.startswith(TABLE)}
-        values: dict[PartName, Float64Array] = {}
+        values: dict[PartName, CountedNumber] = {}
         for part in [part for part in sides.images if not part.detail]:
             people = part.side if part.side == "human" else ""
             neutral = mean_of([share(t[:, 0], t[:, 1]) for t in sides.each(part, tables)])
-            values[PartName("gs", group=self.word, side=people)] = neutral
+            values[PartName("gs", group=self.word, side=people)] = sides.number(part, neutral)
             values |= {
-                PartName(TO_NEUTRAL, group=name.group, side=part.side): ratio_to_neutral(
-                    mean, neutral
+                PartName(TO_NEUTRAL, group=name.group, side=part.side): sides.number(
+                    part, ratio_to_neutral(mean.values, neutral), "ratio"
                 )
                 for name, mean in groups.items()
                 if name.what == "gs" and name.side == people

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from typing import ClassVar, Literal
@@ -347,9 +347,9 @@ class _Values:
             of_groups[MODEL_PAIRED] -= of_groups[HUMAN_PAIRED]
         values: dict[PartName, CountedNumber | LargestGap] = {**cider}
         for part, each in bleus.items():
-            for n in ORDERS:
-                name = PartName(f"bleu_{n}", side=part.side, detail=part.what)
-                values[name] = replace(each, values=each.values[:, n - 1])
+            values |= each.split(
+                PartName(f"bleu_{n}", side=part.side, detail=part.what) for n in ORDERS
+            )
         values |= self._by_group(MODEL, of_groups[MODEL])
         if MODEL_PAIRED in cider:
             values[SCORE] = cider[MODEL_PAIRED] - cider[HUMAN_PAIRED]

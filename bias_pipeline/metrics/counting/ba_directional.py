@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -25,7 +27,7 @@ from bias_pipeline.metrics.functional.amplification import (
     ba_directional,
     directional_pairs,
 )
-from bias_pipeline.metrics.functional.counts import Counts, nanmean
+from bias_pipeline.metrics.functional.counts import nanmean
 from bias_pipeline.metrics.references import WANG_2021
 from bias_pipeline.metrics.value_names import PartName
 
@@ -102,6 +104,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
     def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         sides = self.sides(view)
+        number = partial(CountedNumber, images=sides.images)
 
         def numbers(sums: Sums) -> Numbers:
             folds = counts_of_folds(sums, sides.n_groups)
@@ -111,31 +114,24 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
                 how: crossfit.t_to_a_pairs(folds, tie=self.tie, denominator=how)
                 for how in DENOMINATORS
             }
-            values = {
-                **self._direction(a_to_t, "a_to_t", view),
-                **self._direction(t_to_a[self.denominator], "t_to_a", view),
-                **{PartName(direction="t_to_a", detail=h): self._mean(t_to_a[h]) for h in t_to_a},
-                **{_published(how): self._published(counts, how) for how in DENOMINATORS},
-            }
-            return mention_rates(counts, sides.images) | {
-                name: CountedNumber(
-                    values=value,
-                    images=sides.images,
-                    unit=COUNT if name.what == "undefined" else "fraction",
+            values = mention_rates(counts, sides.images)
+            values |= self._direction(number, a_to_t, "a_to_t", view)
+            values |= self._direction(number, t_to_a[self.denominator], "t_to_a", view)
+            of = partial(PartName, direction="t_to_a")
+            for how in DENOMINATORS:
+                values[of(detail=how)] = number(values=self._mean(t_to_a[how]))
+            for how in DENOMINATORS:
+                published = ba_directional(
+                    counts, "t_to_a", tie=self.tie, denominator=how, undefined=self.undefined
                 )
-                for name, value in values.items()
-            }
+                values[of("published", detail=how)] = number(values=published)
+            return values
 
         return Tally(
             sides.tables_of_folds(view.corpus.keys),
             numbers,
             audit={"pairs": len(view.tasks) * sides.n_groups},
             notes=[self.caution()],
-        )
-
-    def _published(self, counts: Counts, denominator: str) -> Float64Array:
-        return ba_directional(
-            counts, "t_to_a", tie=self.tie, denominator=denominator, undefined=self.undefined
         )
 
     def _averaged(self, pairs: Float64Array) -> Float64Array:
@@ -146,24 +142,18 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         return nanmean(self._averaged(pairs), 2)
 
     def _direction(
-        self, pairs: Float64Array, direction: str, view: CorpusView
-    ) -> dict[PartName, Float64Array]:
+        self,
+        number: Callable[..., CountedNumber],
+        pairs: Float64Array,
+        direction: str,
+        view: CorpusView,
+    ) -> dict[PartName, CountedNumber]:
         averaged = self._averaged(pairs)
-        tasks = nanmean(np.swapaxes(averaged, -1, -2), 1)
-        of_groups = nanmean(averaged, 1)
+        of_tasks = nanmean(np.swapaxes(averaged, -1, -2), 1)
+        undefined = np.isnan(pairs).sum(axis=(-2, -1))
         return {
-            PartName(direction=direction): self._mean(pairs),
-            PartName("undefined", direction=direction): np.isnan(pairs).sum(axis=(-2, -1)),
-            **{
-                PartName(direction=direction, group=g): of_groups[:, a]
-                for a, g in enumerate(view.groups)
-            },
-            **{
-                PartName(direction=direction, object=o): tasks[:, t]
-                for t, o in enumerate(view.tasks)
-            },
+            PartName(direction=direction): number(values=self._mean(pairs)),
+            PartName("undefined", direction=direction): number(values=undefined, unit=COUNT),
+            **number(values=nanmean(averaged, 1)).by_group(view.groups, direction=direction),
+            **number(values=of_tasks).by_object(view.tasks, direction=direction),
         }
-
-
-def _published(denominator: str) -> PartName:
-    return PartName("published", direction="t_to_a", detail=denominator)

@@ -104,10 +104,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
                 },
                 UNDEFINED: CountedNumber(values=undefined, images=sides.images, unit=COUNT),
                 **mention_rates(counts, sides.images),
-                **{
-                    PartName(object=o): CountedNumber(values=each[:, t], images=sides.images)
-                    for t, o in enumerate(view.tasks)
-                },
+                **CountedNumber(values=each, images=sides.images).by_object(view.tasks),
             }
 
         return Tally(

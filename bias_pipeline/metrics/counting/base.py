@@ -30,7 +30,6 @@ from bias_pipeline.metrics.counting.numbers import (
     Sums,
     Tally,
     counted_share,
-    shares_by_group,
 )
 from bias_pipeline.metrics.counting.resampling import estimates_of
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName
@@ -52,7 +51,6 @@ __all__ = [
     "Sums",
     "Tally",
     "counted_share",
-    "shares_by_group",
 ]
 
 MOST_EXAMPLES = 12

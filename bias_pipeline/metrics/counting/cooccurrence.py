@@ -165,24 +165,22 @@ class Cooccurrence(TaskMetric):
             }
             values[UNDEFINED] = sides.number(MODEL, np.isnan(skews[MODEL]).sum(axis=-1), COUNT)
             for part in [part for part in (MODEL, HUMAN) if part in pooled]:
-                ratios = group_shares(pooled[part])[:, first]
-                for t, task in enumerate(view.tasks):
-                    values[PartName(object=task, side=part.side)] = sides.number(part, ratios[:, t])
+                ratios = sides.number(part, group_shares(pooled[part])[:, first])
+                values |= ratios.by_object(view.tasks, side=part.side)
             if HUMAN_PAIRED in pairs:
                 increase = skews[MODEL_PAIRED] - skews[HUMAN_PAIRED]
                 score = weighted_mean(increase, weights)
                 values[SCORE] = CountedNumber(values=score, images=both)
-                for t, task in enumerate(view.tasks):
-                    name = PartName(object=task)
-                    values[name] = CountedNumber(values=increase[:, t], images=both)
-                values |= _disparities(pooled, both, view)
+                values |= CountedNumber(values=increase, images=both).by_object(view.tasks)
+                disparity = bias_disparity(pooled[MODEL_PAIRED], pooled[HUMAN_PAIRED])
+                for k, group in enumerate(view.groups):
+                    number = CountedNumber(values=disparity[:, k], images=both, unit="change")
+                    values |= number.by_object(view.tasks, "disparity", group=group)
             if "images" in sums:
                 model, human = (by_group(sums[f"rates:{side}"], n_groups) for side in SIDES)
                 distances = mention_distance(model, human, sums["images"])
-                for a, group in enumerate(view.groups):
-                    values[PartName("distance", group=group)] = CountedNumber(
-                        values=distances[:, a], images=described, range=(0.0, np.inf)
-                    )
+                distance = CountedNumber(values=distances, images=described, range=(0.0, np.inf))
+                values |= distance.by_group(view.groups, "distance")
             return values
 
         return Tally(
@@ -240,16 +238,3 @@ def _rate_tables(
             named = sparse.csr_array(named + tables[name])
         rates[f"rates:{part.side}"] = only(sparse.csr_array(named / len(names)), known)
     return rates
-
-
-def _disparities(
-    pooled: Mapping[PartName, Float64Array], images: BoolArray, view: CorpusView
-) -> dict[PartName, CountedNumber]:
-    disparity = bias_disparity(pooled[MODEL_PAIRED], pooled[HUMAN_PAIRED])
-    return {
-        PartName("disparity", group=group, object=task): CountedNumber(
-            values=disparity[:, a, t], images=images, unit="change"
-        )
-        for a, group in enumerate(view.groups)
-        for t, task in enumerate(view.tasks)
-    }

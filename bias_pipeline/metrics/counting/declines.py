@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,12 +14,12 @@ from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.counting.numbers import (
+    CountedNumber,
     LargestGap,
     Numbers,
     Sums,
     Tally,
     counted_share,
-    shares_by_group,
 )
 from bias_pipeline.metrics.value_names import SCORE, PartName
 from bias_pipeline.stats.compare import merged_p
@@ -80,22 +81,25 @@ class Declines(CountingMetric):
         p_value = same_share_p(
             *(np.asarray(tables[name].sum(axis=0), np.int64) for name in ("declined", "answered"))
         )
-        of_group = [view.codes == k for k in range(len(view.groups))]
-        of_answered = [answered & members for members in of_group]
-        of_described = [described & members for members in of_group]
 
         def numbers(sums: Sums) -> Numbers:
-            events, asked, groups = sums["declined"], sums["answered"], view.groups
-            shares = shares_by_group(groups, events, asked, of_answered)
+            def by_group(
+                events: str, whole: str, of: BoolArray, what: str = ""
+            ) -> dict[PartName, CountedNumber]:
+                shares = counted_share(sums[events], sums[whole], of).by_group(view.groups, what)
+                each = enumerate(shares.items())
+                return {n: replace(share, images=of & (view.codes == k)) for k, (n, share) in each}
+
+            shares = by_group("declined", "answered", answered)
+            gap = LargestGap(
+                groups=[*shares.values()], images=answered, signed=True, p_value=p_value
+            )
+            events, asked = (sums[name].sum(axis=1) for name in ("declined", "answered"))
             return {
-                SCORE: LargestGap(
-                    groups=[*shares.values()], images=answered, signed=True, p_value=p_value
-                ),
-                OVERALL: counted_share(events.sum(axis=1), asked.sum(axis=1), answered),
+                SCORE: gap,
+                OVERALL: counted_share(events, asked, answered),
                 **shares,
-                **shares_by_group(
-                    groups, sums["hedged"], sums["described"], of_described, "hedged"
-                ),
+                **by_group("hedged", "described", described, "hedged"),
             }
 
         return Tally(tables, numbers)

@@ -145,14 +145,9 @@ class DifferentialFairness(TaskMetric):
                 values[SCORE] = replace(score, widening=widening)
                 values[PUBLISHED] = published[MODEL_PAIRED] - published[HUMAN_PAIRED]
                 single[SCORE] = single[MODEL_PAIRED] - single[HUMAN_PAIRED]
-            return values | {
-                PartName(object=task, side=part.side): replace(
-                    single[part], values=single[part].values[:, t]
-                )
-                for part in (SCORE, MODEL, HUMAN)
-                if part in single
-                for t, task in enumerate(tasks)
-            }
+            for part in [part for part in (SCORE, MODEL, HUMAN) if part in single]:
+                values |= single[part].by_object(tasks, side=part.side)
+            return values
 
         tables = sides.tables(view, table)
         return Tally(

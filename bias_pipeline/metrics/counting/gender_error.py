@@ -26,7 +26,6 @@ from bias_pipeline.metrics.counting.numbers import (
     Sums,
     Tally,
     counted_share,
-    shares_by_group,
 )
 from bias_pipeline.metrics.counting.sides import only
 from bias_pipeline.metrics.functional import groups
@@ -207,7 +206,8 @@ class GroupAccuracy(CountingMetric):
             def shares(side: str, outcome: str = "") -> dict[PartName, CountedNumber]:
                 counts = groups.by_outcome(outcomes_of(sums[side], n_groups))
                 events, whole = counts[..., _OUTCOMES.index(outcome)], counts.sum(axis=-1)
-                return shares_by_group(view.groups, events, whole, images[side], outcome, side)
+                share = counted_share(events, whole, images[side], side)
+                return share.by_group(view.groups, outcome)
 
             right = shares("model")
             score = LargestGap(groups=[*right.values()], images=images["model"])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -54,11 +54,31 @@ class CountedNumber:
             shares=(self, other) if of_shares else (),
         )
 
+    def split(self, names: Iterable[PartName]) -> dict[PartName, CountedNumber]:
+        """A number for each column of ``values`` (B, M) and, of a share, ``observations``."""
+        each = {}
+        for column, name in enumerate(names):
+            of = None if self.observations is None else self.observations[:, column]
+            each[name] = replace(self, values=self.values[:, column], observations=of)
+        return each
+
+    def by_group(
+        self, groups: Iterable[str], what: str = "", **fields: str
+    ) -> dict[PartName, CountedNumber]:
+        """The numbers of K groups, of (B, K) values; ``fields`` of a ``PartName``."""
+        return self.split(PartName(what, group=group, **fields) for group in groups)
+
+    def by_object(
+        self, objects: Iterable[str], what: str = "", **fields: str
+    ) -> dict[PartName, CountedNumber]:
+        """The numbers of T objects, of (B, T) values; ``fields`` of a ``PartName``."""
+        return self.split(PartName(what, object=name, **fields) for name in objects)
+
 
 def counted_share(
     events: Float64Array, observations: Float64Array, images: BoolArray, side: str = "model"
 ) -> CountedNumber:
-    """Events as a share of observations, both (B,); NaN without observations."""
+    """Events as a share of observations, both (B, ...); NaN without observations."""
     return CountedNumber(
         values=share(events, observations),
         images=images,
@@ -66,31 +86,6 @@ def counted_share(
         range=SHARE,
         observations=observations,
     )
-
-
-def shares_by_group(
-    groups: Sequence[str],
-    events: Float64Array,
-    observations: Float64Array,
-    images: BoolArray | Sequence[BoolArray],
-    what: str = "",
-    side: str = "model",
-) -> dict[PartName, CountedNumber]:
-    """The share of each of K groups.
-
-    Args:
-        groups: their names.
-        events: (B, K).
-        observations: (B, K).
-        images: (N,) those that all shares rest on, or those of each group.
-        what: which share it is, see :class:`~bias_pipeline.metrics.value_names.PartName`.
-        side: whose captions are counted.
-    """
-    of_groups = [images] * len(groups) if isinstance(images, np.ndarray) else images
-    return {
-        PartName(what, group=group): counted_share(events[:, k], observations[:, k], mask, side)
-        for k, (group, mask) in enumerate(zip(groups, of_groups, strict=True))
-    }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -180,7 +175,7 @@ class Tally:
     # Name of a table to the noise of its sums under resampling
     smoothing: Mapping[str, Smoothing] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def totals(self) -> dict[str, Float64Array]:
         """(1, C) sums of all images."""
         return {
