@@ -326,7 +326,7 @@ class Values:
             groups = model["gs"] - human["gs"]
             change |= {PartName(group=g): groups[:, k] for k, g in enumerate(self.groups)}
             for name, of_name in change.items():
-                values[name] = CountedNumber(values=of_name, images=self.both)
+                values[name] = CountedNumber(values=of_name, images=self.sides.both)
         values[OWN_BIAS] = number(MODEL, means[MODEL]["told"][:, 0])
         values[TIES] = number(MODEL, means[MODEL]["ties"][:, 0], COUNT)
         return values
@@ -354,10 +354,5 @@ class Values:
                 values |= number.by_object(self.objects, what, side=part.side)
         for name in self.objects if len(sides) == 2 else ():
             model, human = (values[PartName(object=name, side=part.side)] for part in sides)
-            values[PartName(object=name)] = replace(model - human, images=self.both)
+            values[PartName(object=name)] = replace(model - human, images=self.sides.both)
         return values
-
-    @property
-    def both(self) -> BoolArray:
-        """(N,) the images that both sides describe, or where nobody else does, the model."""
-        return self.sides.images.get(MODEL_PAIRED, self.sides.images[MODEL])

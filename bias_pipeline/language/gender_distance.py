@@ -37,7 +37,6 @@ from bias_pipeline.metrics.counting.sides import (
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.references import SABIR_2023, ZHAO_2017
 from bias_pipeline.metrics.value_names import (
-    HUMAN,
     HUMAN_PAIRED,
     MODEL,
     MODEL_PAIRED,
@@ -179,12 +178,11 @@ class GenderDistance(TaskMetric):
         near = self._near(cosine)
         with_parts = self._with_parts(sides, tables)
         values = _Values(view.groups, self.neutral, near, view.tasks, with_parts, sides)
-        no_people = [] if HUMAN in sides.images else ["no human captions: there is no score"]
         return Tally(
             tables,
             values.numbers,
             audit={"objects_without_a_vector": len(unknown)},
-            notes=[*self._notes(unknown), *no_people],
+            notes=[*self._notes(unknown), *sides.notes],
         )
 
     def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
@@ -307,8 +305,7 @@ class _Values:
             values[SCORE] = values[MODEL_PAIRED] - values[HUMAN_PAIRED]
             values |= self._compared(sums)
         ratios = np.tile(bias_ratio(self.near[self.with_parts, :n]), (len(values[MODEL].values), 1))
-        both = self.sides.images.get(MODEL_PAIRED, self.sides.images[MODEL])
-        of_objects = CountedNumber(values=ratios, images=both)
+        of_objects = CountedNumber(values=ratios, images=self.sides.both)
         return values | of_objects.by_object(self.objects[t] for t in self.with_parts)
 
     def _each(self, sums: Sums, what: str, part: PartName) -> list[Float64Array]:

@@ -42,7 +42,7 @@ from bias_pipeline.metrics.counting.base import CountingMetric, check_excluded, 
 from bias_pipeline.metrics.counting.numbers import CountedNumber, Lines, Sums, Tally
 from bias_pipeline.metrics.counting.sides import CaptionSides, mean_of
 from bias_pipeline.metrics.references import SABIR_2023
-from bias_pipeline.metrics.value_names import HUMAN, MODEL, PartName
+from bias_pipeline.metrics.value_names import MODEL, PartName
 from bias_pipeline.models.model_location import MAIN
 from bias_pipeline.models.recognition import MOST_LABELS
 
@@ -289,8 +289,7 @@ class GenderScore(CountingMetric):
         audit = {side: of_side.audit for side, of_side in judged.items()}
         tally = Tally(tables, numbers, audit, lines=self._lines(judged["model"], contexts, view))
         bias = float(numbers(tally.totals)[OWN_BIAS].values[0])
-        unscored = [] if HUMAN in sides.images else ["no human captions: there is no score"]
-        return replace(tally, notes=[*self._own_bias(bias, view), *contexts.notes, *unscored])
+        return replace(tally, notes=[*self._own_bias(bias, view), *contexts.notes, *sides.notes])
 
     def _lines(self, judged: Judged, contexts: Contexts, view: CorpusView) -> Lines:
         """The requested tables of captions and of words."""

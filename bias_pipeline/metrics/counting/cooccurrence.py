@@ -138,7 +138,7 @@ class Cooccurrence(TaskMetric):
 
         tables = sides.tables(view, table)
         supported = self._supported(view, sides, tables)
-        notes = [] if HUMAN in sides.images else ["no human captions: there is no score"]
+        notes = sides.notes
         if HUMAN_PAIRED in sides.images and view.has_objects:
             if view.object_fault:
                 notes.append(f"no distances: {view.object_fault}")
@@ -146,8 +146,7 @@ class Cooccurrence(TaskMetric):
                 tables |= _rate_tables(view, sides, tables)
 
         first = row_of(self.numerator, view)
-        both = sides.images.get(MODEL_PAIRED, sides.images[MODEL])
-        described = both & view.known
+        both, described = sides.both, sides.both & view.known
 
         def numbers(sums: Sums) -> Numbers:
             pairs = {

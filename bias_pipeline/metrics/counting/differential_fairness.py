@@ -154,7 +154,7 @@ class DifferentialFairness(TaskMetric):
             tables,
             numbers,
             audit={"tasks": tasks, "tasks_without_support": len(view.tasks) - len(tasks)},
-            notes=[] if HUMAN in sides.images else ["no human captions: there is no score"],
+            notes=sides.notes,
             smoothing=self._smoothing(view, sides, tables),
         )
 

@@ -218,6 +218,16 @@ class CaptionSides:
         nonempty = {part: mask for part, mask in images.items() if mask.any()}
         return cls(min(positions, most), nonempty)
 
+    @property
+    def both(self) -> BoolArray:
+        """(N,) the images that both sides describe; without annotators those of the model."""
+        return self.images.get(MODEL_PAIRED, self.images[MODEL])
+
+    @property
+    def notes(self) -> list[str]:
+        """Why there is no score, if nobody but the model describes images."""
+        return [] if HUMAN in self.images else ["no human captions: there is no score"]
+
     def number(self, part: PartName, values: Float64Array, unit: str = "fraction") -> CountedNumber:
         """A number of one side alone, which is never negative."""
         return CountedNumber(
