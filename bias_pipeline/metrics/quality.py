@@ -364,12 +364,8 @@ class _Values:
     ) -> dict[PartName, CountedNumber | LargestGap]:
         """Numbers of the groups, and their largest gap; names of the pair's have no side."""
         side, images = "model" if part == MODEL else "", self.images[part]
-        numbers = {
-            PartName(group=group, side=side): CountedNumber(
-                values=of_groups[:, k], images=images & (self.codes == k), unit=_UNIT
-            )
-            for k, group in enumerate(self.groups)
-        }
+        number = CountedNumber(values=of_groups, images=images, unit=_UNIT)
+        numbers = number.by_group(self.groups, codes=self.codes, side=side)
         gap = LargestGap(groups=[*numbers.values()], images=images, unit=_UNIT, range=(0.0, np.inf))
         return {**numbers, PartName("gap", side=side): gap}
 

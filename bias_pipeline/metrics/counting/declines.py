@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -83,23 +82,22 @@ class Declines(CountingMetric):
         )
 
         def numbers(sums: Sums) -> Numbers:
-            def by_group(
+            def shares(
                 events: str, whole: str, of: BoolArray, what: str = ""
             ) -> dict[PartName, CountedNumber]:
-                shares = counted_share(sums[events], sums[whole], of).by_group(view.groups, what)
-                each = enumerate(shares.items())
-                return {n: replace(share, images=of & (view.codes == k)) for k, (n, share) in each}
+                share = counted_share(sums[events], sums[whole], of)
+                return share.by_group(view.groups, what, view.codes)
 
-            shares = by_group("declined", "answered", answered)
+            groups = shares("declined", "answered", answered)
             gap = LargestGap(
-                groups=[*shares.values()], images=answered, signed=True, p_value=p_value
+                groups=[*groups.values()], images=answered, signed=True, p_value=p_value
             )
             events, asked = (sums[name].sum(axis=1) for name in ("declined", "answered"))
             return {
                 SCORE: gap,
                 OVERALL: counted_share(events, asked, answered),
-                **shares,
-                **by_group("hedged", "described", described, "hedged"),
+                **groups,
+                **shares("hedged", "described", described, "hedged"),
             }
 
         return Tally(tables, numbers)

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, Float64Array
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.io.hashing import UIntArray, hash_ids
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.value_names import PartName
@@ -63,15 +63,32 @@ class CountedNumber:
         return each
 
     def by_group(
-        self, groups: Iterable[str], what: str = "", **fields: str
+        self,
+        groups: Iterable[str],
+        what: str = "",
+        codes: IntArray | None = None,
+        **fields: str,
     ) -> dict[PartName, CountedNumber]:
-        """The numbers of K groups, of (B, K) values; ``fields`` of a ``PartName``."""
-        return self.split(PartName(what, group=group, **fields) for group in groups)
+        """The numbers of K groups, of (B, K) values.
+
+        Args:
+            groups: their names.
+            what: which number it is.
+            codes: (N,) the group of each image, if a number rests on its group's images alone.
+            fields: further fields of a :class:`~bias_pipeline.metrics.value_names.PartName`.
+        """
+        numbers = self.split(PartName(what, group=group, **fields) for group in groups)
+        if codes is None:
+            return numbers
+        return {
+            name: replace(number, images=self.images & (codes == k))
+            for k, (name, number) in enumerate(numbers.items())
+        }
 
     def by_object(
         self, objects: Iterable[str], what: str = "", **fields: str
     ) -> dict[PartName, CountedNumber]:
-        """The numbers of T objects, of (B, T) values; ``fields`` of a ``PartName``."""
+        """The numbers of T objects, of (B, T) values; arguments as of :meth:`by_group`."""
         return self.split(PartName(what, object=name, **fields) for name in objects)
 
 
