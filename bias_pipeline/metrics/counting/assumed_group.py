@@ -16,6 +16,7 @@ from bias_pipeline.metrics.base import UNSURE, EvidenceRule, ExpectedResponse, M
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
 from bias_pipeline.metrics.counting.base import CountingMetric, example_lines
 from bias_pipeline.metrics.counting.numbers import SHARE, CountedNumber, Numbers, Sums, Tally
+from bias_pipeline.metrics.counting.sides import described_images
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.groups import (
     gender_ratio,
@@ -118,13 +119,9 @@ class AssumedGroup(CountingMetric):
 
     def tally(self, view: CorpusView) -> Tally:
         """See the class."""
-        model, human = (view.unsure & view.has(side) for side in ("model", "human"))
-        paired, labelled = model & human, view.labelled & view.has("model")
-        images = {
-            MODEL: model,
-            **({HUMAN: human} if human.any() else {}),
-            **({MODEL_PAIRED: paired, HUMAN_PAIRED: paired} if paired.any() else {}),
-        }
+        images, labelled = described_images(view, view.unsure), view.labelled & view.has("model")
+        model, nowhere = images[MODEL], np.zeros(len(view.corpus), bool)
+        human, paired = (images.get(part, nowhere) for part in (HUMAN, HUMAN_PAIRED))
         named = {side: self.named(view, side) for side in ("model", "human")}
         tables = {
             str(name): outcome_shares(view, name.side, named[name.side], mask)
@@ -157,11 +154,10 @@ class AssumedGroup(CountingMetric):
                 return CountedNumber(values=values, images=paired, side=side, range=SHARE)
 
             values = {part: of_captions(part, one_named(sums[part])) for part in images}
-            nowhere = np.full_like(values[MODEL].values, np.nan)
             values[SCORE] = (
                 values[MODEL_PAIRED] - values[HUMAN_PAIRED]
                 if MODEL_PAIRED in values
-                else CountedNumber(values=nowhere, images=paired)
+                else CountedNumber(values=np.nan * values[MODEL].values, images=paired)
             )
             by_group = named_shares(sums[MODEL])
             for k, group in enumerate(view.groups):

@@ -15,7 +15,6 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array
-from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
 from bias_pipeline.metrics.counting.base import CountingMetric, example_lines
@@ -27,10 +26,17 @@ from bias_pipeline.metrics.counting.numbers import (
     Tally,
     counted_share,
 )
-from bias_pipeline.metrics.counting.sides import only
+from bias_pipeline.metrics.counting.sides import described_images
 from bias_pipeline.metrics.functional import groups
 from bias_pipeline.metrics.references import BAKR_2023, HENDRICKS_2018
-from bias_pipeline.metrics.value_names import HUMAN, SCORE, PartName
+from bias_pipeline.metrics.value_names import (
+    HUMAN,
+    HUMAN_PAIRED,
+    MODEL,
+    MODEL_PAIRED,
+    SCORE,
+    PartName,
+)
 
 Over = Literal["all", "named"]
 NAMED, NAMED_HUMAN = PartName("named"), PartName("named", side="human")
@@ -88,40 +94,36 @@ class GenderError(CountingMetric):
 
     def tally(self, view: CorpusView) -> Tally:
         """See the class."""
-        tables, n_groups = outcome_tables(view), len(view.groups)
-        images = {side: view.labelled & view.has(side) for side in tables}
-        both = view.labelled & view.has("model") & view.has("human")
-        paired = both.any() and any((mask != both).any() for mask in images.values())
-        if paired:
-            tables |= {f"{side}:paired": only(tables[side], both) for side in images}
+        images, n_groups = described_images(view, view.labelled), len(view.groups)
+        paired = HUMAN_PAIRED in images
+        alike = all((mask == images[MODEL]).all() for mask in images.values())
+        if alike:
+            images = {part: mask for part, mask in images.items() if not part.detail}
 
         def numbers(sums: Sums) -> Numbers:
-            counts = {table: outcomes_of(sums[table], n_groups) for table in tables}
+            counts = {part: outcomes_of(sums[part], n_groups) for part in images}
 
-            def error(side: str, table: str, of: BoolArray, over: Over) -> CountedNumber:
-                wrong, whole = groups.wrongly_named(counts[table], over)
-                return counted_share(wrong.sum(axis=-1), whole.sum(axis=-1), of, side)
+            def error(part: PartName, over: Over = "named") -> CountedNumber:
+                wrong, whole = (n.sum(axis=-1) for n in groups.wrongly_named(counts[part], over))
+                return counted_share(wrong, whole, images[part], part.side)
 
-            values: dict[PartName, CountedNumber] = {}
-            for side, every, named in (("model", SCORE, NAMED), ("human", HUMAN, NAMED_HUMAN)):
-                if side in images:
-                    values[every] = error(side, side, images[side], self.over)
-                    values[named] = error(side, side, images[side], "named")
+            values = {SCORE: error(MODEL, self.over), NAMED: error(MODEL)}
+            if HUMAN in images:
+                values |= {HUMAN: error(HUMAN, self.over), NAMED_HUMAN: error(HUMAN)}
             if paired:
-                for part in NAMED_PAIRED:
-                    values[part] = error(part.side, f"{part.side}:paired", both, "named")
-            if both.any():
-                one, other = NAMED_PAIRED if paired else (NAMED, NAMED_HUMAN)
+                one, other = (NAMED, NAMED_HUMAN) if alike else NAMED_PAIRED
+                if not alike:
+                    values |= {one: error(MODEL_PAIRED), other: error(HUMAN_PAIRED)}
                 values[NAMED_INCREASE] = values[one] - values[other]
             for k, group in enumerate(view.groups):
                 for what, over in (("", "all"), ("named", "named")):
-                    wrong, whole = groups.wrongly_named(counts["model"], over)
+                    wrong, whole = groups.wrongly_named(counts[MODEL], over)
                     values[PartName(what, group=group)] = counted_share(
-                        wrong[:, k], whole[:, k], images["model"]
+                        wrong[:, k], whole[:, k], images[MODEL]
                     )
             return values
 
-        return Tally(tables, numbers)
+        return Tally(outcome_tables(view, images), numbers)
 
     def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
         """See the class."""
@@ -132,20 +134,21 @@ class GenderError(CountingMetric):
         return {"misnamed": lines} if lines else {}
 
 
-def outcome_tables(view: CorpusView) -> dict[str, sparse.csr_array]:
-    """(N, K * (K + 1)) which group captions of labelled images name, none and several last.
+def outcome_tables(
+    view: CorpusView, images: Mapping[PartName, BoolArray]
+) -> dict[str, sparse.csr_array]:
+    """(N, K * (K + 1)) of each part, which group captions name, none and several last.
 
-    Sides without captions of labelled images are left out.
+    Args:
+        images: part to (N,) those whose captions count.
     """
-    tables: dict[str, sparse.csr_array] = {}
-    n_groups = len(view.groups)
-    for side in SIDES:
-        images, named = view.images(side), view.named(side)
-        labelled = view.labelled[images]
-        column = np.where(named < 0, n_groups, named) + view.codes[images] * (n_groups + 1)
+    tables, n_groups = {}, len(view.groups)
+    for part, of_part in images.items():
+        rows, named = view.images(part.side), view.named(part.side)
+        counted = of_part[rows]
+        column = np.where(named < 0, n_groups, named) + view.codes[rows] * (n_groups + 1)
         shape = (len(view.corpus), n_groups * (n_groups + 1))
-        if labelled.any():
-            tables[side] = group_task_cells(images[labelled], column[labelled], shape)
+        tables[str(part)] = group_task_cells(rows[counted], column[counted], shape)
     return tables
 
 
@@ -198,30 +201,30 @@ class GroupAccuracy(CountingMetric):
     def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         view.check_compared(view.codes[view.labelled & view.has("model")])
-        tables, n_groups = outcome_tables(view), len(view.groups)
-        images = {side: view.labelled & view.has(side) for side in tables}
-        compared = view.compared(images["model"])
+        images, n_groups = described_images(view, view.labelled), len(view.groups)
+        images = {part: mask for part, mask in images.items() if not part.detail}
+        compared = view.compared(images[MODEL])
 
         def numbers(sums: Sums) -> Numbers:
-            def shares(side: str, outcome: str = "") -> dict[PartName, CountedNumber]:
-                counts = groups.by_outcome(outcomes_of(sums[side], n_groups))
+            def shares(part: PartName, outcome: str = "") -> dict[PartName, CountedNumber]:
+                counts = groups.by_outcome(outcomes_of(sums[part], n_groups))
                 events, whole = counts[..., _OUTCOMES.index(outcome)], counts.sum(axis=-1)
-                share = counted_share(events, whole, images[side], side)
+                share = counted_share(events, whole, images[part], part.side)
                 return share.by_group(view.groups, outcome)
 
-            right = shares("model")
-            score = LargestGap(groups=[*right.values()], images=images["model"])
+            right = shares(MODEL)
+            score = LargestGap(groups=[*right.values()], images=images[MODEL])
             values: dict[PartName, CountedNumber | LargestGap] = {SCORE: score}
-            rates = groups.rates(outcomes_of(sums["model"], n_groups))
+            rates = groups.rates(outcomes_of(sums[MODEL], n_groups))
             values[DIVERGENCE] = CountedNumber(
                 values=groups.divergence(rates[:, compared]),
-                images=images["model"],
+                images=images[MODEL],
                 unit="bits",
                 range=(0.0, math.log2(n_groups)),
             )
-            if "human" in tables:
-                people = [*shares("human").values()]
-                values[HUMAN] = LargestGap(groups=people, images=images["human"], side="human")
-            return values | right | shares("model", "incorrect") | shares("model", "other")
+            if HUMAN in images:
+                people = [*shares(HUMAN).values()]
+                values[HUMAN] = LargestGap(groups=people, images=images[HUMAN], side="human")
+            return values | right | shares(MODEL, "incorrect") | shares(MODEL, "other")
 
-        return Tally(tables, numbers)
+        return Tally(outcome_tables(view, images), numbers)

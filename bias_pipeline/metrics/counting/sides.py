@@ -196,27 +196,35 @@ def _of_images(view: CorpusView, of_captions: IntArray) -> IntArray:
 Table = Callable[[str, BoolArray], sparse.csr_array]
 
 
+def described_images(view: CorpusView, among: BoolArray) -> dict[PartName, BoolArray]:
+    """Part to (N,) images: ``model`` and ``human`` are all that the side describes.
+
+    The ``:paired`` ones are those that both describe. Parts without images are left out.
+
+    Args:
+        view: what captions say.
+        among: (N,) the images that count.
+    """
+    model, human = (among & view.has(side) for side in ("model", "human"))
+    both = model & human
+    images = {MODEL: model, HUMAN: human, MODEL_PAIRED: both, HUMAN_PAIRED: both}
+    return {part: mask for part, mask in images.items() if mask.any()}
+
+
 @dataclass(frozen=True, eq=False)
 class CaptionSides:
     """The images of each part."""
 
     positions: int  # how many caption positions of people are used
-    # Part to (N,) images: `model` and `human` are all that the side describes, the `:paired` ones
-    # those that both describe. Parts without images are left out.
-    images: Mapping[PartName, BoolArray]
+    images: Mapping[PartName, BoolArray]  # see `described_images`
 
     @classmethod
     def of(cls, view: CorpusView, positions: int) -> CaptionSides:
         """The sides of a corpus."""
-        has = {side: view.labelled & view.has(side) for side in ("model", "human")}
-        both = has["model"] & has["human"]
-        described = {MODEL: has["model"], HUMAN: has["human"]}
-        images = {**described, MODEL_PAIRED: both, HUMAN_PAIRED: both}
         human = view.corpus.human
-        places = human.positions[has["human"][human.image_rows]]
+        places = human.positions[view.labelled[human.image_rows]]
         most = int(places.max(initial=-1)) + 1
-        nonempty = {part: mask for part, mask in images.items() if mask.any()}
-        return cls(min(positions, most), nonempty)
+        return cls(min(positions, most), described_images(view, view.labelled))
 
     @property
     def both(self) -> BoolArray:
