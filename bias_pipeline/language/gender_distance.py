@@ -183,11 +183,12 @@ class GenderDistance(TaskMetric):
             values.numbers,
             audit={"objects_without_a_vector": len(unknown)},
             notes=[*self._notes(unknown), *sides.notes],
+            lines={OBJECTS: self._lines(view, near)},
         )
 
-    def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
+    def _lines(self, view: CorpusView, near: Float64Array) -> list[dict[str, object]]:
         """Every object that is named: how often, with which groups, and the nearest group."""
-        near, words = self._near(self._cosines(view)), [*view.groups, self.neutral]
+        words = [*view.groups, self.neutral]
         lines = []
         for side in [
             described_side
@@ -215,7 +216,7 @@ class GenderDistance(TaskMetric):
                         "nearest": max(known, key=known.__getitem__) if known else "",
                     }
                 )
-        return {OBJECTS: [line for line in lines if line["captions"]]}
+        return [line for line in lines if line["captions"]]
 
     def _terms(self, view: CorpusView) -> list[str]:
         """The word of each group, and the neutral one."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -179,7 +178,10 @@ class AssumedGroup(CountingMetric):
                     )
             return values
 
-        return Tally(tables, numbers, notes=_notes(model, paired, human))
+        assuming = np.flatnonzero(view.unsure[view.images("model")] & (named["model"] >= 0))
+        examples = example_lines(view, assuming, {"named": named["model"]}, "assuming")
+        lines = {"assumed": examples} if examples else {}
+        return Tally(tables, numbers, notes=_notes(model, paired, human), lines=lines)
 
     def named(self, view: CorpusView, side: str) -> IntArray:
         """(C,) the one group that the part of each caption that counts names, below 0 for none."""
@@ -227,13 +229,6 @@ class AssumedGroup(CountingMetric):
         for number, column in enumerate(columns):
             np.add.at(table[:, number], image[chosen], column[chosen])
         return sparse.csr_array(table)
-
-    def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
-        """See the class."""
-        named = self.named(view, "model")
-        assuming = np.flatnonzero(view.unsure[view.images("model")] & (named >= 0))
-        lines = example_lines(view, assuming, {"named": named}, "assuming")
-        return {"assumed": lines} if lines else {}
 
 
 def outcome_counts(

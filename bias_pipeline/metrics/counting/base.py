@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.split import Split
@@ -25,7 +25,6 @@ from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.numbers import (
     CountedNumber,
     LargestGap,
-    Lines,
     Numbers,
     Sums,
     Tally,
@@ -96,34 +95,34 @@ class CountingMetric(Metric):
         tally = self.tally(view)
         numbers = tally.counted(tally.totals)
         estimates = estimates_of(tally, numbers, corpus.keys, self.stats)
-        rests_on, scope = _ImagesBehind(view), self.scope(corpus)
+        # Hundreds of numbers share a few sets of images, which are recognised by identity.
+        sets = {id(number.images): number.images for number in numbers.values()}
+        n_images = {key: int(images.sum()) for key, images in sets.items()}
+        rates = {
+            (key, side): view.neutral_rate(side, sets[key])
+            for key, side in {(id(n.images), n.side) for n in numbers.values()}
+        }
+        too_few_named, n_scope = cache(view.too_few_named), int(self.scope(corpus).sum())
         parts: dict[str, Number] = {}
         silent: list[str] = []
         for name, number in numbers.items():
-            estimate = estimates[name]
+            estimate, key = estimates[name], id(number.images)
             if self.rests_on_names(name):
                 sides = (number.side, *(share.side for share in number.shares))
-                too_few = [why for side in sides if (why := rests_on.too_few_named(side))]
+                too_few = [why for side in sides if (why := too_few_named(side))]
                 estimate = _ABSENT if too_few else estimate
                 silent += too_few
-            n_images = rests_on.n_images(number.images)
+            n_among = n_scope if number.among is None else int(number.among.sum())
             parts[name] = Number(
                 **vars(_ABSENT if math.isnan(estimate.value) else estimate),
                 unit=number.unit,
                 range=number.range,
-                n_images=n_images,
-                coverage=n_images
-                / rests_on.n_images(scope if number.among is None else number.among),
-                neutral_rate=rests_on.neutral_rate(number),
+                n_images=n_images[key],
+                coverage=n_images[key] / n_among,
+                neutral_rate=rates[key, number.side],
             )
         notes = [*corpus.notes, *tally.notes, *dict.fromkeys(silent)]
-        tables = {**self.caption_tables(view), **tally.lines}
-        return Score(parts, audit=tally.audit, notes=notes, tables=tables)
-
-    def caption_tables(self, view: CorpusView) -> Lines:
-        """Further tables of captions that numbers rest on, by name."""
-        del view
-        return {}
+        return Score(parts, audit=tally.audit, notes=notes, tables=tally.lines)
 
 
 @dataclass(eq=False)
@@ -197,37 +196,6 @@ def least_share(min_support: float, n_images: int) -> float:
         (0.005, 0.005)
     """
     return min_support if min_support < 1 else min_support / max(n_images, 1)
-
-
-class _ImagesBehind:
-    """Size and neutral rate of the images of numbers, computed once for each set of images.
-
-    Hundreds of numbers share a few sets, which are recognised by identity: to compare a million
-    images for each number would cost more than the numbers.
-    """
-
-    def __init__(self, view: CorpusView) -> None:
-        self.view = view
-        self._sets: dict[
-            int, tuple[BoolArray, int]
-        ] = {}  # with the mask, so that its id is not reused
-        self._rates: dict[tuple[int, str], float] = {}
-        self.too_few_named = cache(view.too_few_named)
-
-    def n_images(self, images: BoolArray) -> int:
-        """How many of (N,) flags are set."""
-        key = id(images)
-        if key not in self._sets:
-            self._sets[key] = (images, int(images.sum()))
-        return self._sets[key][1]
-
-    def neutral_rate(self, number: CountedNumber) -> float:
-        """See :meth:`CorpusView.neutral_rate`."""
-        self.n_images(number.images)
-        key = (id(number.images), number.side)
-        if key not in self._rates:
-            self._rates[key] = self.view.neutral_rate(number.side, number.images)
-        return self._rates[key]
 
 
 def indicators(counts: Float64Array) -> IntArray:

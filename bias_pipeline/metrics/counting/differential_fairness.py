@@ -120,7 +120,9 @@ class DifferentialFairness(TaskMetric):
             counts = [crossed(group, named, n_groups), one_hot(group, n_groups)]
             return view.by_image(side, sparse.csr_array(sparse.hstack(counts)))
 
-        def of(part: PartName, sums: Sums) -> tuple[Float64Array, Float64Array, Float64Array]:
+        def epsilons_of(
+            part: PartName, sums: Sums
+        ) -> tuple[Float64Array, Float64Array, Float64Array]:
             whole, single, published = [], [], []
             for table in sides.each(part, sums):
                 joint = by_group(table[:, :-n_groups], n_groups)[:, compared[part]]
@@ -134,9 +136,9 @@ class DifferentialFairness(TaskMetric):
         widening = UNDERSTATED if self.prior == "share" else 1.0
 
         def numbers(sums: Sums) -> Numbers:
-            epsilons_of = {part: of(part, sums) for part in sides.images}
+            each = {part: epsilons_of(part, sums) for part in sides.images}
             whole, single, published = (
-                {part: sides.number(part, each[k], "nat") for part, each in epsilons_of.items()}
+                {part: sides.number(part, three[k], "nat") for part, three in each.items()}
                 for k in range(3)
             )
             values = {part: replace(one, widening=widening) for part, one in whole.items()}

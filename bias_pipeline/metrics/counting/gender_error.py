@@ -7,7 +7,7 @@ more often than another.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -123,15 +123,12 @@ class GenderError(CountingMetric):
                     )
             return values
 
-        return Tally(outcome_tables(view, images), numbers)
-
-    def caption_tables(self, view: CorpusView) -> Mapping[str, Sequence[Mapping[str, object]]]:
-        """See the class."""
         rows, named = view.images("model"), view.named("model")
         labelled = view.codes[rows]
         wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
-        lines = example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
-        return {"misnamed": lines} if lines else {}
+        examples = example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
+        lines = {"misnamed": examples} if examples else {}
+        return Tally(outcome_tables(view, images), numbers, lines=lines)
 
 
 def outcome_tables(
