@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -32,18 +31,28 @@ MOST_IMAGES = 20_000  # read at most, chosen by their ids: more would take minut
 _NULL = PartName("null")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class GroupContrast:
     """One group, and those that it is compared with."""
 
     label: str  # of its parts: the group, empty where there is one contrast
     group: str  # whose differences are above 0
-    others: Sequence[str]  # the groups that it is compared with
+    other_groups: Sequence[str]  # the groups that it is compared with
 
     @property
-    def named_others(self) -> str:
+    def others(self) -> str:
         """The other groups in words."""
-        return self.others[0] if len(self.others) == 1 else "the others"
+        return self.other_groups[0] if len(self.other_groups) == 1 else "the others"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Contrast(GroupContrast):
+    """How differently captions treat a group and the others."""
+
+    differences: Differences
+    rates: Float64Array  # (2, Q) shares of captions, of the group and of the others
+    # How alike the groups' pictures are: overlap and accuracy of a Comparison
+    pictures: Mapping[str, float]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -116,9 +125,9 @@ class ComparedGroups(Metric):
         return [
             (
                 GroupContrast(
-                    names[k] if several else "",
-                    names[k],
-                    [name for name in present if name != names[k]],
+                    label=names[k] if several else "",
+                    group=names[k],
+                    other_groups=[name for name in present if name != names[k]],
                 ),
                 codes == k,
             )
@@ -138,20 +147,6 @@ class ComparedGroups(Metric):
 def by_group(shares: Float64Array, members: BoolArray) -> Float64Array:
     """(2, Q) means over the group and over the others."""
     return np.stack([shares[members].mean(axis=0), shares[~members].mean(axis=0)])
-
-
-class Contrast(Protocol):
-    """One group against the others."""
-
-    @property
-    def label(self) -> str:
-        """Of its parts: the group, empty where there is one contrast."""
-        ...
-
-    @property
-    def differences(self) -> Differences:
-        """What its captions say, against those of the others."""
-        ...
 
 
 class ComparedParts:

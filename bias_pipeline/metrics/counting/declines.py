@@ -92,10 +92,10 @@ class Declines(CountingMetric):
             gap = LargestGap(
                 groups=[*groups.values()], images=answered, signed=True, p_value=p_value
             )
-            events, asked = (sums[name].sum(axis=1) for name in ("declined", "answered"))
+            events, whole = (sums[name].sum(axis=1) for name in ("declined", "answered"))
             return {
                 SCORE: gap,
-                OVERALL: counted_share(events, asked, answered),
+                OVERALL: counted_share(events, whole, answered),
                 **groups,
                 **shares("hedged", "described", described, "hedged"),
             }

@@ -12,7 +12,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.io.hashing import UIntArray, random_words
 from bias_pipeline.metrics.counting.described_images import DescribedImages
-from bias_pipeline.metrics.counting.description_answer import Contrast
+from bias_pipeline.metrics.counting.description_answer import DescriptionContrast
 from bias_pipeline.text.description_words import Marked, describing_words, open_slots
 from bias_pipeline.text.descriptions import Descriptions
 
@@ -25,7 +25,9 @@ _FEWEST = 2  # captions with a word of no concept
 Line = dict[str, object]
 
 
-def example_tables(images: DescribedImages, contrasts: Sequence[Contrast]) -> dict[str, list[Line]]:
+def example_tables(
+    images: DescribedImages, contrasts: Sequence[DescriptionContrast]
+) -> dict[str, list[Line]]:
     """Tables of spellings with counts, captions with the word marked, and words of no concept."""
     examples = _Examples(images, contrasts)
     tables = {
@@ -39,7 +41,7 @@ def example_tables(images: DescribedImages, contrasts: Sequence[Contrast]) -> di
 class _Examples:
     """Examples of the concepts that are said often enough to be listed."""
 
-    def __init__(self, images: DescribedImages, contrasts: Sequence[Contrast]) -> None:
+    def __init__(self, images: DescribedImages, contrasts: Sequence[DescriptionContrast]) -> None:
         self.images = images
         grouping = images.corpus.groupings[images.attribute.name]
         codes = np.full(len(images.corpus), -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -11,10 +11,10 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import counted
 from bias_pipeline.metrics.base import NOT_SHOWN
+from bias_pipeline.metrics.counting.compared_groups import Contrast
 from bias_pipeline.metrics.functional.described_differences import (
     ALPHA,
     CONCEPT_ERRORS,
-    Differences,
 )
 from bias_pipeline.metrics.functional.descriptions import Reference
 
@@ -27,21 +27,14 @@ _MOST = 6  # concepts named
 _Z = 1.96
 
 
-@dataclass(frozen=True, eq=False)
-class Contrast:
-    """One group against the others, with the names of what was compared."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DescriptionContrast(Contrast):
+    """How differently captions describe a group and the others."""
 
-    label: str  # of its parts: the group, empty where there is one contrast
-    group: str  # whose differences are above 0
-    others: str  # those it is compared with, in words
-    differences: Differences
     concepts: Sequence[str]  # (Q,)
     classes: Sequence[str]  # (L,)
-    rates: Float64Array  # (2, Q) shares of captions, of the group and of the others
-    human_rates: Float64Array  # (2, Q) likewise of annotators' captions; NaN without any
+    human_rates: Float64Array  # (2, Q) as `rates`, of annotators' captions; NaN without any
     alike: str  # what compared pictures have in common, in words
-    # How alike the groups' pictures are: overlap and accuracy of a Comparison
-    pictures: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -63,7 +56,7 @@ class Answer:
     sentences: Sequence[str]
 
 
-def answer_of(contrasts: Sequence[Contrast], n_images: int, annotated: bool) -> Answer:
+def answer_of(contrasts: Sequence[DescriptionContrast], n_images: int, annotated: bool) -> Answer:
     """The answer from the groups' differences."""
     sentences = [sentence for one in contrasts for sentence in _beside(one)]
     reason = _reason(contrasts, n_images, annotated)
@@ -85,7 +78,7 @@ def answer_of(contrasts: Sequence[Contrast], n_images: int, annotated: bool) -> 
     return Answer("cannot_tell", NOT_SHOWN, p_value, (), [*smallest, *sentences])
 
 
-def _reason(contrasts: Sequence[Contrast], n_images: int, annotated: bool) -> str:
+def _reason(contrasts: Sequence[DescriptionContrast], n_images: int, annotated: bool) -> str:
     if not contrasts:
         return "no caption describes a person, or all say the same of theirs"
     if not annotated:
@@ -106,7 +99,7 @@ def too_few(n_images: int) -> str:
 class _Test:
     """Both tests of one contrast: single concepts and classes, and the score of all."""
 
-    def __init__(self, contrast: Contrast, n_contrasts: int) -> None:
+    def __init__(self, contrast: DescriptionContrast, n_contrasts: int) -> None:
         self.contrast, differences = contrast, contrast.differences
         by_concept, by_class = (p * n_contrasts for p in differences.p_values())
         tested, classes = differences.tested, differences.tested_classes
@@ -140,7 +133,7 @@ class _Test:
         ]
 
 
-def concept_sentence(contrast: Contrast, concept: int) -> str:
+def concept_sentence(contrast: DescriptionContrast, concept: int) -> str:
     """How often a concept is said of each group, of which more, and how much beyond annotators."""
     shown, beyond = contrast.differences.shown, contrast.differences.excess
     size = _points(float(beyond.values[concept]), CONCEPT_ERRORS * float(beyond.errors[concept]))
@@ -155,14 +148,14 @@ def concept_sentence(contrast: Contrast, concept: int) -> str:
     return f"{text}{difference:.1f} points; {size} go beyond what annotators would show"
 
 
-def _rates(contrast: Contrast, concept: int) -> str:
+def _rates(contrast: DescriptionContrast, concept: int) -> str:
     """How often a concept is said of each group; of two groups in the attribute's order."""
     group, others = (_per_100(float(rate)) for rate in contrast.rates[:, concept])
     named = [f"{contrast.group} {group} %", f"{contrast.others} {others} %"]
     return ", ".join(named if contrast.label else reversed(named))
 
 
-def differing_sentences(contrast: Contrast) -> list[str]:
+def differing_sentences(contrast: DescriptionContrast) -> list[str]:
     """Concepts that it says of one group more often by 5 points at least; largest first.
 
     Each with what annotators would show at that rate, where that is known.
@@ -186,7 +179,7 @@ def differing_sentences(contrast: Contrast) -> list[str]:
     return sentences
 
 
-def _class_sentence(contrast: Contrast, kind: int) -> str:
+def _class_sentence(contrast: DescriptionContrast, kind: int) -> str:
     excess, shown = contrast.differences.class_excess, contrast.differences.class_shown
     size = _points(float(excess.values[kind]), CONCEPT_ERRORS * float(excess.errors[kind]))
     of = contrast.group if excess.values[kind] > 0 else contrast.others
@@ -207,7 +200,7 @@ def _per_100(share: float) -> str:
     return f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.1f}"
 
 
-def _smallest(contrasts: Sequence[Contrast]) -> list[str]:
+def _smallest(contrasts: Sequence[DescriptionContrast]) -> list[str]:
     """The smallest difference that could be noticed, of concepts that are said often."""
     noticed = []
     for one in contrasts:
@@ -221,7 +214,7 @@ def _smallest(contrasts: Sequence[Contrast]) -> list[str]:
     return [f"differences from {100 * low[0]:.0f} points ({low[1]}){between} would be noticed"]
 
 
-def _beside(contrast: Contrast) -> list[str]:
+def _beside(contrast: DescriptionContrast) -> list[str]:
     """Sentences on concepts that are no part of the answer."""
     differences, names = contrast.differences, contrast.concepts
     closer = [names[q] for q in differences.closer_together()]
@@ -241,7 +234,7 @@ def _beside(contrast: Contrast) -> list[str]:
     ]
 
 
-def _both_rates(contrast: Contrast, concept: int) -> str:
+def _both_rates(contrast: DescriptionContrast, concept: int) -> str:
     order = [0, 1] if contrast.label else [1, 0]
     (one, two), (people_one, people_two) = (
         (100 * rates[order, concept]).tolist() for rates in (contrast.rates, contrast.human_rates)
@@ -253,7 +246,7 @@ def _both_rates(contrast: Contrast, concept: int) -> str:
     )
 
 
-def facts(answer: Answer, contrasts: Sequence[Contrast]) -> dict[str, object]:
+def facts(answer: Answer, contrasts: Sequence[DescriptionContrast]) -> dict[str, object]:
     """The answer as plain data, for the manifest.
 
     Beside it stand large differences, whoever explains them, and how alike the groups' pictures
@@ -267,12 +260,12 @@ def facts(answer: Answer, contrasts: Sequence[Contrast]) -> dict[str, object]:
     }
 
 
-def lines(contrasts: Sequence[Contrast]) -> list[dict[str, object]]:
+def lines(contrasts: Sequence[DescriptionContrast]) -> list[dict[str, object]]:
     """A line for each concept that is said often enough, the clearest difference first."""
     return [line for contrast in contrasts for line in _lines(contrast)]
 
 
-def _lines(contrast: Contrast) -> list[dict[str, object]]:
+def _lines(contrast: DescriptionContrast) -> list[dict[str, object]]:
     differences = contrast.differences
     z = np.minimum(abs(differences.shown.z), abs(differences.excess.z))
     closer = set(differences.closer_together().tolist())

@@ -21,7 +21,12 @@ from bias_pipeline.metrics.counting.compared_groups import (
 )
 from bias_pipeline.metrics.counting.described_examples import example_tables
 from bias_pipeline.metrics.counting.described_images import DescribedImages
-from bias_pipeline.metrics.counting.description_answer import Contrast, answer_of, facts, lines
+from bias_pipeline.metrics.counting.description_answer import (
+    DescriptionContrast,
+    answer_of,
+    facts,
+    lines,
+)
 from bias_pipeline.metrics.counting.large_set import LargeSet
 from bias_pipeline.metrics.functional.described_differences import described_differences
 from bias_pipeline.metrics.functional.descriptions import Annotators
@@ -95,7 +100,7 @@ class GroupDescriptions(ComparedGroups):
             else {},
         )
 
-    def contrasts(self, images: DescribedImages) -> list[Contrast]:
+    def contrasts(self, images: DescribedImages) -> list[DescriptionContrast]:
         """Each group against the others; of two groups the second against the first."""
         compared = self.compared(images)
         if not len(images.concepts):
@@ -104,12 +109,14 @@ class GroupDescriptions(ComparedGroups):
 
     def _contrast(
         self, images: DescribedImages, members: BoolArray, compared: GroupContrast
-    ) -> Contrast:
+    ) -> DescriptionContrast:
         table, names = self.concepts, images.names
         people = None
         human_rates = np.full((2, len(names)), np.nan)
         if len(images.corpus.human):
-            ratios = self.annotators.ratios(self.attribute, [*compared.others, compared.group])
+            ratios = self.annotators.ratios(
+                self.attribute, [*compared.other_groups, compared.group]
+            )
             people = Annotators(
                 images.counts,
                 images.numbers,
@@ -127,17 +134,15 @@ class GroupDescriptions(ComparedGroups):
             np.array(classes, np.int64),
             [q for q, name in enumerate(names) if name in alone],
         )
-        return Contrast(
-            compared.label,
-            compared.group,
-            compared.named_others,
-            differences,
-            names,
-            table.classes,
-            by_group(images.says, members),
-            human_rates,
-            images.alike,
-            {"overlap": comparison.overlap, "accuracy": comparison.accuracy},
+        return DescriptionContrast(
+            **vars(compared),
+            differences=differences,
+            concepts=names,
+            classes=table.classes,
+            rates=by_group(images.says, members),
+            human_rates=human_rates,
+            alike=images.alike,
+            pictures={"overlap": comparison.overlap, "accuracy": comparison.accuracy},
         )
 
 
@@ -145,7 +150,10 @@ class _Parts(ComparedParts):
     """The numbers of a score, by name."""
 
     def __init__(
-        self, metric: GroupDescriptions, images: DescribedImages, contrasts: Sequence[Contrast]
+        self,
+        metric: GroupDescriptions,
+        images: DescribedImages,
+        contrasts: Sequence[DescriptionContrast],
     ) -> None:
         super().__init__(metric, images)
         self.described, self.contrasts = images, contrasts
@@ -161,7 +169,7 @@ class _Parts(ComparedParts):
             yield from self._concepts(contrast)
         yield from self._spellings()
 
-    def _concepts(self, contrast: Contrast) -> Iterator[tuple[PartName, Number]]:
+    def _concepts(self, contrast: DescriptionContrast) -> Iterator[tuple[PartName, Number]]:
         """Differences of concepts and classes."""
         differences = contrast.differences
         for q in differences.listed.tolist():

@@ -10,6 +10,7 @@ from scipy import stats
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.base import NOT_SHOWN
+from bias_pipeline.metrics.counting.compared_groups import Contrast
 from bias_pipeline.metrics.counting.description_answer import (
     NEGLIGIBLE,
     Answer,
@@ -21,27 +22,19 @@ from bias_pipeline.metrics.functional.described_differences import (
     CONCEPT_ERRORS,
     LEAST,
     SCORE_ERRORS,
-    Differences,
 )
 from bias_pipeline.metrics.functional.invention import Amount
 
 
-@dataclass(frozen=True, eq=False)
-class ObjectContrast:
-    """One group against the others."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ObjectContrast(Contrast):
+    """How differently captions invent objects for a group and the others."""
 
-    label: str  # of its parts: the group, empty where there is one contrast
-    group: str  # whose differences are above 0
-    others: str  # those it is compared with, in words
-    differences: Differences
     objects: Sequence[str]  # (Q,)
-    rates: Float64Array  # (2, Q) shares of captions, of the group and of the others
     invented: tuple[float, float]  # shares of captions with an absent object, likewise
     raw: Amount  # difference of these shares
     alike: Mapping[str, Amount]  # the same on pictures that are alike in so much
     recall: Amount | None  # difference of recall, minus people's, on comparable pictures
-    # How alike the groups' pictures are: overlap and accuracy of a Comparison
-    pictures: Mapping[str, float]
 
     @property
     def p_values(self) -> Float64Array:

@@ -172,17 +172,15 @@ class InventedObjects(ComparedGroups):
         invents = images.model.invents
         absent = images.model.absent[:, images.invented]
         return ObjectContrast(
-            compared.label,
-            compared.group,
-            compared.named_others,
-            described_differences(full, absent, None, np.full(absent.shape[1], -1)),
-            [images.view.tasks[t] for t in images.invented],
-            by_group(absent, members),
-            (float(invents[members].mean()), float(invents[~members].mean())),
-            mean_gap(invents, members),
-            {level: _difference(one, invents) for level, one in by_level.items()},
-            self._recall(images, members),
-            {"overlap": full.overlap, "accuracy": full.accuracy},
+            **vars(compared),
+            differences=described_differences(full, absent, None, np.full(absent.shape[1], -1)),
+            objects=[images.view.tasks[t] for t in images.invented],
+            rates=by_group(absent, members),
+            invented=(float(invents[members].mean()), float(invents[~members].mean())),
+            raw=mean_gap(invents, members),
+            alike={level: _difference(one, invents) for level, one in by_level.items()},
+            recall=self._recall(images, members),
+            pictures={"overlap": full.overlap, "accuracy": full.accuracy},
         )
 
     def _recall(self, images: ObjectImages, members: BoolArray) -> Amount | None:
