@@ -104,9 +104,7 @@ class CorpusView:
 
     def has(self, side: str) -> BoolArray:
         """(N,) images that a side describes."""
-        described = np.zeros(len(self.corpus), bool)
-        described[self.corpus.side(side).image_rows] = True
-        return described
+        return has_captions(self.corpus, side)
 
     def n_captions(self, side: str) -> IntArray:
         """(N,) how many captions a side has of each image."""
@@ -258,6 +256,13 @@ class CorpusView:
     def neutral_rate(self, side: str, images: BoolArray) -> float:
         """Share of a side's captions of some images that name no group."""
         return neutral_rate(self.corpus.side(side), self.attribute, images)
+
+
+def has_captions(corpus: Corpus, side: str) -> BoolArray:
+    """(N,) images that a side describes."""
+    described = np.zeros(len(corpus), bool)
+    described[corpus.side(side).image_rows] = True
+    return described
 
 
 def group_task_cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:

@@ -10,9 +10,10 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.errors import NotApplicableError, counted
 from bias_pipeline.metrics.base import Metric, Number
+from bias_pipeline.metrics.corpus_view import has_captions
 from bias_pipeline.metrics.counting.comparable_images import ComparableImages
 from bias_pipeline.metrics.functional.comparable import Comparison
 from bias_pipeline.metrics.functional.described_differences import (
@@ -82,25 +83,21 @@ class ComparedGroups(Metric):
 
     def comparable(self, corpus: Corpus) -> BoolArray:
         """(N,) the labelled images with a caption, and with annotators' if there are any."""
-        flags = self.scope(corpus).copy()
-        for side in ("model", "human"):
-            captions = corpus.side(side)
-            if len(captions):
-                flags &= np.bincount(captions.image_rows, minlength=len(corpus)) > 0
-        return flags
+        sides = [side for side in SIDES if len(corpus.side(side))]
+        return np.logical_and.reduce(
+            [self.scope(corpus), *(has_captions(corpus, side) for side in sides)]
+        )
 
     def left_out(self, corpus: Corpus, rows: IntArray) -> list[str]:
         """Notes on images that do not count."""
-        captioned, comparable = self.scope(corpus), int(self.comparable(corpus).sum())
-        captioned = captioned & (np.bincount(corpus.model.image_rows, minlength=len(corpus)) > 0)
-        notes = []
-        if len(corpus.human):
-            people = np.bincount(corpus.human.image_rows, minlength=len(corpus)) > 0
-            if lacking := int((captioned & ~people).sum()):
-                notes.append(
-                    f"{counted(lacking, 'images')} without annotators' captions: {self.info.name} "
-                    "leaves them out"
-                )
+        comparable, notes = int(self.comparable(corpus).sum()), []
+        captioned = self.scope(corpus) & has_captions(corpus, "model")
+        lacking = int((captioned & ~has_captions(corpus, "human")).sum())
+        if lacking and len(corpus.human):
+            notes.append(
+                f"{counted(lacking, 'images')} without annotators' captions: {self.info.name} "
+                "leaves them out"
+            )
         if comparable > len(rows):
             notes.append(
                 f"{self.info.name} reads {MOST_IMAGES:,} of {comparable:,} images, chosen by their "

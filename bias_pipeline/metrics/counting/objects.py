@@ -152,8 +152,8 @@ class InventedObjects(ComparedGroups):
 
     def left_out(self, corpus: Corpus, rows: IntArray) -> list[str]:
         """See the base class; also of images whose objects nobody knows."""
-        captioned = np.bincount(corpus.model.image_rows, minlength=len(corpus)) > 0
-        unknown = int((self.scope(corpus) & captioned & ~self._view(corpus).known).sum())
+        view = self._view(corpus)
+        unknown = int((self.scope(corpus) & view.has("model") & ~view.known).sum())
         left = f"{counted(unknown, 'images')} without known objects: objects leaves them out"
         return [*([left] if unknown else []), *super().left_out(corpus, rows)]
 
