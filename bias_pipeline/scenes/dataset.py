@@ -24,7 +24,6 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.corpus.pictures import Pictures, Pixels, Region
-from bias_pipeline.data.coco import CocoDataset
 from bias_pipeline.data.generator import Generator, UnmarkedPicture
 from bias_pipeline.declared import Range, Seed, Share
 from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
@@ -395,6 +394,8 @@ class ScenesDataset(Generator):
             )
 
     def _people(self, captioner: str, attribute: Attribute, label: str) -> Corpus:
+        from bias_pipeline.data.coco import CocoDataset
+
         world = _world(self.n_images, self.seed)
         # Files of other dials, and of another version of the generator, stay theirs.
         made_by = hashlib.sha256(f"{_code()} {self.dials!r}".encode()).hexdigest()[:8]
