@@ -35,6 +35,7 @@ from tests.lic_folder import write_folder
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 EXAMPLES = [line for line in commands(CONTRIBUTING) if line.startswith(DOOR)]
+PACKAGE = REPOSITORY / "bias_pipeline"
 FOOTGUNS = (REPOSITORY / "docs" / "footguns.md").read_text(encoding="utf-8")
 START = (REPOSITORY / "docs" / "start.md").read_text(encoding="utf-8")
 PAGES = ("start", "report", "sweeping", "python")
@@ -130,6 +131,16 @@ def made(text: str) -> set[str]:
     """The targets of make that a document names."""
     lines = {line.split()[1] for line in commands(text) if line.startswith("make ")}
     return lines | set(re.findall(r"`make ([a-z-]+)", text))
+
+
+def test_the_files_of_the_house_exist():
+    house = CONTRIBUTING.partition("## The house in ten minutes")[2].partition("\n## ")[0]
+    for line in house.splitlines():
+        room, *names = re.findall(r"`([\w/]+(?:/|\.\w+))`", line) or [""]
+        for name in (room, *names) if room else ():
+            pattern = name.replace("NAME", "*").rstrip("/")
+            places = (REPOSITORY, PACKAGE, PACKAGE / room)
+            assert any(any(place.glob(pattern)) for place in places), name
 
 
 def test_links_lead_to_files():

@@ -1,17 +1,19 @@
-"""``models``: which published weights are needed, which are there, and fetching them."""
+"""``models``: which published weights are needed, which are there, and fetching them.
+
+Each wing declares as ``WEIGHTS`` what it reads, in the module that :data:`_WINGS` names.
+"""
 
 from __future__ import annotations
 
+import importlib
 import operator
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.errors import BiasPipelineError, ResourceError
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.language.gguf import KIND as GGUF_KIND
-from bias_pipeline.language.gguf import find_gguf, gguf_size
 from bias_pipeline.models.generation import (
     PublishedCaptioner,
     fetched_models,
@@ -31,10 +33,46 @@ from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sentences import KINDS
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Cell, NumberCell, Table
-from bias_pipeline.retrieval.dual_encoders import KINDS as DUAL
-from bias_pipeline.retrieval.encoders import Fiber, OpenClip
-from bias_pipeline.retrieval.fiber.folder import find_fiber, is_fiber
-from bias_pipeline.retrieval.open_clip_folder import find_open_clip, is_open_clip
+
+ENCODER = "encoder.model"
+
+
+def _no_networks(metric: Mapping[str, Any]) -> Iterable[str]:
+    del metric
+    return ()
+
+
+@dataclass(frozen=True)
+class WingWeights:
+    """What a wing reads of published weights."""
+
+    kinds: Mapping[str, Iterable[str]]  # key or option to the `model_type`s that it takes
+    # Key to what finds a model, by name and revision, in a format that is not transformers'; None
+    # for other models
+    formats: Mapping[str, Callable[[str, str], Pretrained | None]] = field(default_factory=dict)
+    encoders: tuple[type, ...] = ()  # that read such formats; each has `model` and `pretrained`
+    # Models that a metric's settings name in another way than by a key of their own
+    networks: Callable[[Mapping[str, Any]], Iterable[str]] = _no_networks
+
+
+_WINGS = (
+    "bias_pipeline.retrieval.commands.weights",
+    "bias_pipeline.pictures.commands.weights",
+    "bias_pipeline.language.commands.weights",
+)
+
+
+def _wings() -> list[WingWeights]:
+    return [importlib.import_module(module).WEIGHTS for module in _WINGS]
+
+
+def _other_format(name: str, revision: str) -> tuple[Pretrained, str] | None:
+    """A model in a wing's own format, and the key that takes it."""
+    for wing in _wings():
+        for taker, find in wing.formats.items():
+            if model := find(name, revision):
+                return model, taker
+    return None
 
 
 def list_parser() -> Parser:
@@ -93,7 +131,7 @@ def _where(captioner: PublishedCaptioner, captions: Collection[str]) -> str:
 def _state(need: Need) -> list[str]:
     from bias_pipeline.models.model_location import licence_of
 
-    quantised = find_gguf(need.model, need.revision)
+    other = _other_format(need.model, need.revision)
     try:
         place = find_place(need.model, need.revision)
     except ResourceError:
@@ -104,12 +142,9 @@ def _state(need: Need) -> list[str]:
             else f"models prefetch {need.model}"
         )
         return ["", "", f"absent: {remedy}"]
-    weights = sum(path.stat().st_size for path in place.folder.glob("*.safetensors"))
-    size = gguf_size(quantised) if quantised else weights
+    size = other[0].packed if other else 0
+    size = size or sum(path.stat().st_size for path in place.folder.glob("*.safetensors"))
     return [f"{size / 1e6:.0f}", licence_of(need.model, place.folder), place.source]
-
-
-ENCODER = "encoder.model"
 
 
 def show_parser() -> Parser:
@@ -141,16 +176,17 @@ def show_command(words: list[str]) -> int:
 
 
 def _show_needed(words: Sequence[str]) -> int:
-    from bias_pipeline.language.visual_context import networks
     from bias_pipeline.run import compose
 
+    wings = _wings()
     cell = compose.cell(words)
     metric = cell.tree["metric"]
-    needs = [*needs_within(metric).values(), *map(Need, networks(metric.get("context")))]
+    needs = list(needs_within(metric).values())
+    needs += [Need(name) for wing in wings for name in wing.networks(metric)]
     encoder = cell.build("encoder") if "encoder" in cell.used else None
     if encoder is not None and cell.tree["encoder"].get(PUBLISHED) and encoder.named:
         needs.append(Need(encoder.named, cell.tree["encoder"]["revision"]))
-    apart = encoder if isinstance(encoder, Fiber | OpenClip) else None
+    apart: Any = encoder if any(isinstance(encoder, wing.encoders) for wing in wings) else None
     if apart:
         needs = [need for need in needs if need.model != apart.model]
     elif not needs:
@@ -174,11 +210,12 @@ def _show_all(needs: Iterable[Need]) -> None:
 
 
 def _show(name: str, revision: str) -> None:
-    if is_fiber(name) or is_open_clip(name):
-        _print_model(find_fiber(name) if is_fiber(name) else find_open_clip(name), [ENCODER])
+    if other := _other_format(name, revision):
+        model, taker = other
+        _print_model(model, [taker], revision)
         return
     users = _users()
-    model = find_gguf(name, revision) or find_pretrained(name, [*users], revision=revision)
+    model = find_pretrained(name, [*users], revision=revision)
     _print_model(model, users[model.kind], revision)
 
 
@@ -196,13 +233,12 @@ def _print_model(model: Pretrained, users: Sequence[str], revision: str = MAIN) 
         "source": model.source,
         "folder": str(model.folder),
     }
-    quantised = model.kind == GGUF_KIND
-    if quantised and not model.folder.is_dir():
+    if model.packed and not model.folder.is_dir():
         facts["folder"] += " (the first run unpacks it there)"
     print_out(*(f"{key + ':':<10} {value}" for key, value in facts.items()))
     sizes = (
-        {GGUF_KIND: gguf_size(model)}
-        if quantised
+        {model.kind: model.packed}
+        if model.packed
         else {file: (model.folder / file).stat().st_size for file in model.files}
     )
     rows: list[list[Cell]] = [
@@ -213,19 +249,10 @@ def _print_model(model: Pretrained, users: Sequence[str], revision: str = MAIN) 
 
 def _users() -> dict[str, list[str]]:
     """Type of model to the keys and options that accept it."""
-    from bias_pipeline.language import likelihoods
-    from bias_pipeline.models import clip, detection, generation, picture_text, recognition
-    from bias_pipeline.pictures.captioners import fitted
-
-    takers: dict[str, Iterable[str]] = {
-        "encoder.model": dict.fromkeys((*KINDS, *DUAL, *picture_text.KINDS, *fitted.KINDS)),
-        "caption --model": (*generation.KINDS, *fitted.KINDS),
-        "embed --model": clip.KINDS,
-        "data detect --model": detection.KINDS,
-        "metric.language_model": (*chain(*likelihoods.KINDS.values()), GGUF_KIND),
-        "metric.sentence_encoder": KINDS,
-        "metric.context": recognition.KINDS,
-    }
+    takers = {ENCODER: dict.fromkeys(KINDS)}
+    for wing in _wings():
+        for taker, kinds in wing.kinds.items():
+            takers.setdefault(taker, {}).update(dict.fromkeys(kinds))
     users: dict[str, list[str]] = {}
     for taker, kinds in takers.items():
         for kind in kinds:

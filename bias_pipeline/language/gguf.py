@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
 from pathlib import Path
@@ -33,8 +33,10 @@ def find_gguf(name: str, revision: str = MAIN) -> Pretrained | None:
     """A quantised model, by its file or from a package; only its digest is read."""
     carried = CARRIED.get(name)
     if carried is not None and carried.parts and revision == MAIN:
-        there = all(path is not None and path.is_file() for path in _parts(carried.parts))
-        return _described(name, carried.sha256, f"the package {carried.package}") if there else None
+        parts = [path for path in _parts(carried.parts) if path is not None and path.is_file()]
+        if len(parts) < len(carried.parts):
+            return None
+        return _described(name, carried.sha256, f"the package {carried.package}", parts)
     path = Path(name).expanduser()
     if path.suffix != ENDING:
         return None
@@ -45,19 +47,18 @@ def find_gguf(name: str, revision: str = MAIN) -> Pretrained | None:
         raise refused_by_system(error) from error
     if magic != _MAGIC:
         raise DataError(f"{name}: is not a GGUF file; give one, a folder, or a name on the hub")
-    return _described(name, digest_of(path), "a file")
+    return _described(name, digest_of(path), "a file", [path])
 
 
-def _described(name: str, digest: str, source: str) -> Pretrained:
-    folder = user_cache() / KIND / f"{digest[:16]}-{VERSION}"
-    return Pretrained(name, folder, KIND, {KIND: digest, "unpacked by": str(VERSION)}, source)
-
-
-def gguf_size(model: Pretrained) -> int:
-    """Bytes of the file or files that a quantised model comes in."""
-    carried = CARRIED.get(model.name)
-    paths = _parts(carried.parts) if carried is not None else [Path(model.name).expanduser()]
-    return sum(path.stat().st_size for path in paths if path is not None)
+def _described(name: str, digest: str, source: str, paths: Sequence[Path]) -> Pretrained:
+    return Pretrained(
+        name,
+        user_cache() / KIND / f"{digest[:16]}-{VERSION}",
+        KIND,
+        {KIND: digest, "unpacked by": str(VERSION)},
+        source,
+        packed=sum(path.stat().st_size for path in paths),
+    )
 
 
 def unpacked(model: Pretrained) -> Pretrained:

@@ -61,6 +61,7 @@ class Pretrained:
     files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its output
     source: str = "a folder"  # where it comes from
     revision: str = ""  # of the hub, if known
+    packed: int = 0  # bytes of what it is unpacked from at first use; 0: it lies in its folder
 
     def __hash__(self) -> int:
         """The hash of its files' digests."""

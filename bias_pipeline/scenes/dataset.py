@@ -15,7 +15,7 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -41,6 +41,7 @@ from bias_pipeline.scenes.world import UNSURE, Image, World, generate
 if TYPE_CHECKING:  # what belongs to the affective world is imported when that is made
     from bias_pipeline.scenes.affect_world import AffectImage, AffectSettings
 
+LABELS, CAPTIONS = "attributes.csv", "annotations/captions.json"
 INSTANCES = "annotations/instances.json"
 COLUMNS = {"bb_gender": "gender", "bb_skin": "skin", "age": "age", "emotion": "emotion"}
 RELEASE = "artemis_dataset_release_v0.csv"  # as ArtEmis names it
@@ -99,7 +100,7 @@ def write_affect(
     written = {name: affect_captions(n_images, seed, dials) for name, dials in captioners.items()}
     results = (
         (
-            f"captioners/{name}.json",
+            _file_of(name),
             _json([{"image_id": f"{DRAWN}/{i}", "caption": text} for i, text in captions.items()]),
         )
         for name, captions in written.items()
@@ -161,22 +162,26 @@ def _publish(draft: Path, root: Path) -> None:
 
 
 def _texts(world: World, captioners: Mapping[str, BiasSettings]) -> Iterator[tuple[str, bytes]]:
-    yield "annotations/captions.json", _json(_caption_entries(world))
-    yield "attributes.csv", _attributes(world).encode()
+    yield CAPTIONS, _json(_caption_entries(world))
+    yield LABELS, _attributes(world).encode()
     for name, dials in captioners.items():
         yield _captioner(name, world_captions(world, dials))
 
 
 def _captioner(name: str, captions: Mapping[int, str]) -> tuple[str, bytes]:
     results = [{"image_id": image_id, "caption": text} for image_id, text in captions.items()]
-    return f"captioners/{name}.json", _json(results)
+    return _file_of(name), _json(results)
+
+
+def _file_of(captioner: str) -> str:
+    return f"captioners/{captioner}.json"
 
 
 def _drawn(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
     """Pictures, and the instances visible in them."""
     header, annotations = _header(world), []
     for image, entry in zip(world.images, header["images"], strict=True):
-        entry |= {"file_name": f"{image.id:012d}.png", "width": side, "height": side}
+        entry |= {"width": side, "height": side}
         drawn = SceneDrawing(image, "gender", leak).draw(side)
         yield f"images/{entry['file_name']}", _png(drawn.pixels)
         annotations += [_annotation(image.id, region) for region in drawn.regions]
@@ -213,7 +218,7 @@ def _header(world: World) -> dict[str, Any]:
         "images": [
             {
                 "id": image.id,
-                "file_name": f"scenes_{image.id:012d}.png",
+                "file_name": f"{image.id:012d}.png",
                 "width": image.width,
                 "height": image.height,
             }
@@ -273,9 +278,9 @@ class ScenesDataset(Generator):
     The world of ``people`` shows people doing things; ``affect`` has pictures that make people feel
     one of ArtEmis' nine emotions, and captions that say what they feel and why.
 
-    The same settings make the same captions on every machine. Those of people are also written to
-    disk in COCO's format, each captioner's when first used, for inspection and other tools; they
-    are never read back. ``data draw`` writes both worlds.
+    The same settings make the same captions on every machine. The world of people is written to
+    disk in COCO's format, each captioner's captions when first used, and read from there; its
+    pictures are drawn when they are looked at. ``data draw`` writes both worlds.
 
     Example:
         >>> ScenesDataset("unused").captioners()[:2]
@@ -331,9 +336,10 @@ class ScenesDataset(Generator):
                 f"attribute {attribute.name!r}, labels.{self.name}.field: there is no column "
                 f"{labels.field!r} in dataset {self.name!r}; {did_you_mean(labels.field, columns)}"
             )
-        records = self._people if self.world == "people" else self._affect
+        if self.world == "people":
+            return self._people(captioner, attribute, COLUMNS[labels.field])
         return Corpus.build(
-            records(captioner, attribute.name, labels.field),
+            self._affect(captioner, attribute.name),
             dataset=self.name,
             captioner=captioner,
             groups={attribute.name: (names, labels)},
@@ -373,7 +379,7 @@ class ScenesDataset(Generator):
         """See :class:`Generator`."""
         return captions_without_marks(_world(self.n_images, self.seed), self.dials[captioner])
 
-    def _affect(self, captioner: str, attribute: str, field: str) -> Iterator[Record]:
+    def _affect(self, captioner: str, attribute: str) -> Iterator[Record]:
         from bias_pipeline.scenes.affect_drawing import AffectDrawing
         from bias_pipeline.scenes.affect_world import affect_captions, affect_world
 
@@ -383,21 +389,36 @@ class ScenesDataset(Generator):
                 id=str(image.id),
                 model=captions[image.id],
                 human=tuple(utterance.text for utterance in image.utterances),
-                labels={attribute: {"emotion": image.emotion}[field]},
+                labels={attribute: image.emotion},
                 image=AffectDrawing(image),
             )
 
-    def _people(self, captioner: str, attribute: str, field: str) -> Iterator[Record]:
+    def _people(self, captioner: str, attribute: Attribute, label: str) -> Corpus:
+        from bias_pipeline.data.coco import CocoDataset
+
         world = _world(self.n_images, self.seed)
-        # Files of other dials stay theirs.
-        dials = hashlib.sha256(repr(self.dials).encode()).hexdigest()[:8]
-        folder = self.root / f"{self.n_images}-{self.seed}-{dials}"
-        captions = _captions(self.n_images, self.seed, self.dials[captioner])
-        if not (folder / "attributes.csv").is_file():
+        # Files of other dials, and of another version of the generator, stay theirs.
+        made_by = hashlib.sha256(f"{_code()} {self.dials!r}".encode()).hexdigest()[:8]
+        folder = self.root / f"{self.n_images}-{self.seed}-{made_by}"
+        labels, captions, instances = files = [
+            folder / name for name in (LABELS, CAPTIONS, INSTANCES)
+        ]
+        if not all(file.is_file() for file in files):
             write_scenes(world, folder, {})
-        if not (folder / "captioners" / f"{captioner}.json").is_file():
-            _place(folder, [_captioner(captioner, captions)])
-        return _records(world, captions, attribute, COLUMNS[field], self.leak)
+        path = folder / _file_of(captioner)
+        if not path.is_file():
+            _place(folder, [_captioner(captioner, world_captions(world, self.dials[captioner]))])
+        reader = CocoDataset(
+            str(folder), str(labels), str(captions), str(instances), trained_on_reference=True
+        )
+        reader.name = self.name
+        corpus = reader.load(str(path), attribute)
+        images = {str(image.id): image for image in world.images}
+        drawings = (SceneDrawing(images[image], label, self.leak) for image in corpus.ids)
+        # The files are nothing that a reader of results knows or could mend
+        return replace(
+            corpus, pictures=Pictures(tuple(drawings)), notes=(), file="", objects_file=""
+        )
 
 
 def unmarked(image: Image) -> Image:
@@ -428,20 +449,8 @@ def _world(n_images: int, seed: int) -> World:
     return generate(n_images, seed)
 
 
-@lru_cache(maxsize=16)
-def _captions(n_images: int, seed: int, dials: BiasSettings) -> Mapping[int, str]:
-    return world_captions(_world(n_images, seed), dials)
-
-
-def _records(
-    world: World, captions: Mapping[int, str], attribute: str, label: str, leak: float
-) -> Iterator[Record]:
-    for image in world.images:
-        yield Record(
-            id=str(image.id),
-            model=captions[image.id],
-            human=image.human,
-            labels={attribute: image.labels[label]},
-            objects=image.objects,
-            image=SceneDrawing(image, label, leak),
-        )
+@cache
+def _code() -> str:
+    """SHA-256 (hex) of the generator's own code."""
+    paths = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()

@@ -30,7 +30,7 @@ from bias_pipeline.scenes import (
     write_scenes,
 )
 from bias_pipeline.scenes.activities import ACTIVITIES
-from bias_pipeline.scenes.dataset import ScenesDataset
+from bias_pipeline.scenes.dataset import INSTANCES, ScenesDataset
 from bias_pipeline.scenes.lexicon import (
     NEUTRAL_ADULTS,
     NEUTRAL_CHILDREN,
@@ -607,13 +607,37 @@ def test_a_folder_that_cannot_be_written_is_named(small, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_dial_turned_leaves_the_files_of_the_other_setting(tmp_path):
+@pytest.fixture
+def gender() -> Attribute:
     labels = LabelMap("bb_gender", {"Male": "male", "Female": "female"}, ("Unsure",))
-    gender = Attribute("gender", ("male", "female"), {}, {"scenes": labels})
+    return Attribute("gender", ("male", "female"), {}, {"scenes": labels})
+
+
+def test_a_dial_turned_leaves_the_files_of_the_other_setting(gender, tmp_path):
     for a_to_t in (0.1, 0.9):
         ScenesDataset(str(tmp_path), 40, 0, {"mine": {"a_to_t": a_to_t}}).load("mine", gender)
     files = [path.read_text() for path in tmp_path.glob("*/captioners/mine.json")]
     assert len(set(files)) == 2
+
+
+def test_a_world_is_read_from_its_files(gender, tmp_path):
+    world = ScenesDataset(str(tmp_path), 40)
+    before = world.load("faithful", gender)
+    (folder,) = tmp_path.iterdir()
+    (folder / INSTANCES).unlink()  # written again
+    assert world.load("faithful", gender).digest == before.digest
+    path = folder / "captioners" / "faithful.json"
+    first = json.loads(path.read_text())[0]["caption"]
+    path.write_text(path.read_text().replace(first, "a zebra on the moon"))
+    assert world.load("faithful", gender).model.text(0) == "a zebra on the moon"
+
+
+def test_files_of_another_generator_are_not_read(gender, tmp_path, monkeypatch):
+    world = ScenesDataset(str(tmp_path), 40)
+    world.load("faithful", gender)
+    monkeypatch.setattr("bias_pipeline.scenes.dataset._code", lambda: "another")
+    world.load("faithful", gender)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_captioner_that_could_not_be_a_file_is_refused(tmp_path):
