@@ -42,7 +42,6 @@ from bias_pipeline.run.audit import (
     MATCHED_BOTH,
     Audit,
     Plan,
-    ScoredCells,
     attribute_names,
     audited,
     planned,
@@ -50,6 +49,7 @@ from bias_pipeline.run.audit import (
     word_reach,
 )
 from bias_pipeline.run.compose import CellConfig, ComposedCells, cell
+from bias_pipeline.run.outcomes import SweepOutcome
 from bias_pipeline.run.overrides import options_of, quoted
 from bias_pipeline.run.presets import preset
 
@@ -114,7 +114,7 @@ def _audit(words: Sequence[str]) -> int:
     print_out(*result.screen())
     if options.notes:
         print_out("", *result.sentences)
-    write_page(out, out / "report.html", limits)
+    write_page(out, out / "report.html", limits, result.made)
     if options.json:
         answers = [answer.stored() for answer in result.answers]
         skipped = skipped_cells(result.skipped)
@@ -147,11 +147,11 @@ class _FileCells:
         lic = cell([*self._of(attribute), "metric=lic", *_words_of(settings)])
         return word_reach(lic, lic.corpus())
 
-    def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
+    def scored(self, plans: Mapping[str, Plan]) -> SweepOutcome:
         from bias_pipeline.run.launch import run_cells
 
         finished = run_cells(self._planned(plans))
-        return ScoredCells(finished.with_draws(), finished.skipped, finished.exit_code)
+        return replace(finished, results=finished.with_draws())
 
     def print_plan(self, plans: Mapping[str, Plan]) -> int:
         """Print what would run."""
