@@ -275,9 +275,8 @@ def html(report: Report) -> str:
 
 def _inert(text: str) -> str:
     """A page whose control characters and direction marks are written out."""
-    return "".join(
-        sign if sign in "\n\t" or sign.isprintable() else ascii(sign)[1:-1] for sign in text
-    )
+    hidden = {sign for sign in set(text) - set("\n\t") if not sign.isprintable()}
+    return text.translate({ord(sign): ascii(sign)[1:-1] for sign in hidden}) if hidden else text
 
 
 def _runs(report: Report) -> list[dict[str, str]]:

@@ -202,7 +202,7 @@ class ResultStore:
             texts = {"rows.csv": rows_csv(result.rows)}
             texts |= {f"{name}.csv": table_csv(lines) for name, lines in result.tables.items()}
             for name, text in texts.items():
-                files[name] = write_hashed(temporary / name, text.encode("utf-8", "replace"))
+                files[name] = _write(temporary / name, text)
             content = _json(result, dict(sorted(files.items())))
             write_hashed(temporary / RESULT, content)
             self._name(temporary, result.run_id)
@@ -301,6 +301,11 @@ def _is_old(path: Path) -> bool:
     with contextlib.suppress(OSError):
         return time.time() - path.lstat().st_mtime > STALE_S
     return False
+
+
+def _write(path: Path, text: str) -> str:
+    """Write a file; returns its checksum."""
+    return write_hashed(path, text.encode("utf-8", "replace"))
 
 
 def _rename_folder(temporary: Path, final: Path) -> None:
