@@ -299,7 +299,7 @@ def _labels_of(
     overrides: Sequence[str], options: Namespace, meanings: Mapping[str, Meanings]
 ) -> dict[str, list[str]]:
     """Attribute to the overrides for its labels; none where they do not fit."""
-    words_by_attribute = {name: _own_labels(options, meant) for name, meant in meanings.items()}
+    words_by_attribute = {name: _own_labels(options, words) for name, words in meanings.items()}
     cells = _FileCells(overrides, words_by_attribute)
     read = {
         name: read_or_refused(cells, name)
@@ -340,7 +340,7 @@ def _own_labels(options: Namespace, meanings: Meanings) -> list[str]:
 
 
 def _check_map(texts: Sequence[str], meanings: Mapping[str, Meanings]) -> None:
-    known = {name for meant in meanings.values() for part in meant for name in part}
+    known = {name for words in meanings.values() for part in words for name in part}
     for text in texts:
         if "=" not in text or _group_in(text) not in known:
             raise UsageError(
