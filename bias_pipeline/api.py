@@ -44,13 +44,13 @@ from bias_pipeline.run.audit import (
     FIRST_SENTENCE,
     Audit,
     Plan,
-    ScoredCells,
     attribute_names,
     audited,
     word_reach,
 )
 from bias_pipeline.run.compose import CellConfig, read_corpus
 from bias_pipeline.run.job import load_or_run
+from bias_pipeline.run.outcomes import SweepOutcome
 from bias_pipeline.run.presets import UnknownSettingError, in_python, preset
 from bias_pipeline.run.targets import check_value
 
@@ -178,7 +178,7 @@ def audit(
         limits = Limits(coverage=least_coverage, negligible=negligible)
         result = audited(runner, minutes, limits)
     if out is not None:
-        write_page(Path(out), Path(out) / "report.html", limits)
+        write_page(Path(out), Path(out) / "report.html", limits, result.made)
     return result
 
 
@@ -299,8 +299,10 @@ def _runner_of(
                 for name, source in captions.items()
             }
             dataset = {**_dataset(settings), **named}
-            paths = {"outputs": str(folder if out is None else Path(out))}
-            yield _InMemoryRunner({**settings, "dataset": dataset, "paths": paths}, files, folder)
+            outputs = folder if out is None else Path(out)
+            paths = {"outputs": str(outputs)}
+            settings = {**settings, "dataset": dataset, "paths": paths}
+            yield _InMemoryRunner(settings, files, folder, outputs)
         except BiasPipelineError as error:
             error.args = (_without_places(str(error), folder),)
             raise
@@ -332,11 +334,13 @@ class _InMemoryRunner:
         settings: settings that all cells share.
         files: captioner to the file of its captions.
         folder: of the files of data in memory.
+        outputs: where results are stored.
     """
 
     settings: Settings
     files: Mapping[str, Path]
     folder: Path
+    outputs: Path = Path()
     _read: dict[str, Corpus] = field(default_factory=dict)
 
     def corpus(self, attribute: str) -> Corpus:
@@ -351,7 +355,7 @@ class _InMemoryRunner:
         lic = self._cell(next(iter(self.files)), **chosen)
         return word_reach(lic, self._corpus(lic))
 
-    def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
+    def scored(self, plans: Mapping[str, Plan]) -> SweepOutcome:
         """The results that the data permit; failures raise."""
         results: list[Result] = []
         skipped: dict[str, str] = {}
@@ -365,7 +369,8 @@ class _InMemoryRunner:
                     words = {"attribute": attribute, "metric": metric, **settings}
                     cell_name = " ".join(f"{k}={v}" for k, v in words.items())
                     skipped[cell_name] = in_python(_without_places(str(error), self.folder))
-        return ScoredCells(results, skipped)
+        made = [result for result in results if result.ids]  # which are not stored
+        return SweepOutcome(self.outputs, results, skipped=skipped, made=made)
 
     def compared(self, metrics: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
         """The results of both captioners, and why a metric does not apply to one."""

@@ -111,7 +111,7 @@ def test_a_score_is_the_commands(scenes, tmp_path, metric):
 def test_an_audit_is_the_commands(scenes, tmp_path, monkeypatch):
     """Without people's captions and without figures, for the sake of time."""
     for module in (api, audit):
-        monkeypatch.setattr(module, "write_page", lambda folder, path, limits: path.touch())
+        monkeypatch.setattr(module, "write_page", lambda folder, path, *_: path.touch())
     labels = scenes.labels[["id", "bb_gender"]]
     labels.to_csv(tmp_path / "labels.csv", index=False)
     words = ["--attributes", str(tmp_path / "labels.csv"), "--out", str(tmp_path / "command")]

@@ -19,7 +19,6 @@ from bias_pipeline.commands.audit_settings import (
     in_options,
     setting_overrides,
 )
-from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.data.binary_tables import stem
 from bias_pipeline.data.rating_tables import read_label_errors
@@ -42,7 +41,6 @@ from bias_pipeline.run.audit import (
     MATCHED_BOTH,
     Audit,
     Plan,
-    ScoredCells,
     attribute_names,
     audited,
     planned,
@@ -50,6 +48,7 @@ from bias_pipeline.run.audit import (
     word_reach,
 )
 from bias_pipeline.run.compose import CellConfig, ComposedCells, cell
+from bias_pipeline.run.outcomes import SweepOutcome
 from bias_pipeline.run.overrides import options_of, quoted
 from bias_pipeline.run.presets import preset
 
@@ -58,6 +57,8 @@ _ABOUT = (
     "the labels have; print answers and write a report. It first prints how long it will take"
 )
 _NOISE = "dataset.label_noise="
+Meanings = tuple[set[str], set[str]]  # groups, and labels that belong to none
+NO_MEANINGS: Meanings = (set(), set())  # where no --map needs them
 _LONGEST = 60  # signs of a file's name in that of its folder
 
 
@@ -85,19 +86,16 @@ def _audit(words: Sequence[str]) -> int:
         )
     REPORT.require()
     check_places(options.json)
-    attributes = {
-        name: preset({"attribute": name, "dataset": "coco"}).build("attribute")
-        for name in attribute_names()
-    }
-    _check_map(options.map, attributes)
+    meanings = {name: _meanings(name) if options.map else NO_MEANINGS for name in attribute_names()}
+    _check_map(options.map, meanings)
     files = (options.attributes, options.captions, options.objects, options.label_noise)
     for path in (options.file, *files):
         if path is not None:
             check_file(path)
-    _check_noise(options.label_noise, attributes)
+    _check_noise(options.label_noise, meanings)
     out = options.out or Path("outputs") / f"audit-{_slug(stem(options.file))}"
     overrides = _overrides(options, out)
-    cells = _FileCells(overrides, _labels_of(overrides, options, attributes))
+    cells = _FileCells(overrides, _labels_of(overrides, options, meanings))
     announce = partial(_announce, options.file, cells)
     if options.dry_run:
         corpora, plans = planned(cells, options.minutes, announce)
@@ -114,7 +112,7 @@ def _audit(words: Sequence[str]) -> int:
     print_out(*result.screen())
     if options.notes:
         print_out("", *result.sentences)
-    write_page(out, out / "report.html", limits)
+    write_page(out, out / "report.html", limits, result.made)
     if options.json:
         answers = [answer.stored() for answer in result.answers]
         skipped = skipped_cells(result.skipped)
@@ -147,11 +145,11 @@ class _FileCells:
         lic = cell([*self._of(attribute), "metric=lic", *_words_of(settings)])
         return word_reach(lic, lic.corpus())
 
-    def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
+    def scored(self, plans: Mapping[str, Plan]) -> SweepOutcome:
         from bias_pipeline.run.launch import run_cells
 
         finished = run_cells(self._planned(plans))
-        return ScoredCells(finished.with_draws(), finished.skipped, finished.exit_code)
+        return replace(finished, results=finished.with_draws())
 
     def print_plan(self, plans: Mapping[str, Plan]) -> int:
         """Print what would run."""
@@ -298,12 +296,10 @@ def _slug(name: str) -> str:
 
 
 def _labels_of(
-    overrides: Sequence[str], options: Namespace, attributes: Mapping[str, Attribute]
+    overrides: Sequence[str], options: Namespace, meanings: Mapping[str, Meanings]
 ) -> dict[str, list[str]]:
     """Attribute to the overrides for its labels; none where they do not fit."""
-    words_by_attribute = {
-        name: _own_labels(options, attribute) for name, attribute in attributes.items()
-    }
+    words_by_attribute = {name: _own_labels(options, words) for name, words in meanings.items()}
     cells = _FileCells(overrides, words_by_attribute)
     read = {
         name: read_or_refused(cells, name)
@@ -319,7 +315,7 @@ def _labels_of(
     }
 
 
-def _check_noise(path: Path | None, attributes: Mapping[str, Attribute]) -> None:
+def _check_noise(path: Path | None, attributes: Mapping[str, object]) -> None:
     """Refuse a table of errors that is about none of the attributes."""
     named = read_label_errors(path) if path else attributes
     if not set(named) & set(attributes):
@@ -334,19 +330,17 @@ def _noise(path: Path | None, attribute: str) -> list[str]:
     return [f"{_NOISE}{quoted(str(path))}"]
 
 
-def _own_labels(options: Namespace, attribute: Attribute) -> list[str]:
+def _own_labels(options: Namespace, meanings: Meanings) -> list[str]:
     """The overrides for an attribute's labels; --map applies where the attribute has its group."""
-    groups, strata = _meanings(attribute)
+    groups, strata = meanings
     maps = [text for text in options.map if _group_in(text) in groups | strata]
     if options.map and not maps:
         return []
     return arguments.column_overrides(Namespace(label_column=options.label_column, map=maps))
 
 
-def _check_map(texts: Sequence[str], attributes: Mapping[str, Attribute]) -> None:
-    known = {
-        name for attribute in attributes.values() for part in _meanings(attribute) for name in part
-    }
+def _check_map(texts: Sequence[str], meanings: Mapping[str, Meanings]) -> None:
+    known = {name for words in meanings.values() for part in words for name in part}
     for text in texts:
         if "=" not in text or _group_in(text) not in known:
             raise UsageError(
@@ -358,8 +352,9 @@ def _group_in(text: str) -> str:
     return text.rpartition("=")[2].strip()
 
 
-def _meanings(attribute: Attribute) -> tuple[set[str], set[str]]:
-    """Names of groups, of the attribute and of its labels; then labels that belong to no group."""
+def _meanings(name: str) -> Meanings:
+    """Names of groups, of an attribute and of its labels; then labels that belong to no group."""
+    attribute = preset({"attribute": name, "dataset": "coco"}).build("attribute")
     labels = attribute.labels.get("coco")
     written = set(labels.groups) if labels else set()
     return {*attribute.groups, *written}, set(labels.strata if labels else ())

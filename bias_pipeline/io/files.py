@@ -14,6 +14,7 @@ import contextlib
 import csv
 import errno
 import fcntl
+import hashlib
 import io
 import math
 import os
@@ -26,9 +27,12 @@ from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from bias_pipeline.errors import ResourceError, cannot_write
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 YOUNG_S = 60.0  # a younger draft may not be locked yet, or be about to get its name
 
@@ -75,6 +79,15 @@ def check_places(*paths: Path | None) -> None:
             raise ResourceError(f"{path}: the folder {path.parent} does not exist; create it first")
         if not os.access(path.parent, os.W_OK):
             raise cannot_write(path, OSError(errno.EACCES, f"{path.parent} is read-only"))
+
+
+def write_hashed(path: Path, content: ReadableBuffer) -> str:
+    """Write a file and force it to disk; returns its checksum, so that nobody reads it for that."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return hashlib.sha256(content).hexdigest()
 
 
 def write_file(path: Path, content: bytes, *, sync: bool = False) -> None:

@@ -101,13 +101,17 @@ def finished_results(folder: Path) -> list[Result]:
     return results
 
 
-def read_results(folder: Path) -> tuple[list[Result], list[str]]:
-    """All complete results of a folder, and a sentence on each that is left out."""
+def read_results(folder: Path, made: Sequence[Result] = ()) -> tuple[list[Result], list[str]]:
+    """All complete results of a folder, and a sentence on each that is left out.
+
+    Those that this process made are not read.
+    """
     require_runs_folder(folder)
     store, results, skipped = ResultStore(folder), [], []
+    known = {result.run_id: result for result in made}
     for path in sorted(folder.glob("[!.]*")):
         try:
-            result = store.read(path.name)
+            result = known.get(path.name) or store.read(path.name)
         except DataError as error:
             skipped.append(str(error))
             continue
@@ -152,9 +156,9 @@ def _read_draws(
     return draws, damaged
 
 
-def report_of_folder(folder: Path, limits: Limits = LIMITS) -> Report:
+def report_of_folder(folder: Path, limits: Limits = LIMITS, made: Sequence[Result] = ()) -> Report:
     """The report of a folder's finished runs; it also lists what cannot be read."""
-    results, skipped = read_results(folder)
+    results, skipped = read_results(folder, made)
     draws, damaged = _read_draws(folder, results)
     words, unread = word_files(folder)
     behind, unshown = examples_of(ResultStore(folder), results, words)
@@ -213,9 +217,11 @@ def report_of(
 MOST_RUNS = 200  # with more, the page does not list their settings
 
 
-def write_page(folder: Path, out: Path, limits: Limits = LIMITS) -> None:
+def write_page(
+    folder: Path, out: Path, limits: Limits = LIMITS, made: Sequence[Result] = ()
+) -> None:
     """Write the report of all finished runs of a folder."""
-    save_page(report_of_folder(folder, limits), out)
+    save_page(report_of_folder(folder, limits, made), out)
 
 
 def save_page(report: Report, out: Path) -> None:
@@ -269,9 +275,8 @@ def html(report: Report) -> str:
 
 def _inert(text: str) -> str:
     """A page whose control characters and direction marks are written out."""
-    return "".join(
-        sign if sign in "\n\t" or sign.isprintable() else ascii(sign)[1:-1] for sign in text
-    )
+    hidden = {sign for sign in set(text) - set("\n\t") if not sign.isprintable()}
+    return text.translate({ord(sign): ascii(sign)[1:-1] for sign in hidden}) if hidden else text
 
 
 def _runs(report: Report) -> list[dict[str, str]]:

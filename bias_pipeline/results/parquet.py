@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.predictions import Predictions
+from bias_pipeline.io.files import write_hashed
 from bias_pipeline.stats.bootstrap import Draws
 
 EXCLUSIVE, TASKS = "predictions.parquet", "task_predictions.parquet"
@@ -21,17 +21,21 @@ DRAWS = "draws.parquet"
 _COUNTED, _SHARE, _ALL_IMAGES = "counted", "share of ", " of all images"
 
 
-def write_predictions(folder: Path, predictions: Sequence[Predictions], ids: Sequence[str]) -> None:
+def write_predictions(
+    folder: Path, predictions: Sequence[Predictions], ids: Sequence[str]
+) -> dict[str, str]:
     """Write ``predictions.parquet``, and ``task_predictions.parquet`` where tasks were guessed.
 
     Both have side, seed and image. The first adds the true group and a probability for each group;
-    the second, for each task, whether it is in the image and its probability.
+    the second, for each task, whether it is in the image and its probability. Returns the checksum
+    of each file by its name.
     """
     exclusive = [p for p in predictions if p.truth[0].ndim == 1]
     tasks = [p for p in predictions if p.truth[0].ndim == 2]
-    _write(folder / EXCLUSIVE, _origin(exclusive, ids) | _groups(exclusive))
+    written = {EXCLUSIVE: _write(folder / EXCLUSIVE, _origin(exclusive, ids) | _groups(exclusive))}
     if tasks:
-        _write(folder / TASKS, _origin(tasks, ids) | _tasks(tasks))
+        written[TASKS] = _write(folder / TASKS, _origin(tasks, ids) | _tasks(tasks))
+    return written
 
 
 def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
@@ -56,18 +60,18 @@ def read_predictions(content: bytes, ids: Sequence[str]) -> list[Predictions]:
     ]
 
 
-def write_draws(path: Path, draws: Mapping[str, Draws]) -> None:
+def write_draws(path: Path, draws: Mapping[str, Draws]) -> str:
     """Write a column for each headline and seed, ``score:0``; the first line is the estimate.
 
     A count has one column, ``score:counted``; a share of 500 observations ``score:share of 500.0``;
-    ``score:0 of all images`` is a seed that tested all images.
+    ``score:0 of all images`` is a seed that tested all images. Returns the checksum of the file.
     """
     columns = {
         f"{part}:{_column(one, k)}": np.concatenate([one.per_seed[k : k + 1], one.resampled[:, k]])
         for part, one in draws.items()
         for k in range(len(one.per_seed))
     }
-    _write(path, columns)
+    return _write(path, columns)
 
 
 def _column(draws: Draws, seed: int) -> str:
@@ -168,11 +172,11 @@ def _stacked(arrays: Sequence[IntArray]) -> IntArray:
     return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
 
 
-def _write(path: Path, columns: Mapping[str, Any]) -> None:
+def _write(path: Path, columns: Mapping[str, Any]) -> str:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     arrays = {k: _numbers(v) if isinstance(v, np.ndarray) else v for k, v in columns.items()}
-    pq.write_table(pa.table(arrays), path)
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+    content = pa.BufferOutputStream()
+    pq.write_table(pa.table(arrays), content)
+    return write_hashed(path, content.getvalue())

@@ -19,7 +19,7 @@ from typing import Any
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import DataError, ResourceError, unwritable
 from bias_pipeline.io.digests import read_unchanged, sealed, sha256_of, unsealed
-from bias_pipeline.io.files import read_csv, table_csv
+from bias_pipeline.io.files import read_csv, table_csv, write_hashed
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.results.parquet import (
@@ -130,11 +130,14 @@ class ResultStore:
     def draws(self, result: Result) -> dict[str, Draws]:
         """The headlines of a finished run under every resampling, part to draws.
 
-        A run without a headline, such as LIC without human captions, has none.
+        A run without a headline, such as LIC without human captions, has none. What the result
+        still has from its computing is not read again.
 
         Raises:
             DataError: if they are damaged, or not of this run.
         """
+        if result.draws:
+            return {**result.draws}
         content = self._content(result, DRAWS)
         if content is None:
             return {}
@@ -147,9 +150,13 @@ class ResultStore:
     def table(self, result: Result, name: str) -> list[dict[str, str]]:
         """The lines of a further table of a finished run; empty if it has none of that name.
 
+        What the result still has from its computing is not read again.
+
         Raises:
             DataError: if it is damaged.
         """
+        if name in result.tables:
+            return read_csv(table_csv(result.tables[name]))
         content = self._content(result, f"{name}.csv") or b""
         with self._reading(result.run_id, f"{name}.csv"):
             return read_csv(content.decode("utf-8"))
@@ -189,15 +196,15 @@ class ResultStore:
         temporary = self.root / f".{result.run_id}.{uuid.uuid4().hex}{UNFINISHED}"
         try:
             temporary.mkdir(parents=True)
-            _write(temporary / "rows.csv", rows_csv(result.rows).encode("utf-8", "replace"))
-            write_predictions(temporary, result.predictions, result.ids)
+            files = write_predictions(temporary, result.predictions, result.ids)
             if result.draws:
-                write_draws(temporary / DRAWS, result.draws)
-            for name, lines in result.tables.items():
-                _write(temporary / f"{name}.csv", table_csv(lines).encode("utf-8", "replace"))
-            files = {path.name: sha256_of(path) for path in sorted(temporary.iterdir())}
-            content = _json(result, files)
-            _write(temporary / RESULT, content)
+                files[DRAWS] = write_draws(temporary / DRAWS, result.draws)
+            texts = {"rows.csv": rows_csv(result.rows)}
+            texts |= {f"{name}.csv": table_csv(lines) for name, lines in result.tables.items()}
+            for name, text in texts.items():
+                files[name] = _write(temporary / name, text)
+            content = _json(result, dict(sorted(files.items())))
+            write_hashed(temporary / RESULT, content)
             self._name(temporary, result.run_id)
         except OSError as error:
             raise unwritable(f"results to {self.root}", error) from error
@@ -296,11 +303,9 @@ def _is_old(path: Path) -> bool:
     return False
 
 
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+def _write(path: Path, text: str) -> str:
+    """Write a file; returns its checksum."""
+    return write_hashed(path, text.encode("utf-8", "replace"))
 
 
 def _rename_folder(temporary: Path, final: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from bias_pipeline.corpus.corpus import BLANK_WORDS, Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
@@ -31,6 +31,7 @@ from bias_pipeline.report.verdict import Verdict, verdict
 from bias_pipeline.report.verdict_sentences import sentences
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results, with_settings
+from bias_pipeline.run.outcomes import SweepOutcome
 from bias_pipeline.run.overrides import quoted
 from bias_pipeline.text.caption_language import LANGUAGE_WORDS
 from bias_pipeline.text.transform import applied
@@ -110,6 +111,7 @@ class Audit:
     exit_code: int = 0  # of the command; 0 unless a cell failed
     # Metric and attribute, as `attribute=race metric=dpa`, to why the metric does not apply
     skipped: Mapping[str, str] = field(default_factory=dict)
+    made: Sequence[Result] = ()  # of the results, those that were computed now, as stored
 
     def __repr__(self) -> str:
         """The answers on one screen."""
@@ -181,14 +183,6 @@ class Audit:
         return self.results.frame()
 
 
-class ScoredCells(NamedTuple):
-    """What became of the cells of an audit."""
-
-    results: Sequence[Result]  # with draws, of those that the data permit
-    skipped: Mapping[str, str]  # see :class:`Audit`
-    exit_code: int = 0
-
-
 class Cells(Protocol):
     """What an audit reads and runs: cells of a file, or of data in memory."""
 
@@ -200,8 +194,8 @@ class Cells(Protocol):
         """The share of the captioner's words that people reach; NaN if the user set otherwise."""
         ...
 
-    def scored(self, plans: Mapping[str, Plan]) -> ScoredCells:
-        """Run the planned cells."""
+    def scored(self, plans: Mapping[str, Plan]) -> SweepOutcome:
+        """Run the planned cells; the results have their draws."""
         ...
 
     def noisy(self, attribute: str) -> bool:
@@ -259,7 +253,7 @@ def audited(
         )
     if not results:
         raise DataError("nothing could be scored: no metric applies to these data")
-    return Audit(corpora, plans, results, limits, scored.exit_code, scored.skipped)
+    return Audit(corpora, plans, results, limits, scored.exit_code, scored.skipped, scored.made)
 
 
 def attribute_names() -> list[str]:

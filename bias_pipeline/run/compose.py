@@ -47,7 +47,7 @@ from bias_pipeline.run.targets import (
     check_value,
     resolve,
 )
-from bias_pipeline.run.yaml_files import as_resolved, as_written, check_resolved
+from bias_pipeline.run.yaml_files import as_resolved, as_written
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.scoring import Scoring
 from bias_pipeline.text.scored_text import ScoredText
@@ -309,7 +309,9 @@ def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> Cel
 
     try:
         # Key by key, since copying the task without Hydra's part would cost more than all the rest.
-        tree = {name: as_resolved(config[name]) for name in map(str, config) if name != "hydra"}
+        known: dict[str, Any] = {}
+        names = [name for name in map(str, config) if name != "hydra"]
+        tree = {name: as_resolved(config[name], known) for name in names}
     except OmegaConfBaseException as error:
         raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
     tree["samples"] = _taken(tree, "metric", "samples", Samples, "mean")
@@ -334,7 +336,6 @@ def _taken(tree: Mapping[str, Any], group: str, name: str, kind: Any, usual: obj
 
 def check_task(tree: Mapping[str, Any]) -> None:
     """Refuse targets that are not allowed, and values that no parameter declares."""
-    check_resolved(tree)
     for key in NEEDED:
         if tree.get(key) is None:
             raise UsageError(f"{key} is missing; the configuration needs it")

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, TypedDict, get_args
 from bias_pipeline.declared import TARGET, Count, Empty, MustBeEmpty, Range, Text
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.run.targets import check_fields
-from bias_pipeline.run.yaml_files import check_resolved
 
 # Where Hydra writes, and what it reads back: fixed to the values in conf/.
 FIXED: Mapping[tuple[str, ...], tuple[str, ...]] = {
@@ -232,7 +231,6 @@ _FACTORIES: Mapping[str, Sequence[str]] = {
 
 def check_hydra(part: Any) -> None:
     """Refuse keys and values of Hydra that are not allowed."""
-    check_resolved(part, "hydra")
     _check_factories(part, "hydra")
     check_fields(part, HydraSettings, "hydra")
     _check_outside(part, "launcher", LAUNCHERS)
@@ -242,7 +240,9 @@ def check_hydra(part: Any) -> None:
 
 
 def _check_factories(node: Any, where: str) -> None:
-    """Refuse names of code that Hydra or Python's logging would call."""
+    """Refuse names of code that Hydra or Python's logging would call, and further references."""
+    if isinstance(node, str) and "${" in node:
+        raise UsageError(f"{where}: a text may not contain '${{'")
     if isinstance(node, Mapping):
         for key, item in node.items():
             if key in _FACTORIES and item not in _FACTORIES[key]:

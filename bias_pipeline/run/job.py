@@ -46,7 +46,7 @@ from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import slurm
 from bias_pipeline.run.compose import CellConfig, cell_of
 from bias_pipeline.run.overrides import jobs_of
-from bias_pipeline.run.yaml_files import as_written
+from bias_pipeline.run.yaml_files import as_written, stamp
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -83,7 +83,7 @@ def job(config: DictConfig) -> Result | None:
     close_log()
     if result is None or where["launcher"] != slurm.HERE:
         return None  # other launchers would write it into a file
-    return replace(result, draws={})  # those of a large sweep would fill the memory
+    return replace(result, draws={}, tables={})  # those of a large sweep would fill the memory
 
 
 def runs_here(config: DictConfig) -> bool:
@@ -145,7 +145,8 @@ def _run_here(config: DictConfig, folder: Path, compose: Callable[[], CellConfig
     where = {"launcher": slurm.HERE, "id": slurm.own_job() if number is None else str(number)}
     result = run_recorded(compose, folder, overrides, where)
     close_log()
-    return result and replace(result, draws={})  # those of a large sweep would fill the memory
+    # Those of a large sweep would fill the memory.
+    return result and replace(result, draws={}, tables={})
 
 
 def _write_yaml(path: Path, data: object) -> None:
@@ -194,8 +195,8 @@ def run_recorded(
         outcome |= _failure(error, folder)
     signals.stop_if_requested()
     if not done_in(folder):  # else a helper computed it while this process waited
-        replace_file(folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
-    result = result and replace(result, predictions=(), ids=(), tables={})
+        record(folder, outcome)
+    result = result and replace(result, predictions=(), ids=())
     return_freed_memory()
     return result
 
@@ -208,12 +209,35 @@ def make_folder(folder: Path) -> None:
         raise unwritable(f"to {folder.parent.parent}", error) from error
 
 
+_OUTCOMES: dict[Path, tuple[object, Mapping[str, Any]]] = {}  # by file, with its stamp
+
+
+def record(folder: Path, outcome: Mapping[str, Any]) -> None:
+    """Write the outcome of a job."""
+    path = folder.absolute() / OUTCOME
+    replace_file(path, json.dumps(outcome).encode(), sync=False)
+    _OUTCOMES[path] = stamp(path), outcome
+
+
+def outcome_in(folder: Path) -> Mapping[str, Any] | None:
+    """The outcome of a job, None before its end; read once, and never by the process that wrote it.
+
+    Raises:
+        ValueError: if the file is no JSON.
+    """
+    path = folder.absolute() / OUTCOME
+    now = stamp(path)
+    if now is None:
+        return None
+    if path not in _OUTCOMES or _OUTCOMES[path][0] != now:
+        _OUTCOMES[path] = now, json.loads(path.read_bytes())
+    return _OUTCOMES[path][1]
+
+
 def done_in(folder: Path) -> bool:
     """Whether a job's folder records that its cell was computed."""
-    try:
-        return bool(json.loads((folder / OUTCOME).read_bytes())["status"] == "done")
-    except FileNotFoundError:
-        return False
+    outcome = outcome_in(folder)
+    return outcome is not None and outcome["status"] == "done"
 
 
 def _is_preemption(error: Exception | SystemExit) -> bool:
@@ -365,7 +389,7 @@ class SweepBar(Bar):
         ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
         times = {number: self._when(ended[number]) for number in ended.keys() - self._ended}
         for number in sorted(times, key=lambda number: (times[number], number)):
-            status, kind = json.loads(ended[number].read_text())["status"], self.kinds[number]
+            status, kind = (outcome_in(ended[number].parent) or {})["status"], self.kinds[number]
             if status == "done":
                 self._spent[kind] += times[number] - self._heard
                 self._run[kind] += self.weights[number]

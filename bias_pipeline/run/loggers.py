@@ -30,7 +30,9 @@ log = logging.getLogger(__name__)
 SETTINGS = "settings"  # the last column of CSV files that grow
 MODES = ("offline", "online", "disabled")
 # Symbolic links are not followed.
-_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW
+_APPENDING = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
+_HEADER = 4096  # bytes that have the first line
+_LAST = f",{SETTINGS}".encode()
 _warned: set[str] = set()
 
 
@@ -87,15 +89,11 @@ class CsvLogger(ResultLogger):
             with suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)  # so that only one process writes the header
             text = _with_settings(result)
-            if os.fstat(handle).st_size:
-                whole = text if self._has_settings() else rows_csv(result.rows)
+            if header := os.pread(handle, _HEADER, 0).partition(b"\n")[0]:
+                # Older files lack the column.
+                whole = text if header.rstrip().endswith(_LAST) else rows_csv(result.rows)
                 text = whole.partition("\n")[2]
             file.write(text.encode("utf-8", "replace"))
-
-    def _has_settings(self) -> bool:
-        """Whether the file has the column ``settings``, which older files lack."""
-        with self.path.open(encoding="utf-8", errors="replace") as lines:
-            return next(lines, "").rstrip().endswith(f",{SETTINGS}")
 
 
 def _with_settings(result: Result) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,26 +14,24 @@ from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import ANNOTATOR, CHOICES, read_as, with_settings
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import slurm
-from bias_pipeline.run.job import OUTCOME
+from bias_pipeline.run.job import outcome_in
 
 
 @dataclass(frozen=True)
 class SweepOutcome:
-    """The result of a job or sweep."""
+    """What became of a job, a sweep or the cells of an audit."""
 
     outputs: Path  # the folder of results
     results: Sequence[Result] = ()  # of the cells that succeeded, in the order of the sweep
     exit_code: int = 0  # of the command
     swept: Sequence[Mapping[str, str]] = ()  # of each result, in what its job differs from others
     skipped: Mapping[str, str] = field(default_factory=dict)  # the same of a cell, to the reason
+    made: Sequence[Result] = ()  # those of them that this process computed, as they are stored
 
     def with_draws(self) -> list[Result]:
         """The results with their headlines under every resampling, which comparisons need."""
         store = ResultStore(self.outputs)
-        return [
-            result if result.draws else replace(result, draws=store.draws(result))
-            for result in self.results
-        ]
+        return [replace(result, draws=store.draws(result)) for result in self.results]
 
 
 def conclude(
@@ -86,7 +83,10 @@ def conclude(
         warn(summary)
     code = _exit_code([o for o in failed if o not in skipped], len(outcomes), multirun)
     reasons = {_label(outcome): str(outcome["error"]) for outcome in skipped}
-    return SweepOutcome(outputs, results, code, [swept for _, swept in finished], reasons)
+    swept = [values for _, values in finished]
+    done = {outcome["run_id"] for outcome in outcomes if outcome["status"] == "done"}
+    made = [result for name, result in known.items() if name in done]
+    return SweepOutcome(outputs, results, code, swept, reasons, made)
 
 
 def _finished(
@@ -148,10 +148,10 @@ def _print_work(
 def _outcome(job_folder: Path) -> dict[str, Any]:
     """The outcome of a job; one without an outcome has failed."""
     try:
-        outcome: dict[str, Any] = json.loads((job_folder / OUTCOME).read_text())
+        outcome = outcome_in(job_folder)
     except (OSError, ValueError):
-        return slurm.last_words(job_folder)
-    return outcome
+        outcome = None
+    return slurm.last_words(job_folder) if outcome is None else {**outcome}
 
 
 def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:

@@ -148,18 +148,6 @@ def _hint(target: object) -> str:
     )
 
 
-def nodes(config: object, where: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every mapping that describes an object, and its path."""
-    if isinstance(config, Mapping):
-        if TARGET in config:
-            yield where, config
-        for key, item in config.items():
-            yield from nodes(item, f"{where}.{key}".lstrip("."))
-    elif isinstance(config, list):
-        for number, item in enumerate(config):
-            yield from nodes(item, f"{where}.{number}")
-
-
 def build(node: Any) -> Any:
     """The object that a configuration describes, its parts built first.
 
@@ -190,7 +178,10 @@ _LARGEST = 2**63  # the limit of arrays and files
 
 
 def check_nodes(config: object, where: str = "") -> None:
-    """Refuse targets that are not allowed, then values that their constructors do not declare.
+    """Refuse targets that are not allowed, and values that their constructors do not declare.
+
+    Also text that would become a reference if it were resolved again. Each object is checked once,
+    however many places share it, after those within it.
 
     Example:
         >>> check_nodes({"x": [{"_target_": "os.system"}]})
@@ -208,18 +199,30 @@ metrics, data sets, encoders and the like that bias_pipeline defines are
         ...
         bias_pipeline.errors.UsageError: x.test_share=2 must be above 0 and at most 1
     """
-    resolved = []
-    for path, node in nodes(config, where):
-        try:
-            resolved.append((path, node, resolve(node[TARGET])))
-        except UsageError as error:
-            raise UsageError(f"{path or 'config'}: {error}") from error
-    for path, node, target in resolved:
-        given = {key: value for key, value in node.items() if key != TARGET}
-        _check_names(given, parameters_of(target), path)
+    _check_within(config, where, set())
+
+
+def _check_within(config: object, where: str, checked: set[int]) -> None:
+    """See :func:`check_nodes`; ``checked`` are the identities of mappings and lists."""
+    if isinstance(config, str) and "${" in config:
+        raise UsageError(f"{where}: a text may not contain '${{'")
+    if not isinstance(config, Mapping | list) or id(config) in checked:
+        return
+    checked.add(id(config))
+    try:
+        target = resolve(config[TARGET]) if _is_node(config) else None
+    except UsageError as error:
+        raise UsageError(f"{where or 'config'}: {error}") from error
+    for key, item in config.items() if isinstance(config, Mapping) else enumerate(config):
+        if type(item) is str and "${" not in item:
+            continue
+        _check_within(item, f"{where}.{key}".lstrip("."), checked)
+    if target is not None and _is_node(config):
+        given = {key: value for key, value in config.items() if key != TARGET}
+        _check_names(given, parameters_of(target), where)
         kinds, scope = kinds_of(target), vars(sys.modules[target.__module__])
         for key, value in given.items():
-            check_value(value, kinds.get(key, Any), f"{path}.{key}".lstrip("."), scope)
+            check_value(value, kinds.get(key, Any), f"{where}.{key}".lstrip("."), scope)
 
 
 def check_fields(given: Mapping[str, Any], declared: type, where: str) -> None:
@@ -334,6 +337,8 @@ def _list(value: object, kind: Any, where: str, scope: Names) -> str | None:
     if not isinstance(value, list):
         return _must_be(value, "a list", where)
     (item_kind,) = typing.get_args(kind) or (Any,)
+    if item_kind is str and all(type(item) is str for item in value):  # such as a word list
+        return None
     misfits = (_misfit(item, item_kind, f"{where}.{n}", scope) for n, item in enumerate(value))
     return next(filter(None, misfits), None)
 

@@ -7,7 +7,6 @@ devices must exist on which a command's networks would be trained.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
@@ -20,13 +19,12 @@ from typing import TYPE_CHECKING
 
 from bias_pipeline.attack.lightning_loop import context, prepare_worker, require_devices
 from bias_pipeline.errors import BiasPipelineError, ResourceError
-from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.machine import free_memory, n_cores, own_memory, return_freed_memory
 from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import slurm
 from bias_pipeline.run.compose import CellConfig, cell_of
-from bias_pipeline.run.job import OUTCOME, VISIBLE, done_in, load_or_run, outcome_of
+from bias_pipeline.run.job import OUTCOME, VISIBLE, done_in, load_or_run, outcome_of, record
 from bias_pipeline.run.overrides import as_hydra_writes, jobs_of
 
 if TYPE_CHECKING:
@@ -176,11 +174,8 @@ def _take_cells(cells: Sequence[CellConfig], folder: Path) -> None:
             continue
         if not cached:
             job_folder.mkdir(parents=True, exist_ok=True)
-            outcome = {
-                "overrides": redacted_data(overrides),
-                **outcome_of(result, cached=False),
-            }
-            replace_file(job_folder / OUTCOME, json.dumps(outcome).encode(), sync=False)
+            outcome = outcome_of(result, cached=False)
+            record(job_folder, {"overrides": redacted_data(overrides), **outcome})
         return_freed_memory()
 
 

@@ -14,6 +14,7 @@ from bias_pipeline.errors import NotApplicableError, SweepError, UsageError
 from bias_pipeline.run import audit as auditing
 from bias_pipeline.run.audit import plan_for, word_reach
 from bias_pipeline.run.compose import cell
+from bias_pipeline.run.outcomes import SweepOutcome
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ class Columns:
         del attribute, settings
         return 1.0
 
-    def scored(self, plans: Mapping[str, auditing.Plan]) -> auditing.ScoredCells:
+    def scored(self, plans: Mapping[str, auditing.Plan]) -> SweepOutcome:
         raise AssertionError(plans)
 
 
@@ -127,8 +128,8 @@ def test_the_reach_is_that_of_the_words_that_lic_reads(captioner, reached):
 class Failing(Columns):
     """All of its cells fail."""
 
-    def scored(self, plans: Mapping[str, auditing.Plan]) -> auditing.ScoredCells:
-        return auditing.ScoredCells((), {}, SweepError.exit_code)
+    def scored(self, plans: Mapping[str, auditing.Plan]) -> SweepOutcome:
+        return SweepOutcome(Path(), exit_code=SweepError.exit_code)
 
 
 def test_where_cells_failed_it_is_not_said_that_no_metric_applies(tmp_path, monkeypatch):

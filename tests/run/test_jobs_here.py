@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
+from bias_pipeline.report.page import write_page
+from bias_pipeline.results.parquet import DRAWS, EXCLUSIVE
+from bias_pipeline.results.store import RESULT
 from bias_pipeline.run import launch
-from bias_pipeline.run.job import done_in, run_recorded
+from bias_pipeline.run.compose import cell
+from bias_pipeline.run.job import OUTCOME, done_in, outcome_in, record, run_recorded
 from tests.cli.commands import own_choice
 
+METRICS = ("gender_error", "group_accuracy", "cooccurrence")
 SMALL = ("metric=gender_error", "dataset.n_images=50", "stats.resamples=20", "logger=csv")
 SWEPT = ("captioner=faithful,'terse'", "seeds=[1, 2]", "hydra.verbose=[bias_pipeline.x]")
 ODD = (
@@ -110,3 +115,35 @@ def test_a_job_that_slurm_takes_back_is_no_failed_cell(tmp_path, monkeypatch):
     with pytest.raises(SystemExit):
         run_recorded(handler["end"], tmp_path, [], {})
     assert not done_in(tmp_path)
+
+
+def test_what_a_process_made_is_not_read_back(tmp_path, monkeypatch):
+    """Neither to know what became of jobs, nor for checksums, nor for the page."""
+    monkeypatch.chdir(tmp_path)
+    read, noting = set(), False
+
+    def note(event: str, details: tuple[Any, ...]) -> None:
+        if event == "open" and noting and details[1] == "r":
+            read.add(Path(str(details[0])).name)
+
+    sys.addaudithook(note)  # which cannot be removed
+    words = [f"dataset.n_images=60 metric={m} logger=csv".split() for m in METRICS]
+    noting = True
+    finished = launch.run_cells([cell(one) for one in words])
+    write_page(tmp_path / "outputs", tmp_path / "page.html", made=finished.made)
+    noting = False
+    assert len(finished.made) == len(METRICS)
+    assert read & {OUTCOME, RESULT, EXCLUSIVE, DRAWS, "rows.csv", "misnamed.csv"} == set()
+    known = (tmp_path / "page.html").read_text()
+    write_page(tmp_path / "outputs", tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == known
+
+
+def test_an_outcome_that_another_process_wrote_is_read(tmp_path):
+    record(tmp_path, {"status": "failed"})
+    assert not done_in(tmp_path)
+    (tmp_path / "new").write_text('{"status": "done"}')
+    (tmp_path / "new").replace(tmp_path / OUTCOME)
+    assert done_in(tmp_path)
+    (tmp_path / OUTCOME).unlink()
+    assert outcome_in(tmp_path) is None

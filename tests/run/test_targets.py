@@ -1,8 +1,10 @@
 import sys
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from bias_pipeline.errors import UsageError
+from bias_pipeline.run import targets
 from bias_pipeline.run.targets import build, check_nodes, is_allowed
 
 
@@ -122,3 +124,43 @@ def test_null_is_accepted_where_it_is_declared():
     encoder = {"_target_": "bias_pipeline.attack.ngram.Ngram"}
     probe = "bias_pipeline.attack.logistic.ConvexProbe"
     check_nodes({"_target_": probe, "encoder": encoder, "cache": None})
+
+
+class Odd(Mapping[str, object]):
+    """A mapping that is no dict, as calls from Python may give."""
+
+    def __init__(self, **content: object) -> None:
+        self.content = content
+
+    def __getitem__(self, key: str) -> object:
+        return self.content[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.content)
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+
+@pytest.mark.parametrize("text", ["os.system", "${oc.env:HOME}"])
+def test_any_mapping_is_walked(text):
+    with pytest.raises(UsageError, match=r"not allowed|may not contain"):
+        check_nodes({"a": Odd(b=[Odd(_target_=text)])})
+    with pytest.raises(UsageError, match=r"not allowed|may not contain"):
+        check_nodes({"a": [Odd(b="${c}")]})
+
+
+def test_what_places_share_is_checked_once_and_at_the_first(monkeypatch):
+    rule = {"_target_": RULE, "test_share": 0.2}
+    checked = []
+    names = targets.check_value
+    monkeypatch.setattr(targets, "check_value", lambda *a: (checked.append(a[2]), names(*a)))
+    check_nodes({"a": {"_target_": RULE, "test_share": 0.5}, "b": rule, "c": [rule, rule]})
+    assert checked == ["a.test_share", "b.test_share"]
+
+
+def test_a_configuration_within_itself_ends():
+    config: dict[str, object] = {"_target_": "os.system"}
+    config["self"] = config
+    with pytest.raises(UsageError, match="is not allowed"):
+        check_nodes({"x": {"y": config}})
