@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from typing import Literal, get_args
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.captions import Captions, ReadCache
-from bias_pipeline.corpus.image_ids import id_key
+from bias_pipeline.corpus.image_ids import sorting_order
 from bias_pipeline.corpus.object_names import is_odd
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.corpus.records import Record as Record
@@ -182,7 +181,7 @@ class Corpus(ReadCache, Sequence[Record]):
             none = "no images; its files list none of the chosen part"
             raise DataError(f"dataset {dataset!r}, captioner {captioner!r}: {none}")
         rows, blanks = without_blanks(rows)
-        order = sorted(range(len(rows)), key=lambda i: id_key(rows[i].id))
+        order = sorting_order([row.id for row in rows])
         sorted_rows, shortened = within_length([rows[i] for i in order])
         corpus = cls(
             dataset=dataset,
@@ -300,7 +299,11 @@ class Corpus(ReadCache, Sequence[Record]):
     @cached_property
     def images_by_object(self) -> Mapping[str, int]:
         """Each name of an object to how many images have it."""
-        return Counter(chain.from_iterable(names or () for names in self.objects or ()))
+        counts: Counter[str] = Counter()
+        for names, n in Counter(self.objects or ()).items():  # many images have the same
+            for name in names or ():
+                counts[name] += n
+        return counts
 
     @cached_property
     def keys(self) -> UIntArray:
@@ -316,13 +319,8 @@ class Corpus(ReadCache, Sequence[Record]):
         for name in sorted(self.groupings):
             sha.update(f"{name}:{self.groupings[name].names}".encode())
             sha.update(self.groupings[name].codes.astype("<i8").tobytes())
-        extra = [  # an image's objects: none at all is null, unknown ones are the empty list
-            None
-            if self.objects is None
-            else [[] if names is None else sorted(names) or None for names in self.objects],
-            None if self.vocabulary is None else sorted(self.vocabulary),
-        ]
-        sha.update(json.dumps(extra).encode())
+        words = None if self.vocabulary is None else sorted(self.vocabulary)
+        sha.update(f"[{_written_objects(self.objects)}, {json.dumps(words)}]".encode())
         if any(map(is_odd, self.images_by_object)):  # what they mean is decided by other names
             sha.update(b"object names")
         if self.pictures is not None:
@@ -343,6 +341,16 @@ class Corpus(ReadCache, Sequence[Record]):
         none, no = Captions.from_texts([]), np.empty(0, np.int64)
         people = replace(self, model=none, vocabulary=None, declined=no, samples=())
         return replace(people, blank_counts={}).digest
+
+
+def _written_objects(objects: Sequence[frozenset[str] | None] | None) -> str:
+    """The objects of all images as JSON: none at all is null, unknown ones are the empty list."""
+    if objects is None:
+        return "null"
+    written = {
+        names: json.dumps([] if names is None else sorted(names) or None) for names in set(objects)
+    }
+    return f"[{', '.join(map(written.__getitem__, objects))}]"
 
 
 def _marked(rows: Iterable[Record]) -> BoolArray:

@@ -48,9 +48,12 @@ class Record:
 
 def unique(records: Iterable[Record], dataset: str) -> tuple[list[Record], list[str]]:
     """Collapse equal duplicates with a note; refuse different ones."""
+    rows = list(records)
+    if len({record.id for record in rows}) == len(rows):
+        return rows, []
     by_id: dict[str, Record] = {}
     repeated = 0
-    for record in records:
+    for record in rows:
         first = by_id.setdefault(record.id, record)
         if first is record:
             continue
@@ -77,6 +80,8 @@ def within_length(rows: list[Record]) -> tuple[list[Record], list[str]]:
         n_cut += 1
         return cut(text, LONGEST)
 
+    if all(len(text) <= LONGEST for row in rows for text in (row.model or "", *row.human)):
+        return rows, []
     for place, row in enumerate(rows):
         if any(len(text) > LONGEST for text in (row.model or "", *row.human)):
             human = tuple(shortened(text) or "" for text in row.human)
@@ -89,13 +94,17 @@ def without_blanks(
     rows: Sequence[Record],
 ) -> tuple[list[Record], dict[str, IntArray]]:
     """Records without their blank captions, and (N,) how many each had, by side."""
+    texts = {text for row in rows for text in (row.model or "", *row.human)}
+    empty = {text for text in texts if is_blank(text)}
     cleaned = []
     blanks: dict[str, IntArray] = {
         side: np.zeros(len(rows), np.int64) for side in ("model", "human")
     }
     for place, row in enumerate(rows):
-        human = tuple(text for text in row.human if not is_blank(text))
-        silent = row.model is not None and is_blank(row.model)
+        human = row.human
+        if not empty.isdisjoint(human):
+            human = tuple(text for text in human if text not in empty)
+        silent = row.model in empty
         if silent or len(human) < len(row.human):
             blanks["model"][place] = silent
             blanks["human"][place] = len(row.human) - len(human)

@@ -374,6 +374,7 @@ def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Iter
     raw, model, objects = contents.labels.raw, contents.model, contents.objects
     shared = {label: {attribute: label} for label in set(raw.values())}
     described = [image for image in model if image in wanted]
+    pictured = bool(contents.pictures.photos or contents.pictures.regions)
     for image in [*described, *(image for image in images if image not in model)]:
         yield Record(
             id=image,
@@ -381,8 +382,8 @@ def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Iter
             human=contents.human.get(image, ()),
             labels=shared[raw[image]],
             objects=None if objects is None else objects.get(image),
-            image=contents.pictures.photo(image),
-            regions=contents.pictures.regions_of(image),
+            image=contents.pictures.photo(image) if pictured else None,
+            regions=contents.pictures.regions_of(image) if pictured else None,
         )
 
 

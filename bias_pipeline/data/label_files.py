@@ -6,11 +6,13 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.data.blocks import blocks_of
 from bias_pipeline.data.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
 from bias_pipeline.data.image_numbers import noting_names
 from bias_pipeline.data.label_values import TIE, majority, recognised, with_map
@@ -146,20 +148,22 @@ def _wide(
             raise
         field = attribute.name
         labels = labels.with_labels({}, {NO_GROUP: NO_GROUP, SEVERAL: SEVERAL})
-        rows = replace(rows, items=with_labels(rows, columns, field))
+        rows = replace(rows, blocks=blocks_of(with_labels(rows, columns, field)))
         listed = ", ".join(map(repr, columns.values()))
         layout.add_note(rows.path, f"labels of {attribute.name} from the columns {listed}")
     raw: dict[str, str] = {}
     parts: dict[str, str] = {}
     repeated = 0
-    for number, row in noting_names(rows, first, key, layout).items:
-        identifier, label = rows.id(number, row, key), rows.label(number, row, field)
-        if identifier in raw:
-            repeated += 1
-            _check_same(rows, number, identifier, raw[identifier], label)
-        raw[identifier] = label
-        if isinstance(row.get("split"), str):
-            parts[identifier] = row["split"]
+    for block, ids, read in noting_names(rows, first, key, layout).read(
+        partial(rows.ids, name=key), partial(rows.labels, name=field)
+    ):
+        for number, identifier, label in zip(block.numbers, ids, read, strict=True):
+            if identifier in raw:
+                repeated += 1
+                _check_same(rows, number, identifier, raw[identifier], label)
+            raw[identifier] = label
+        named = zip(ids, block.columns.get("split", ()), strict=False)
+        parts.update((identifier, part) for identifier, part in named if isinstance(part, str))
     rows.note_mended(layout)
     labels = _understood(rows.path, field, list(raw.items()), labels, attribute, layout)
     return Labels(raw, labels, groups, parts, _collapsed(repeated))
@@ -419,7 +423,8 @@ def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
 
     Only ``metric=assumed_group`` scores those whose label says that annotators were unsure.
     """
-    counts = Counter(label for label in raw if labels.group_of(label) is None)
+    written = Counter(raw)
+    counts = {label: n for label, n in written.items() if labels.group_of(label) is None}
     if not counts:
         return ()
     listed = ", ".join(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, starmap
+from itertools import chain, islice, starmap
 from pathlib import Path
 
 from bias_pipeline.corpus.corpus import Record, Side
@@ -43,7 +43,7 @@ def mended_records(
     corrected: dict[Side, Mapping[str, str]] = {}
     notes: list[str] = []
     for side, whose in sides.items():
-        texts = [text for row in rows for text in _texts(row, side)]
+        texts = [*chain.from_iterable(_texts(row, side) for row in rows)]
         try:
             corrected[side], more = mend_texts(texts, whose)
         except UncertainTextError as error:
@@ -89,6 +89,8 @@ def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str,
             f"words follow a mark that ends a caption in {behind} of {len(texts)} {whose}, and are "
             "scored; if the model wrote on, cut the captions at the mark"
         )
+    if now is texts:
+        return {}, notes
     return {old: new for old, new in zip(texts, now, strict=True) if old != new}, notes
 
 
