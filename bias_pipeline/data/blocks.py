@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-ROWS = 1 << 16  # of a block, at most, where rows are read one by one
+ROWS = 1 << 16  # of a block, at most
+_AT_ONCE = 1 << 9  # rows that are read one by one: Python looks through many objects for garbage
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def until_fault(items: Iterable[T]) -> Iterator[list[T]]:
     while True:
         part: list[T] = []
         try:
-            part.extend(islice(iterator, ROWS))
+            part.extend(islice(iterator, _AT_ONCE))
         except Exception:
             if part:
                 yield part

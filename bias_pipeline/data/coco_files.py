@@ -6,10 +6,11 @@ splits: Karpathy and Fei-Fei, Deep Visual-Semantic Alignments (CVPR 2015).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, count, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -285,12 +286,17 @@ def human_captions(
     return {**split_cells(path, by_image, layout, HUMAN)}, repeated
 
 
+def _index() -> dict[str, int]:
+    """An index that gives each new value the next number."""
+    return defaultdict(count().__next__)
+
+
 @dataclass
 class _Written:
     """People's captions, by the rows of a file."""
 
     rows: Rows
-    images: dict[str, int] = field(default_factory=dict)  # image to its place among all
+    images: dict[str, int] = field(default_factory=_index)  # image to its place among all
     # The captions of each row; a text where a column has one in each cell
     captions: list[str | Sequence[str]] = field(default_factory=list)
     # Of the rows of each block: their numbers, their images, the ids of annotations (0 for rows
@@ -422,8 +428,7 @@ def _annotation_id(rows: Rows, number: int, identifier: object) -> int | None:
 def objects_by_id(path: Path, layout: Layout | None = None) -> dict[str, frozenset[str]]:
     """The objects in each image by category name; boxes, if there are any, are not needed."""
     read = _json_objects if is_json(path) else _table_objects
-    images: dict[str, int] = {}
-    names: dict[str, int] = {}
+    images, names = _index(), _index()
     pairs = [np.empty((2, 0), np.int64)]
     for ids, categories in read(path, layout or Layout()):
         rows = _codes(ids, images)
@@ -443,8 +448,6 @@ def objects_by_id(path: Path, layout: Layout | None = None) -> dict[str, frozens
 
 def _codes(values: Sequence[str], index: dict[str, int]) -> IntArray:
     """(N,) the place of each value among the distinct ones; new ones are added to the index."""
-    for value in dict.fromkeys(values):
-        index.setdefault(value, len(index))
     return np.fromiter(map(index.__getitem__, values), np.int64, len(values))
 
 

@@ -45,7 +45,7 @@ def csv_blocks(
     with _text_of(path, what) as text:
         lines = list(islice(text, FIRST_ROWS))
     heading = find_heading(lines, usual)
-    whole = all_enclosed(lines[heading.place], heading.separator)
+    whole = bool(lines) and all_enclosed(lines[heading.place], heading.separator)
     table = _Table(path, what, heading, whole=whole)
     names = [name.strip() for name in next(table.records(strict=False), (0, []))[1]]
     while names and not names[-1]:

@@ -49,7 +49,8 @@ class ObjectColumns:
         for begin in range(0, self.table.num_rows, ROWS):
             part = self.table.slice(begin, ROWS)
             numbers = range(first_number + begin, first_number + begin + part.num_rows)
-            yield Block(numbers, part.to_pydict(), shown)
+            columns = zip(part.column_names, part.columns, strict=True)
+            yield Block(numbers, {n: column.to_numpy().tolist() for n, column in columns}, shown)
             shown = None
 
 

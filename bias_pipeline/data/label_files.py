@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.data.blocks import blocks_of
@@ -226,11 +226,12 @@ def _understood(
     layout: Layout,
 ) -> LabelMap:
     """The label map, with all labels that occur."""
-    raw = (label for _, label in labelled)
-    whole, read = recognised(raw, labels, attribute, layout.label_map)
-    _check_known(path, field, labelled, labels, whole, attribute)
-    _check_occurs(path, field, [label for _, label in labelled], layout)
     counts = Counter(label for _, label in labelled)
+    whole, read = recognised(counts, labels, attribute, layout.label_map)
+    if unknown := sorted(counts.keys() - {*whole.groups, *whole.strata}):
+        example = next(image for image, label in labelled if label == unknown[0])
+        _refuse_unknown(path, field, (unknown, example), counts, labels, attribute)
+    _check_occurs(path, field, counts, layout)
     emptied = [label for label in layout.label_map if counts[label] and not whole.group_of(label)]
     for fact in (
         *read,
@@ -363,20 +364,17 @@ def _check_same(
         )
 
 
-def _check_known(
+def _refuse_unknown(
     path: Path,
     field: str,
-    labelled: Sequence[tuple[str, str]],
+    found: tuple[Sequence[str], str],
+    counts: Counter[str],
     labels: LabelMap,
-    whole: LabelMap,
     attribute: Attribute,
-) -> None:
-    counts = Counter(label for _, label in labelled)
+) -> NoReturn:
+    """Raise the DataError for unknown labels, of which an image has the first."""
+    unknown, example = found
     allowed = [label or "(empty)" for label in (*labels.groups, *labels.strata)]
-    unknown = sorted(set(counts) - {*whole.groups, *whole.strata})
-    if not unknown:
-        return
-    example = next(image for image, label in labelled if label == unknown[0])
     listed = ", ".join(repr(label[:_CUT]) for label in unknown[:_SHOWN])
     common = ", ".join(f"{label[:_CUT]!r} {n}" for label, n in counts.most_common(_SHOWN))
     options = " ".join(map_option(label[:_CUT], "GROUP") for label in unknown[:_MOST_MAPPED])
@@ -399,9 +397,8 @@ def map_option(label: str, group: str) -> str:
     return f"--map{sign}{shlex.quote(f'{label}={group}')}"
 
 
-def _check_occurs(path: Path, field: str, raw_labels: Sequence[str], layout: Layout) -> None:
+def _check_occurs(path: Path, field: str, counts: Counter[str], layout: Layout) -> None:
     """Note mapped labels that the file lacks; other files may have them."""
-    counts = Counter(raw_labels)
     idle = [label for label in layout.label_map if label not in counts]
     if not idle:
         return
