@@ -183,9 +183,11 @@ class Corpus(ReadCache, Sequence[Record]):
             DataError: on no records, two different records of one id, an unknown label, or too
                 many blank captions.
         """
-        columns, repeated = records, []
-        if not isinstance(columns, RecordColumns):
-            rows, repeated = unique(columns, dataset)
+        repeated: list[str] = []
+        if isinstance(records, RecordColumns):
+            columns = records
+        else:
+            rows, repeated = unique(records, dataset)
             columns = RecordColumns.of(rows)
         if not columns.ids:
             none = "no images; its files list none of the chosen part"
