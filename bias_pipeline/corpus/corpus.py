@@ -199,7 +199,7 @@ class Corpus(ReadCache, Sequence[Record]):
         n_cut = model.n_cut + human.n_cut
         note = counted(n_cut, f"captions of more than {LONGEST:,} characters were cut")
         marked = np.array([isinstance(text, StockCaption) for text in human.texts], bool)
-        own, nobody = columns.picture_ids or (), [None] * len(order)
+        pictures, nobody = columns.picture_ids or (), [None] * len(order)
         corpus = cls(
             dataset=dataset,
             captioner=captioner,
@@ -222,7 +222,9 @@ class Corpus(ReadCache, Sequence[Record]):
             objects_file=objects_file,
             marked=marked if marked.any() else np.empty(0, bool),
             blank_counts={"model": model.blanks, "human": human.blanks},
-            picture_ids=tuple(own[k] or i for k, i in enumerate(columns.ids)) if any(own) else None,
+            picture_ids=tuple(pictures[row] or image for row, image in enumerate(columns.ids))
+            if any(pictures)
+            else None,
         )
         blank_notes = [note for side in SIDES for note in _check_blanks(corpus, side, blank_limit)]
         return replace(corpus, notes=(*corpus.notes, *blank_notes))

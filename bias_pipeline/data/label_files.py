@@ -367,13 +367,13 @@ def _check_same(
 def _refuse_unknown(
     path: Path,
     field: str,
-    found: tuple[Sequence[str], str],
+    labelled: tuple[Sequence[str], str],
     counts: Counter[str],
     labels: LabelMap,
     attribute: Attribute,
 ) -> NoReturn:
     """Raise the DataError for unknown labels, of which an image has the first."""
-    unknown, example = found
+    unknown, example = labelled
     allowed = [label or "(empty)" for label in (*labels.groups, *labels.strata)]
     listed = ", ".join(repr(label[:_CUT]) for label in unknown[:_SHOWN])
     common = ", ".join(f"{label[:_CUT]!r} {n}" for label, n in counts.most_common(_SHOWN))

@@ -175,7 +175,7 @@ class Rows:
             cell = int(cell)
         if not isinstance(cell, str | int):
             self.refuse(number, f"label {reprlib.repr(cell)} of {name!r} is not text")
-        return self._meant(str(cell).strip())
+        return self._as_intended(str(cell).strip())
 
     def column(self, block: Block, name: str) -> Sequence[Any]:
         """The values of a column; refused if the rows lack it."""
@@ -199,10 +199,10 @@ class Rows:
         if set(map(type, cells)) != {str}:
             pairs = zip(block.numbers, cells, strict=True)
             return [self.label(number, {name: cell}, name) for number, cell in pairs]
-        labels = {cell: self._meant(cell.strip(), n) for cell, n in Counter(cells).items()}
+        labels = {cell: self._as_intended(cell.strip(), n) for cell, n in Counter(cells).items()}
         return [labels[cell] for cell in cells]
 
-    def _meant(self, text: str, n: int = 1) -> str:
+    def _as_intended(self, text: str, n: int = 1) -> str:
         """A label as it was meant, which is written ``n`` times."""
         if text.isascii():
             return text
