@@ -71,7 +71,9 @@ class Captions(ReadCache):
     image_rows: IntArray  # (N,) int64, the row of the image that each caption describes, ascending
 
     @classmethod
-    def from_texts(cls, texts: Sequence[str], images: Sequence[int] | None = None) -> Captions:
+    def from_texts(
+        cls, texts: Sequence[str], images: Sequence[int] | IntArray | None = None
+    ) -> Captions:
         """Split texts at white space.
 
         Args:

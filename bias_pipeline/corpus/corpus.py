@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from typing import Literal, get_args
 
 import numpy as np
@@ -16,12 +15,18 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import LabelMap
 from bias_pipeline.corpus.captions import Captions, ReadCache
-from bias_pipeline.corpus.image_ids import id_key
+from bias_pipeline.corpus.image_ids import sorting_order
 from bias_pipeline.corpus.object_names import is_odd
 from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.corpus.records import (
+    LONGEST,
+    RecordColumns,
+    StockCaption,
+    read_texts,
+    unique,
+)
 from bias_pipeline.corpus.records import Record as Record
-from bias_pipeline.corpus.records import StockCaption, unique, within_length, without_blanks
-from bias_pipeline.errors import DataError
+from bias_pipeline.errors import DataError, counted
 from bias_pipeline.io.hashing import UIntArray, hash_ids
 
 Side = Literal["model", "human"]
@@ -143,7 +148,7 @@ class Corpus(ReadCache, Sequence[Record]):
     @classmethod
     def build(
         cls,
-        records: Iterable[Record],
+        records: Iterable[Record] | RecordColumns,
         *,
         dataset: str,
         captioner: str,
@@ -162,7 +167,8 @@ class Corpus(ReadCache, Sequence[Record]):
         10,000 characters is cut after the last whole word within them.
 
         Args:
-            records: the images, in the order of the captioner's file.
+            records: the images, in the order of the captioner's file; as columns, each has an id
+                of its own.
             dataset: the data set's name.
             captioner: the captioner's name.
             groups: attribute name to (group names, label map).
@@ -177,39 +183,47 @@ class Corpus(ReadCache, Sequence[Record]):
             DataError: on no records, two different records of one id, an unknown label, or too
                 many blank captions.
         """
-        rows, extra = unique(records, dataset)
-        if not rows:
+        repeated: list[str] = []
+        if isinstance(records, RecordColumns):
+            columns = records
+        else:
+            rows, repeated = unique(records, dataset)
+            columns = RecordColumns.of(rows)
+        if not columns.ids:
             none = "no images; its files list none of the chosen part"
             raise DataError(f"dataset {dataset!r}, captioner {captioner!r}: {none}")
-        rows, blanks = without_blanks(rows)
-        order = sorted(range(len(rows)), key=lambda i: id_key(rows[i].id))
-        sorted_rows, shortened = within_length([rows[i] for i in order])
+        order = sorting_order(columns.ids)
+        if order != list(range(len(order))):
+            columns = columns.take(order)
+        model, human = (read_texts(columns, side) for side in SIDES)
+        n_cut = model.n_cut + human.n_cut
+        note = counted(n_cut, f"captions of more than {LONGEST:,} characters were cut")
+        marked = np.array([isinstance(text, StockCaption) for text in human.texts], bool)
+        pictures, nobody = columns.picture_ids or (), [None] * len(order)
         corpus = cls(
             dataset=dataset,
             captioner=captioner,
-            ids=tuple(row.id for row in sorted_rows),
-            model=Captions.of_images((() if r.model is None else (r.model,)) for r in sorted_rows),
-            human=Captions.of_images(r.human for r in sorted_rows),
+            ids=tuple(columns.ids),
+            model=Captions.from_texts(model.texts, model.rows),
+            human=Captions.from_texts(human.texts, human.rows),
             groupings={
-                name: _grouping(sorted_rows, name, tuple(names), labels)
+                name: _grouping(columns.labels.get(name, nobody), tuple(names), labels)
                 for name, (names, labels) in groups.items()
             },
-            objects=tuple(row.objects for row in sorted_rows)
-            if any(row.objects is not None for row in sorted_rows)
+            objects=tuple(columns.objects)
+            if columns.objects and any(names is not None for names in columns.objects)
             else None,
-            pictures=Pictures.of(
-                [row.image for row in sorted_rows], [row.regions for row in sorted_rows]
-            ),
+            pictures=Pictures.of(columns.images or (), columns.regions or ()),
             source_order=np.array(order, np.int64),
             vocabulary=None if vocabulary is None else frozenset(vocabulary),
             trained_on_reference=trained_on_reference,
-            notes=(*notes, *extra, *shortened),
+            notes=(*notes, *repeated, *([note] if n_cut else [])),
             file=file,
             objects_file=objects_file,
-            marked=_marked(sorted_rows),
-            blank_counts={side: counts[order] for side, counts in blanks.items()},
-            picture_ids=tuple(row.picture_id or row.id for row in sorted_rows)
-            if any(row.picture_id for row in sorted_rows)
+            marked=marked if marked.any() else np.empty(0, bool),
+            blank_counts={"model": model.blanks, "human": human.blanks},
+            picture_ids=tuple(pictures[row] or image for row, image in enumerate(columns.ids))
+            if any(pictures)
             else None,
         )
         blank_notes = [note for side in SIDES for note in _check_blanks(corpus, side, blank_limit)]
@@ -300,7 +314,11 @@ class Corpus(ReadCache, Sequence[Record]):
     @cached_property
     def images_by_object(self) -> Mapping[str, int]:
         """Each name of an object to how many images have it."""
-        return Counter(chain.from_iterable(names or () for names in self.objects or ()))
+        counts: Counter[str] = Counter()
+        for names, n in Counter(self.objects or ()).items():  # many images have the same
+            for name in names or ():
+                counts[name] += n
+        return counts
 
     @cached_property
     def keys(self) -> UIntArray:
@@ -316,13 +334,8 @@ class Corpus(ReadCache, Sequence[Record]):
         for name in sorted(self.groupings):
             sha.update(f"{name}:{self.groupings[name].names}".encode())
             sha.update(self.groupings[name].codes.astype("<i8").tobytes())
-        extra = [  # an image's objects: none at all is null, unknown ones are the empty list
-            None
-            if self.objects is None
-            else [[] if names is None else sorted(names) or None for names in self.objects],
-            None if self.vocabulary is None else sorted(self.vocabulary),
-        ]
-        sha.update(json.dumps(extra).encode())
+        words = None if self.vocabulary is None else sorted(self.vocabulary)
+        sha.update(f"[{_written_objects(self.objects)}, {json.dumps(words)}]".encode())
         if any(map(is_odd, self.images_by_object)):  # what they mean is decided by other names
             sha.update(b"object names")
         if self.pictures is not None:
@@ -345,10 +358,14 @@ class Corpus(ReadCache, Sequence[Record]):
         return replace(people, blank_counts={}).digest
 
 
-def _marked(rows: Iterable[Record]) -> BoolArray:
-    """(C,) people's captions that are marked by their file; empty if none is."""
-    flags = np.array([isinstance(t, StockCaption) for row in rows for t in row.human], bool)
-    return flags if flags.any() else np.empty(0, bool)
+def _written_objects(objects: Sequence[frozenset[str] | None] | None) -> str:
+    """The objects of all images as JSON: none at all is null, unknown ones are the empty list."""
+    if objects is None:
+        return "null"
+    written = {
+        names: json.dumps([] if names is None else sorted(names) or None) for names in set(objects)
+    }
+    return f"[{', '.join(map(written.__getitem__, objects))}]"
 
 
 def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
@@ -382,14 +399,11 @@ def _blanks_by_group(corpus: Corpus, side: str) -> str:
     return f", by images {', '.join(shares)}"
 
 
-def _grouping(
-    rows: Sequence[Record], attribute: str, names: tuple[str, ...], labels: LabelMap
-) -> Grouping:
-    raw = [row.labels.get(attribute) for row in rows]
+def _grouping(raw: Sequence[str | None], names: tuple[str, ...], labels: LabelMap) -> Grouping:
     code: dict[str | None, int] = {None: NO_GROUP}
     for value in dict.fromkeys(v for v in raw if v is not None):
         group = labels.group_of(value)
         none = UNSURE if labels.is_unsure(value) else NO_GROUP
         code[value] = none if group is None else names.index(group)
-    strata = Counter(value for value in raw if value is not None and code[value] < 0)
-    return Grouping(names, np.array([code[value] for value in raw], np.int64), dict(strata))
+    strata = {v: n for v, n in Counter(raw).items() if v is not None and code[v] < 0}
+    return Grouping(names, np.array([code[value] for value in raw], np.int64), strata)

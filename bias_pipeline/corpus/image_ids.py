@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from bias_pipeline.errors import DataError
 ENDINGS = (".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 _FEW = 5
+_SHORT = 18  # digits of ids that are compared as numbers of 64 bits
 
 _COCO_NAME = re.compile(r"COCO_(?:train|val|test)20\d\d_(\d{12})")
 # Names of most pictures; one search, for they are a million
@@ -55,6 +56,22 @@ def canonical_id(raw: object) -> str:
     return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text
 
 
+def plain_ids(raw: Sequence[object]) -> list[str] | None:
+    """The canonical forms of many ids that are whole numbers or digits; None of others.
+
+    Example:
+        >>> plain_ids([42, 7]), plain_ids(["000042", "0"]), plain_ids(["42.jpg"])
+        (['42', '7'], ['42', '0'], None)
+    """
+    kinds = set(map(type, raw))
+    if kinds == {int}:
+        return list(map(str, raw))
+    texts = [text for text in raw if isinstance(text, str)] if kinds == {str} else []
+    if not are_digits(texts):
+        return None
+    return [text.lstrip("0") or "0" for text in texts]
+
+
 def _check_whole(text: str, power: re.Match[str]) -> None:
     if len(power[2] or "") < int(power[3]):
         raise DataError(
@@ -67,6 +84,26 @@ def id_key(identifier: str) -> tuple[int, int, str]:
     """Sort key of canonical ids: numbers by value (they have no leading zeros), then other text."""
     numeric = identifier.isascii() and identifier.isdigit()
     return (0, len(identifier), identifier) if numeric else (1, 0, identifier)
+
+
+def sorting_order(identifiers: Sequence[str]) -> list[int]:
+    """The places of ids in the order of :func:`id_key`.
+
+    Example:
+        >>> sorting_order(["10", "9", "8"]), sorting_order(["a", "10", "9"])
+        ([2, 1, 0], [2, 1, 0])
+    """
+    if are_digits(identifiers) and max(map(len, identifiers)) <= _SHORT:
+        numbers = np.array(identifiers).astype(np.int64)
+        order: list[int] = np.argsort(numbers, kind="stable").tolist()
+        return order
+    return sorted(range(len(identifiers)), key=lambda place: id_key(identifiers[place]))
+
+
+def are_digits(identifiers: Collection[str]) -> bool:
+    """Whether there are ids, and all of them are digits."""
+    together = "".join(identifiers)
+    return together.isascii() and together.isdigit() and all(identifiers)
 
 
 def short_id(identifier: str) -> str:
@@ -120,6 +157,8 @@ def short_forms(files: Collection[Collection[str]]) -> Mapping[str, str] | None:
         True
     """
     forms: dict[str, str] = {}
+    if all(are_digits(identifiers) for identifiers in files if identifiers):
+        return {}
     for identifiers in files:
         long = {i: short for i in identifiers if (short := short_id(i)) != i}
         plain = len(identifiers) - len(long)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from bias_pipeline.corpus.captions import cut, is_blank
 from bias_pipeline.corpus.pictures import Picture, Region
 from bias_pipeline.errors import DataError, counted
 
+T = TypeVar("T")
 LONGEST = 10_000  # characters of a caption that are read
 
 
@@ -46,11 +49,77 @@ class Record:
     picture_id: str = ""
 
 
+@dataclass(frozen=True)
+class RecordColumns:
+    """N records as columns.
+
+    Attributes:
+        labels: attribute name to the N raw labels, None for images without one.
+        objects: None if all are unknown; so are the columns behind it if no record has them.
+    """
+
+    ids: Sequence[str]
+    model: Sequence[str | None]
+    human: Sequence[Sequence[str]]
+    labels: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    objects: Sequence[frozenset[str] | None] | None = None
+    images: Sequence[Picture | None] | None = None
+    regions: Sequence[tuple[Region, ...] | None] | None = None
+    picture_ids: Sequence[str] | None = None
+
+    @classmethod
+    def of(cls, rows: Sequence[Record]) -> RecordColumns:
+        """The columns of records."""
+        names = dict.fromkeys(name for row in rows for name in row.labels)
+        return cls(
+            [row.id for row in rows],
+            [row.model for row in rows],
+            [row.human for row in rows],
+            {name: [row.labels.get(name) for row in rows] for name in names},
+            [row.objects for row in rows],
+            [row.image for row in rows],
+            [row.regions for row in rows],
+            [row.picture_id for row in rows],
+        )
+
+    def texts(self, side: str) -> list[str]:
+        """The captions of one side, ``model`` or ``human``, in the order of the records."""
+        if side == "human":
+            return [*chain.from_iterable(self.human)]
+        return [text for text in self.model if text is not None]
+
+    def rows(self, side: str) -> IntArray:
+        """The record of each of these captions."""
+        if side == "human":
+            return np.repeat(np.arange(len(self.ids)), np.array([*map(len, self.human)], np.int64))
+        return np.flatnonzero([text is not None for text in self.model])
+
+    def take(self, order: Sequence[int]) -> RecordColumns:
+        """The records at some places."""
+
+        def taken(column: Sequence[T]) -> list[T]:
+            return [column[row] for row in order]
+
+        return RecordColumns(
+            taken(self.ids),
+            taken(self.model),
+            taken(self.human),
+            {name: taken(column) for name, column in self.labels.items()},
+            None if self.objects is None else taken(self.objects),
+            None if self.images is None else taken(self.images),
+            None if self.regions is None else taken(self.regions),
+            None if self.picture_ids is None else taken(self.picture_ids),
+        )
+
+
 def unique(records: Iterable[Record], dataset: str) -> tuple[list[Record], list[str]]:
     """Collapse equal duplicates with a note; refuse different ones."""
+    rows = list(records)
+    if len({record.id for record in rows}) == len(rows):
+        return rows, []
     by_id: dict[str, Record] = {}
     repeated = 0
-    for record in records:
+    for record in rows:
         first = by_id.setdefault(record.id, record)
         if first is record:
             continue
@@ -66,40 +135,24 @@ def unique(records: Iterable[Record], dataset: str) -> tuple[list[Record], list[
     return list(by_id.values()), [note] if repeated else []
 
 
-def within_length(rows: list[Record]) -> tuple[list[Record], list[str]]:
-    """Records whose captions are not too long, and a note on how many were."""
-    n_cut = 0
+class ReadTexts(NamedTuple):
+    """The captions of one side that are not blank."""
 
-    def shortened(text: str | None) -> str | None:
-        nonlocal n_cut
-        if text is None or len(text) <= LONGEST:
-            return text
-        n_cut += 1
-        return cut(text, LONGEST)
-
-    for place, row in enumerate(rows):
-        if any(len(text) > LONGEST for text in (row.model or "", *row.human)):
-            human = tuple(shortened(text) or "" for text in row.human)
-            rows[place] = replace(row, model=shortened(row.model), human=human)
-    note = counted(n_cut, f"captions of more than {LONGEST:,} characters were cut")
-    return rows, [note] if n_cut else []
+    texts: list[str]
+    rows: IntArray  # of the image of each
+    blanks: IntArray  # (N,) how many blank ones each image had
+    n_cut: int  # how many were longer than what is read
 
 
-def without_blanks(
-    rows: Sequence[Record],
-) -> tuple[list[Record], dict[str, IntArray]]:
-    """Records without their blank captions, and (N,) how many each had, by side."""
-    cleaned = []
-    blanks: dict[str, IntArray] = {
-        side: np.zeros(len(rows), np.int64) for side in ("model", "human")
-    }
-    for place, row in enumerate(rows):
-        human = tuple(text for text in row.human if not is_blank(text))
-        silent = row.model is not None and is_blank(row.model)
-        if silent or len(human) < len(row.human):
-            blanks["model"][place] = silent
-            blanks["human"][place] = len(row.human) - len(human)
-            cleaned.append(replace(row, model=None if silent else row.model, human=human))
-        else:
-            cleaned.append(row)
-    return cleaned, blanks
+def read_texts(columns: RecordColumns, side: str) -> ReadTexts:
+    """The captions of one side but blank ones; of what is too long, the beginning."""
+    texts, rows = columns.texts(side), columns.rows(side)
+    blank = {text for text in set(texts) if is_blank(text)}
+    flags = np.array([text in blank for text in texts] if blank else np.zeros(len(texts)), bool)
+    blanks = np.bincount(rows[flags], minlength=len(columns.ids))
+    if blank:
+        texts, rows = [text for text in texts if text not in blank], rows[~flags]
+    n_cut = sum(len(text) > LONGEST for text in texts)
+    if n_cut:
+        texts = [text if len(text) <= LONGEST else cut(text, LONGEST) for text in texts]
+    return ReadTexts(texts, rows, blanks, n_cut)

@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain, islice, repeat
+from itertools import accumulate, chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
+from bias_pipeline.data.blocks import Block, blocks_of
 from bias_pipeline.data.columns import plain_name
 from bias_pipeline.data.headings import FIRST_ROWS, heading_place
 from bias_pipeline.data.text_folders import is_text_folder
@@ -24,7 +25,7 @@ from bias_pipeline.io.json_files import expect, load_json, open_input
 from bias_pipeline.io.machine import SHEETS
 
 if TYPE_CHECKING:
-    from pyarrow import DataType, RecordBatch, Schema
+    from pyarrow import Array, DataType, RecordBatch, Schema
     from pyarrow.parquet import ParquetFile
 
 
@@ -36,9 +37,9 @@ _MANY = 1_000_000  # rows of a file whose size is checked first, since reading t
 _MANY_AT_ONCE = 1 << 16  # rows of a batch whose texts are counted
 
 
-def parquet_rows(
+def parquet_blocks(
     path: Path, wanted: Sequence[str] | None = None
-) -> tuple[list[str], Iterator[tuple[int, Mapping[str, Any]]]]:
+) -> tuple[list[str], Iterator[Block]]:
     """Read a Parquet file, a few rows at a time."""
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
@@ -58,7 +59,7 @@ def parquet_rows(
         _check_text(path, file.schema_arrow, columns)
     places = [f"{name}.path" if is_picture else name for name, is_picture in columns.items()]
     batches = file.iter_batches(batch_size=_batch_size(file), columns=places)
-    return names, rows_of_batches(path, batches)
+    return names, blocks_of_batches(path, batches)
 
 
 def _check_text(path: Path, schema: Schema, columns: Iterable[str]) -> None:
@@ -109,29 +110,38 @@ def _has_pictures(kind: DataType) -> bool:
     return {kind.field(k).name for k in range(kind.num_fields)} == {"bytes", "path"}
 
 
-def rows_of_batches(
-    path: Path, batches: Iterator[RecordBatch]
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Number and content of each row."""
+def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Block]:
+    """The rows of batches, of which Arrow does not read more than a few at once."""
     import pyarrow as pa
 
-    number = text = 0
+    read = text = 0
     try:
         for batch in batches:
-            for columns in batch.to_pylist():
-                row = {name: _path_or_value(value) for name, value in columns.items()}
-                text += sum(len(value) for value in row.values() if isinstance(value, str))
-                if text > MAX_TEXT or number >= MAX_ROWS:
-                    raise _too_large(path, number)
-                yield number, row
-                number += 1
+            columns = {name: _values(batch.column(name)) for name in batch.schema.names}
+            ended, text = text, text + sum(map(_characters, columns.values()))
+            if text > MAX_TEXT or read + batch.num_rows > MAX_ROWS:
+                ends = accumulate(map(_characters, zip(*columns.values(), strict=True)))
+                within = sum(ended + end <= MAX_TEXT for end in ends)
+                raise _too_large(path, min(read + within, MAX_ROWS))
+            yield Block(range(read, read + batch.num_rows), columns)
+            read += batch.num_rows
     # ValueError, OverflowError: a date that Python has not
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise broken(path, error) from error
 
 
-def _path_or_value(value: Any) -> Any:
-    return value["path"] if isinstance(value, dict) and list(value) == ["path"] else value
+def _values(column: Array) -> list[Any]:
+    """The values of a column, of pictures their paths."""
+    import pyarrow as pa
+
+    kind = column.type
+    is_path = pa.types.is_struct(kind) and [field.name for field in kind] == ["path"]
+    values: list[Any] = column.to_pylist()
+    return [value and value["path"] for value in values] if is_path else values
+
+
+def _characters(values: Iterable[Any]) -> int:
+    return sum(len(value) for value in values if isinstance(value, str))
 
 
 def _batch_size(file: ParquetFile) -> int:
@@ -202,9 +212,7 @@ def _is_data_set(folder: Path) -> bool:
     return (folder / _STATE).is_file() or (folder / _PARTS).is_file()
 
 
-def saved_rows(
-    folder: Path, wanted: Sequence[str] | None
-) -> tuple[list[str], Iterator[tuple[int, Mapping[str, Any]]]]:
+def saved_blocks(folder: Path, wanted: Sequence[str] | None) -> tuple[list[str], Iterator[Block]]:
     """Read a saved data set, a batch of rows at a time."""
     if not (folder / _STATE).is_file():
         folder = _only_part(folder)
@@ -220,7 +228,7 @@ def saved_rows(
     schema = _schema(files[0])
     columns = columns_to_read(folder, schema, wanted)
     batches = (batch for file in files for batch in _batches(file, schema, columns))
-    return list(schema.names), rows_of_batches(folder, batches)
+    return list(schema.names), blocks_of_batches(folder, batches)
 
 
 def _only_part(folder: Path) -> Path:
@@ -288,7 +296,7 @@ def _batches(path: Path, schema: Schema, columns: Mapping[str, bool]) -> Iterato
 MAX_UNPACKED = 1 << 30  # bytes
 
 
-def sheet_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, Mapping[str, Any]]], str]:
+def sheet_blocks(path: Path) -> tuple[list[str], Iterator[Block], str]:
     """Read the only sheet of a workbook."""
     SHEETS.require()
     _check_size(path)
@@ -313,7 +321,7 @@ def sheet_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, Mapping[str, 
         if any(cell is not None for cell in cells)
     )
     title = any(map(any, texts[:place]))
-    return names, items, f"heading in row {place + 1}" if title else ""
+    return names, blocks_of(items), f"heading in row {place + 1}" if title else ""
 
 
 def _check_size(path: Path) -> None:

@@ -102,7 +102,7 @@ class ImageMatch:
             )
         elif lacking:
             yield f"{counted(len(lacking), 'images of no group have')} no caption"
-        foreign = [image for image in model if not any(image in ids for ids in known)]
+        foreign = set(model).difference(*known)
         if foreign:
             yield self._fault(
                 self.path,
@@ -160,7 +160,7 @@ class ImageMatch:
         group_of = self.labels.map.group_of
         return [image for image in images if group_of(self.labels.raw[image]) is not None]
 
-    def _fault(self, path: Path | None, fault: str, images: Sequence[str]) -> str:
+    def _fault(self, path: Path | None, fault: str, images: Collection[str]) -> str:
         """The note on images that do not fit; in strict mode an error."""
         if not self.strict:
             return f"{fault}, such as {few(images)}; {PARTLY}"

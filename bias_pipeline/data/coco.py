@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,8 +10,9 @@ from typing import Annotated, NamedTuple, TypeVar
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
-from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record, Side
+from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Side
 from bias_pipeline.corpus.image_ids import reading_notes, short_forms
+from bias_pipeline.corpus.records import RecordColumns
 from bias_pipeline.data.base import NO_CAPTIONER, Dataset
 from bias_pipeline.data.binary_tables import file_of, stem
 from bias_pipeline.data.captioner_files import CaptionerFolder, ImageMatch
@@ -39,7 +40,7 @@ from bias_pipeline.errors import (
     did_you_mean,
 )
 from bias_pipeline.io.paths import safe_name
-from bias_pipeline.text.mending import mended_records
+from bias_pipeline.text.mending import mended_columns
 
 T = TypeVar("T")
 
@@ -171,7 +172,7 @@ class CocoDataset(Dataset):
         if self.files["captions"]:
             match.check_any(self.files["captions"], contents.human)
         files: Mapping[Side, Path | None] = {"model": path, "human": self.files["captions"]}
-        records, mends = mended_records(_records(images, contents, attribute.name), files)
+        records, mends = mended_columns(_records(images, contents, attribute.name), files)
         notes = [
             *layout.notes(),
             *joined,
@@ -368,22 +369,23 @@ def _renamed(values: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
     return {names.get(image, image): value for image, value in values.items()}
 
 
-def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Iterator[Record]:
+def _records(images: Sequence[str], contents: _Contents, attribute: str) -> RecordColumns:
     """Records of the labelled images in the order of the captioner's file."""
     wanted = set(images)
     raw, model, objects = contents.labels.raw, contents.model, contents.objects
-    shared = {label: {attribute: label} for label in set(raw.values())}
-    described = [image for image in model if image in wanted]
-    for image in [*described, *(image for image in images if image not in model)]:
-        yield Record(
-            id=image,
-            model=model.get(image),
-            human=contents.human.get(image, ()),
-            labels=shared[raw[image]],
-            objects=None if objects is None else objects.get(image),
-            image=contents.pictures.photo(image),
-            regions=contents.pictures.regions_of(image),
-        )
+    ids = [image for image in model if image in wanted]
+    ids += [image for image in images if image not in model]
+    pictures = contents.pictures
+    pictured = bool(pictures.photos or pictures.regions)
+    return RecordColumns(
+        ids,
+        [model.get(image) for image in ids],
+        [contents.human.get(image, ()) for image in ids],
+        {attribute: [raw[image] for image in ids]},
+        None if objects is None else [objects.get(image) for image in ids],
+        [pictures.photo(image) for image in ids] if pictured else None,
+        [pictures.regions_of(image) for image in ids] if pictured else None,
+    )
 
 
 def _copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:

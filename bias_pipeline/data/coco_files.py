@@ -6,12 +6,19 @@ splits: Karpathy and Fei-Fei, Deep Visual-Semantic Alignments (CVPR 2015).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, count, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.records import StockCaption
+from bias_pipeline.data.blocks import Block, blocks_of
 from bias_pipeline.data.columns import (
     DECODING,
     HUMAN,
@@ -26,11 +33,12 @@ from bias_pipeline.data.columns import (
 from bias_pipeline.data.file_names import listed_names
 from bias_pipeline.data.image_numbers import noting_names
 from bias_pipeline.data.joined_captions import check_chosen, split_cells
+from bias_pipeline.data.json_columns import ObjectColumns, load_lists
 from bias_pipeline.data.program_outputs import COLUMNS, program_output
-from bias_pipeline.data.tables import Rows, is_json, open_rows
+from bias_pipeline.data.tables import Rows, entry_blocks, is_json, open_rows
 from bias_pipeline.data.text_folders import is_text_folder
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.io.json_files import expect
 
 RESULTS = "captions: [{image_id, caption}, ...], {id: caption}, or a table with these columns"
 CAPTIONS = "COCO captions: {annotations: [{image_id, caption}, ...]}, or a table with these columns"
@@ -64,31 +72,22 @@ def model_captions(
     """The captions of one captioner."""
     layout = layout or Layout()
     rows, image, (text, *_) = _captions(path, RESULTS, MODEL, layout)
-    captions: dict[str, str] = {}
-    more: dict[str, list[str]] = {}  # second and later captions, which most files do not have
+    numbered = _Numbered(rows, index or 0)
+    spoken = _Spoken(rows, text, several=index is not None)
     human: dict[str, tuple[str, ...]] = {}
     prompts: set[str] = set()
-    repeated = 0
-    numbered = _Numbered(rows, index or 0)
-    for number, row in numbered.taken():
-        prompts.update(prompt for key in PROMPTS if isinstance(prompt := row.get(key), str))
-        identifier = rows.id(number, row, image)
-        if rows.people and row[rows.people]:
-            human.setdefault(identifier, tuple(row[rows.people]))
-        for caption in rows.captions(number, row, text):
-            if identifier not in captions:
-                captions[identifier] = caption
-            elif caption == captions[identifier] or caption in more.get(identifier, ()):
-                repeated += 1
-            elif index is None or numbered.others:
-                rows.refuse(
-                    number,
-                    f"image id {identifier} occurs twice with different captions "
-                    f"({captions[identifier][:80]!r} and {caption[:80]!r}); keep one of the two, "
-                    f"or choose one with dataset.multi_caption=true{_as_samples(row)}",
-                )
-            else:
-                more.setdefault(identifier, []).append(caption)
+    taken = replace(rows, blocks=numbered.taken())
+    for block, ids, texts in taken.read(
+        partial(rows.ids, name=image), partial(rows.plain_texts, name=text)
+    ):
+        for key in PROMPTS:
+            prompts.update(p for p in block.columns.get(key, ()) if isinstance(p, str))
+        beside = block.columns[rows.people] if rows.people else ()
+        for identifier, people in zip(ids, beside, strict=False):
+            if people:
+                human.setdefault(identifier, tuple(people))
+        spoken.add(block, ids, texts, chosen=not numbered.others)
+    captions, more = spoken.captions, spoken.more
     if not captions:
         raise DataError(f"{path}: holds no captions{numbered.which}; expected {RESULTS}")
     captions, more = _of_cells(path, captions, more, index, layout)
@@ -96,7 +95,51 @@ def model_captions(
     rows.note_printed(layout)
     chosen = captions if numbered.others else _numbered(captions, more, index or 0)
     unused = len(captions) + sum(map(len, more.values())) - len(chosen) + numbered.others
-    return CaptionerFile(chosen, repeated, unused, human, tuple(sorted(prompts)))
+    return CaptionerFile(chosen, spoken.repeated, unused, human, tuple(sorted(prompts)))
+
+
+@dataclass
+class _Spoken:
+    """A captioner's captions by image."""
+
+    rows: Rows  # of the file
+    column: str  # of the captions
+    several: bool  # whether an image may have several captions
+    captions: dict[str, str] = field(default_factory=dict)
+    more: dict[str, list[str]] = field(default_factory=dict)  # second and later captions
+    repeated: int = 0  # equal repetitions that were collapsed
+
+    def add(
+        self, block: Block, ids: Sequence[str], texts: Sequence[str] | None, *, chosen: bool
+    ) -> None:
+        """Add the rows of a block, which are not one of several samples that are numbered."""
+        plain = {} if texts is None else dict(zip(ids, texts, strict=True))
+        if len(plain) == len(ids) and self.captions.keys().isdisjoint(plain):
+            self.captions |= plain
+            return
+        cells = block.columns[self.column]
+        for number, identifier, cell in zip(block.numbers, ids, cells, strict=True):
+            for caption in self.rows.captions(number, {self.column: cell}, self.column):
+                known = [*self.of(identifier)]
+                if not known:
+                    self.captions[identifier] = caption
+                elif caption in known:
+                    self.repeated += 1
+                elif self.several and chosen:
+                    self.more.setdefault(identifier, []).append(caption)
+                else:
+                    self.rows.refuse(
+                        number,
+                        f"image id {identifier} occurs twice with different captions "
+                        f"({known[0][:80]!r} and {caption[:80]!r}); keep one of the two, or choose "
+                        f"one with dataset.multi_caption=true{_as_samples(block.columns)}",
+                    )
+
+    def of(self, image: str) -> Iterator[str]:
+        """The captions of an image so far."""
+        if image in self.captions:
+            yield self.captions[image]
+            yield from self.more.get(image, ())
 
 
 def _of_cells(
@@ -117,9 +160,9 @@ def _of_cells(
     return first, {image: list(texts[1:]) for image, texts in lists.items() if len(texts) > 1}
 
 
-def _as_samples(row: Mapping[str, Any]) -> str:
-    """What is missing in a row whose caption has a number of a sample."""
-    if SAMPLE not in row or DECODING in row:
+def _as_samples(columns: Collection[str]) -> str:
+    """What is missing in rows whose captions have numbers of samples."""
+    if SAMPLE not in columns or DECODING in columns:
         return ""
     return (
         f"; to score all samples, add {DECODING!r} to every entry, a text such as 'temperature 1'"
@@ -151,15 +194,21 @@ class _Numbered:
     # How captions were decoded, and how photos were masked, as far as the file says it
     origins: set[tuple[str, str]] = field(default_factory=set)
 
-    def taken(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Number and content of each row that is taken."""
-        for number, row in self.rows.items:
-            if isinstance(row.get(DECODING), str):
-                self.origins |= {(key, str(row.get(key) or "")) for key in (DECODING, MASKED)}
-            if self.sample(number, row) not in (None, self.index):
-                self.others += 1
+    def taken(self) -> Iterator[Block]:
+        """The rows that are taken."""
+        for block in self.rows.blocks:
+            if DECODING not in block.columns:
+                yield block
                 continue
-            yield number, row
+            places = []
+            for place, (number, row) in enumerate(block.rows()):
+                if isinstance(row[DECODING], str):
+                    self.origins |= {(key, str(row.get(key) or "")) for key in (DECODING, MASKED)}
+                if self.sample(number, row) in (None, self.index):
+                    places.append(place)
+            self.others += len(block) - len(places)
+            if places:
+                yield block.take(places)
 
     @property
     def which(self) -> str:
@@ -192,7 +241,7 @@ def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, 
         layout.add_note(path, rows.shape)
     if kind is HUMAN and is_text_folder(path):  # as data sets have them: a caption a line
         lines = ((n, {**row, kind.name: row[kind.name].splitlines()}) for n, row in rows.items)
-        rows = replace(rows, items=lines)
+        rows = replace(rows, blocks=blocks_of(lines))
     first, rows = rows.peek()
     if not first:
         return rows, IMAGE.name, [kind.name]
@@ -222,32 +271,120 @@ def human_captions(
     layout = layout or Layout()
     if layout.id_column == "id":  # in people's files that numbers captions
         layout = replace(layout, id_column=None)
-    rows, image, texts = _captions(path, CAPTIONS, HUMAN, layout)
-    written: dict[str, list[tuple[int, str]]] = {}
-    annotations: dict[int, tuple[str, Sequence[str]]] = {}
-    repeated = 0
-    for number, row in rows.items:
-        identifier = rows.id(number, row, image)
-        if rows.people and written.get(identifier):  # another caption of the captioner's
-            continue
-        captions = _with_marks(row, _of_columns(rows, number, row, texts))
-        annotation_id = None if image == "id" else _annotation_id(rows, number, row)
-        if annotation_id is not None and annotation_id in annotations:
-            if annotations[annotation_id] != (identifier, captions):
-                rows.refuse(
-                    number, f"annotation id {annotation_id} occurs twice with different contents"
-                )
-            repeated += 1
-            continue
-        if annotation_id is not None:
-            annotations[annotation_id] = (identifier, captions)
-        place = number if annotation_id is None else annotation_id
-        written.setdefault(identifier, []).extend((place, caption) for caption in captions)
+    rows, image, columns = _captions(path, CAPTIONS, HUMAN, layout)
+    written = _Written(rows)
+    for block, ids, numbered, captions in rows.read(
+        partial(rows.ids, name=image),
+        partial(_annotation_ids, rows, image=image),
+        partial(_human_texts, rows, columns=columns),
+    ):
+        written.add(block, ids, numbered, captions)
     rows.note_printed(layout)
-    if rows.people and not any(written.values()):
+    if rows.people and not any(written.captions):
         raise DataError(f"{path}: has no captions of people in 'answer'; expected {CAPTIONS}")
-    ordered = {image: _in_order(numbered) for image, numbered in written.items()}
-    return {**split_cells(path, ordered, layout, HUMAN)}, repeated
+    by_image, repeated = written.by_image()
+    return {**split_cells(path, by_image, layout, HUMAN)}, repeated
+
+
+def _index() -> dict[str, int]:
+    """An index that gives each new value the next number."""
+    return defaultdict(count().__next__)
+
+
+@dataclass
+class _Written:
+    """People's captions, by the rows of a file."""
+
+    rows: Rows
+    images: dict[str, int] = field(default_factory=_index)  # image to its place among all
+    # The captions of each row; a text where a column has one in each cell
+    captions: list[str | Sequence[str]] = field(default_factory=list)
+    # Of the rows of each block: their numbers, their images, the ids of annotations (0 for rows
+    # without one), and which rows have one
+    blocks: list[tuple[IntArray, IntArray, IntArray, BoolArray]] = field(default_factory=list)
+    described: set[str] = field(default_factory=set)  # images with captions beside a captioner's
+
+    def add(
+        self,
+        block: Block,
+        ids: Sequence[str],
+        annotations: Sequence[int | None],
+        captions: Sequence[str | Sequence[str]],
+    ) -> None:
+        """Add the rows of a block."""
+        numbers = np.array(block.numbers, np.int64)
+        known = np.array([identifier is not None for identifier in annotations], bool)
+        whole = _whole_numbers([identifier or 0 for identifier in annotations])
+        taken = np.ones(len(ids), bool)
+        if self.rows.people:
+            taken[:] = [*self._are_first(ids, captions)]
+        rows = np.flatnonzero(taken).tolist()
+        self.captions += [captions[row] for row in rows]
+        codes = _codes([ids[row] for row in rows], self.images)
+        self.blocks.append((numbers[taken], codes, whole[taken], known[taken]))
+
+    def _are_first(
+        self, ids: Sequence[str], captions: Sequence[str | Sequence[str]]
+    ) -> Iterator[bool]:
+        """Whether each row has the first captions of people beside captions of its image."""
+        for identifier, texts in zip(ids, captions, strict=True):
+            yield identifier not in self.described
+            if texts:
+                self.described.add(identifier)
+
+    def by_image(self) -> tuple[dict[str, tuple[str, ...]], int]:
+        """Each image's captions in the order of their ids, and how many rows repeat others."""
+        if not self.blocks:
+            return {}, 0
+        numbers, codes, ids, known = map(np.concatenate, zip(*self.blocks, strict=True))
+        repeated = np.zeros(len(ids), bool)
+        if len(np.unique(ids[known])) < known.sum():
+            repeated = self._repeated(numbers, codes, ids, known)
+        places = np.where(known, ids, numbers)
+        order = np.lexsort((np.unique(places, return_inverse=True)[1], codes))
+        order = order[~repeated[order]]
+        ends = np.searchsorted(codes[order], np.arange(len(self.images) + 1)).tolist()
+        texts = [self.captions[row] for row in order.tolist()]
+        parts: Iterator[Iterable[str]] = (texts[begin:end] for begin, end in pairwise(ends))
+        if not all(isinstance(each, str) for each in texts):
+            parts = (chain.from_iterable(map(_texts, part)) for part in parts)
+        return dict(zip(self.images, map(tuple, parts), strict=True)), int(repeated.sum())
+
+    def _repeated(
+        self, numbers: IntArray, codes: IntArray, ids: IntArray, known: BoolArray
+    ) -> BoolArray:
+        """(N,) whether each row repeats an annotation; refused where contents differ."""
+        first: dict[int, int] = {}
+        repeated = np.zeros(len(ids), bool)
+        for row in np.flatnonzero(known).tolist():
+            earlier = first.setdefault(ids[row], row)
+            same = [*_texts(self.captions[earlier])] == [*_texts(self.captions[row])]
+            if codes[earlier] != codes[row] or not same:
+                self.rows.refuse(
+                    numbers[row], f"annotation id {ids[row]} occurs twice with different contents"
+                )
+            repeated[row] = earlier != row
+        return repeated
+
+
+def _texts(captions: str | Sequence[str]) -> Sequence[str]:
+    """The captions of one row."""
+    return (captions,) if isinstance(captions, str) else captions
+
+
+def _whole_numbers(values: Sequence[int]) -> IntArray:
+    """Numbers as an array, of Python's own where one is large."""
+    large = max(map(abs, values), default=0) >> 63
+    return np.array(values, object if large else np.int64)
+
+
+def _human_texts(rows: Rows, block: Block, columns: Sequence[str]) -> Sequence[str | Sequence[str]]:
+    """The captions of each row; a text where a column has one in each cell."""
+    plain = len(columns) == 1 and block.columns.keys().isdisjoint(MARKS)
+    texts = rows.plain_texts(block, columns[0]) if plain else None
+    return texts or [
+        _with_marks(row, _of_columns(rows, number, row, columns)) for number, row in block.rows()
+    ]
 
 
 def _of_columns(
@@ -268,8 +405,17 @@ def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str
     return [*map(StockCaption, captions)] if marked else captions
 
 
-def _annotation_id(rows: Rows, number: int, row: Mapping[str, Any]) -> int | None:
-    identifier = row.get("id")
+def _annotation_ids(rows: Rows, block: Block, image: str) -> list[int | None]:
+    """The id of each row's annotation; None where it has none."""
+    if image == "id" or "id" not in block.columns:
+        return [None] * len(block)
+    return [
+        cell if type(cell) is int else _annotation_id(rows, number, cell)
+        for number, cell in zip(block.numbers, block.columns["id"], strict=True)
+    ]
+
+
+def _annotation_id(rows: Rows, number: int, identifier: object) -> int | None:
     if isinstance(identifier, str) and identifier.isascii() and identifier.isdigit():
         if len(identifier) > _MOST_DIGITS:
             rows.refuse(
@@ -279,60 +425,87 @@ def _annotation_id(rows: Rows, number: int, row: Mapping[str, Any]) -> int | Non
     return identifier if type(identifier) is int else None
 
 
-def _in_order(captions: list[tuple[int, str]]) -> tuple[str, ...]:
-    return tuple(caption for _, caption in sorted(captions, key=lambda pair: pair[0]))
-
-
 def objects_by_id(path: Path, layout: Layout | None = None) -> dict[str, frozenset[str]]:
     """The objects in each image by category name; boxes, if there are any, are not needed."""
-    layout = layout or Layout()
-    objects: dict[str, set[str]] = {}
     read = _json_objects if is_json(path) else _table_objects
-    for image, category in read(path, layout):
-        categories = objects.setdefault(image, set())
-        if category is not None:
-            categories.add(category)
-    return {image: frozenset(names) for image, names in objects.items()}
+    images, names = _index(), _index()
+    pairs = [np.empty((2, 0), np.int64)]
+    for ids, categories in read(path, layout or Layout()):
+        rows = _codes(ids, images)
+        if categories is not None:
+            pairs.append(np.stack([rows, _codes(categories, names)]))
+    rows, kinds = np.concatenate(pairs, axis=1)
+    pair = np.sort(rows * max(1, len(names)) + kinds)
+    rows, kinds = np.divmod(pair[np.diff(pair, prepend=-1) > 0], max(1, len(names)))
+    ends, listed = np.searchsorted(rows, np.arange(len(images) + 1)).tolist(), kinds.tolist()
+    all_names = [*names]
+    alike: dict[tuple[int, ...], frozenset[str]] = {}  # images of the same objects share a set
+    for key in (keys := [tuple(listed[a:b]) for a, b in pairwise(ends)]):
+        if key not in alike:
+            alike[key] = frozenset(all_names[kind] for kind in key)
+    return dict(zip(images, map(alike.__getitem__, keys), strict=True))
 
 
-def _json_objects(path: Path, layout: Layout) -> Iterator[tuple[str, str | None]]:
-    data = expect(load_json(path, what=INSTANCES), dict, path, "")
+def _codes(values: Sequence[str], index: dict[str, int]) -> IntArray:
+    """(N,) the place of each value among the distinct ones; new ones are added to the index."""
+    return np.fromiter(map(index.__getitem__, values), np.int64, len(values))
+
+
+# Images of the rows of a file, and the category of each; None: no more than that there are images
+_ObjectRows = Iterator[tuple[Sequence[str], Sequence[str] | None]]
+
+
+def _json_objects(path: Path, layout: Layout) -> _ObjectRows:
+    wanted = ("id", "name", "image_id", "category_id", *IMAGE.names)
+    contents = load_lists(path, what=INSTANCES, wanted=wanted)
+    data = expect([] if isinstance(contents, ObjectColumns) else contents, dict, path, "")
     layout.names[path] = listed_names(path, data.get("images"))
     images, categories, annotations = (
         Rows(path, f"{key} entry", None, _listed(data, key, path))
         for key in ("images", "categories", "annotations")
     )
-    for number, row in images.items:
-        yield images.id(number, row, "id"), None
+    for block in images.blocks:
+        yield images.ids(block, "id"), None
     names = {
         categories.id(number, row, "id"): categories.text(number, row, "name")
         for number, row in categories.items
     }
-    for number, row in annotations.items:
-        category = annotations.id(number, row, "category_id")
-        if category not in names:
-            annotations.refuse(number, f"category_id {category} is not among the categories")
-        yield annotations.id(number, row, "image_id"), names[category]
+
+    def category_names(block: Block) -> list[str]:
+        listed = annotations.ids(block, "category_id")
+        if unknown := set(listed) - names.keys():
+            place = next(place for place, category in enumerate(listed) if category in unknown)
+            annotations.refuse(
+                block.numbers[place], f"category_id {listed[place]} is not among the categories"
+            )
+        return [names[category] for category in listed]
+
+    for _, read, ids in annotations.read(category_names, partial(annotations.ids, name="image_id")):
+        yield ids, read
 
 
-def _listed(
-    data: Mapping[str, Any], key: str, path: Path
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _listed(data: Mapping[str, Any], key: str, path: Path) -> Iterator[Block]:
     if key not in data:
         raise DataError(f"{path}: key {key!r} is absent; expected {INSTANCES}")
-    for number, entry in enumerate(expect(data[key], list, path, key)):
-        yield number, expect(entry, dict, path, f"{key}[{number}]")
+    yield from entry_blocks(data[key], path, key)
 
 
-def _table_objects(path: Path, layout: Layout) -> Iterator[tuple[str, str | None]]:
+def _table_objects(path: Path, layout: Layout) -> _ObjectRows:
     rows = open_rows(path, what=INSTANCES, wanted=("category", *layout.wanted(IMAGE)))
     rows.require("image_id", "category")
     first, rows = rows.peek()
     rows = noting_names(rows, first, "image_id", layout)
-    for number, row in rows.items:
-        empty = rows.value(number, row, "category") in (None, "")  # an image without objects
-        category = None if empty else rows.text(number, row, "category")
-        yield rows.id(number, row, "image_id"), category
+
+    def categories(block: Block) -> list[str]:
+        cells = zip(block.numbers, rows.column(block, "category"), strict=True)
+        return [
+            "" if cell is None else rows.text(number, {"category": cell}, "category")
+            for number, cell in cells
+        ]
+
+    for _, texts, ids in rows.read(categories, partial(rows.ids, name="image_id")):
+        yield ids, None  # the cell of an image without objects is empty
+        yield [i for i, text in zip(ids, texts, strict=True) if text], [*filter(None, texts)]
 
 
 def splits_by_id(path: Path, layout: Layout | None = None) -> dict[str, str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TextIO
+from typing import NamedTuple, NoReturn, TextIO
 
+from bias_pipeline.data.blocks import Block, until_fault
 from bias_pipeline.data.columns import IMAGE, plain_name
 from bias_pipeline.data.headings import FIRST_ROWS, Heading, find_heading, lacks_heading
 from bias_pipeline.data.quotation_marks import (
@@ -37,14 +38,14 @@ _ENCLOSE = (
 _MAX_CELL = 1 << 26  # the csv module's own limit would refuse a caption of 128 KiB
 
 
-def csv_rows(
+def csv_blocks(
     path: Path, what: str, usual: str, column: str | None, wanted: Sequence[str]
-) -> tuple[list[str], Iterator[tuple[int, Mapping[str, Any]]], str]:
+) -> tuple[list[str], Iterator[Block], str]:
     """Read a table of text."""
     with _text_of(path, what) as text:
         lines = list(islice(text, FIRST_ROWS))
     heading = find_heading(lines, usual)
-    whole = all_enclosed(lines[heading.place], heading.separator)
+    whole = bool(lines) and all_enclosed(lines[heading.place], heading.separator)
     table = _Table(path, what, heading, whole=whole)
     names = [name.strip() for name in next(table.records(strict=False), (0, []))[1]]
     while names and not names[-1]:
@@ -65,7 +66,7 @@ def csv_rows(
         notes.append(f"no heading: read as {IMAGE.name} and {column}")
     else:
         next(records, None)
-    return names, _mappings(table, names, records), ", ".join(notes)
+    return names, _blocks(table, names, records), ", ".join(notes)
 
 
 @contextmanager
@@ -161,13 +162,34 @@ class _Table:
         )
 
 
-def _mappings(
+def _blocks(
     table: _Table, names: Sequence[str], records: Iterator[tuple[int, list[str]]]
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
+) -> Iterator[Block]:
     """The rows, unless a cell swallowed some."""
     place = next((k for k, name in enumerate(names) if plain_name(name) in IMAGE.names), 0)
     ended = table.heading.place + 1
     suspects: dict[str, _Swallowed] = {}
+    for part in until_fault(records):
+        last = part[-1][0]
+        plain = last - ended == len(part) and {len(cells) for _, cells in part} == {len(names)}
+        fitted = part if plain else _fitted_rows(table, names, part, ended, (place, suspects))
+        for rows in until_fault(fitted):
+            numbers, cells = zip(*rows, strict=True)
+            yield Block(numbers, dict(zip(names, zip(*cells, strict=True), strict=True)))
+        ended = last
+    if suspects:
+        _check_suspects(table, suspects, place)
+
+
+def _fitted_rows(
+    table: _Table,
+    names: Sequence[str],
+    records: Iterable[tuple[int, list[str]]],
+    ended: int,
+    suspected: tuple[int, dict[str, _Swallowed]],
+) -> Iterator[tuple[int, list[str]]]:
+    """Records with a cell under each column, of lines behind ``ended``, without blank ones."""
+    place, suspects = suspected
     for number, cells in records:
         first, ended = ended + 1, number
         if not cells:
@@ -176,9 +198,7 @@ def _mappings(
             cells = _fitted(table, names, cells, first, number)
         if number > first and not table.whole:
             suspects.update(_swallowed(table, cells, first, place))
-        yield number, dict(zip(names, cells, strict=True))
-    if suspects:
-        _check_suspects(table, suspects, place)
+        yield number, cells
 
 
 def _swallowed(

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.corpus.image_ids import ENDINGS, canonical_id, short_id
+from bias_pipeline.data.blocks import blocks_of
 from bias_pipeline.data.columns import IMAGE, plain_name
+from bias_pipeline.data.json_columns import ObjectColumns
 from bias_pipeline.errors import DataError
 
 Names = Mapping[str, str]  # a file's number of an image to the name of the picture's file
@@ -24,14 +26,22 @@ def listed_names(path: Path, images: object) -> dict[str, str]:
         {'95': '000001.jpg'}
     """
     names: dict[str, str] = {}
-    listed = images if isinstance(images, list) else []
-    entries = [entry for entry in listed if isinstance(entry, dict)]
-    if all(short_id(str(entry.get("file_name"))) == str(entry.get("id")) for entry in entries):
+    if isinstance(images, ObjectColumns):
+        blocks = [*images.blocks(0)]
+    else:
+        listed = images if isinstance(images, list) else []
+        blocks = [*blocks_of(enumerate(entry for entry in listed if isinstance(entry, dict)))]
+    if all(
+        short_id(str(name)) == str(number)
+        for block in blocks
+        for name, number in zip(block.cells("file_name"), block.cells("id"), strict=True)
+    ):
         return names  # as in COCO itself
-    for entry in entries:
-        key = next((key for key in _KEYS if key in entry), "")
-        column = next((name for name in _FILES if name in entry), "")
-        note_name(names, path, entry.get(key), entry.get(column))
+    for block in blocks:
+        key = next((key for key in _KEYS if key in block.columns), "")
+        column = next((name for name in _FILES if name in block.columns), "")
+        for number, name in zip(block.cells(key), block.cells(column), strict=True):
+            note_name(names, path, number, name)
     return own_numbers(names)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.data.binary_tables import file_of
+from bias_pipeline.data.blocks import Block
 from bias_pipeline.data.columns import IMAGE, Layout, plain_name
 from bias_pipeline.data.file_names import Names, name_column, note_name, own_numbers
 from bias_pipeline.data.tables import Rows
@@ -25,7 +26,6 @@ from bias_pipeline.errors import DataError
 T = TypeVar("T")
 # What a reading of ids makes of a file: shares of words in common with another file's texts
 Alike = Callable[[Names], Float64Array]
-Numbered = Iterator[tuple[int, Mapping[str, Any]]]
 
 _ENOUGH = 0.95  # share of the labelled images that names must find to win over numbers
 _COMPARED = 2000  # images whose words are compared
@@ -37,13 +37,14 @@ def noting_names(rows: Rows, first: Mapping[str, Any], key: str, layout: Layout)
     """The same rows; the layout gets the names of files in the file's list, or beside its ids."""
     names = layout.names[rows.path] = dict(rows.names)
     column = None if names or key == layout.id_column else name_column(first, key)
-    return rows if column is None else replace(rows, items=_noted(rows, names, key, column))
+    return rows if column is None else replace(rows, blocks=_noted(rows, names, key, column))
 
 
-def _noted(rows: Rows, names: dict[str, str], key: str, column: str) -> Numbered:
-    for number, row in rows.items:
-        note_name(names, rows.path, row.get(key), row.get(column))
-        yield number, row
+def _noted(rows: Rows, names: dict[str, str], key: str, column: str) -> Iterator[Block]:
+    for block in rows.blocks:
+        for number, name in zip(block.cells(key), block.cells(column), strict=True):
+            note_name(names, rows.path, number, name)
+        yield block
 
 
 def words_in_common(texts: Mapping[str, str], others: Mapping[str, str]) -> Float64Array:

@@ -7,8 +7,9 @@ separator, and about as often. A file that has the separator often, but not so, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NoReturn
 
@@ -88,6 +89,8 @@ def split_cells(
     path: Path, captions: Mapping[str, tuple[str, ...]], layout: Layout, kind: Kind
 ) -> Mapping[str, tuple[str, ...]]:
     """The captions of each image, where the file has them in one cell with separators."""
+    if layout.separator is None and not _has_signs(captions.values()):
+        return captions
     cells = {i: texts[0] for i, texts in captions.items() if _is_one(texts)}
     if layout.separator == "none" or not cells or len(cells) <= len(captions) / 2:
         return captions
@@ -107,6 +110,15 @@ def split_cells(
         f"as {_example(next(iter(several.values())))}",
     )
     return {**captions, **several}
+
+
+def _has_signs(captions: Collection[Sequence[str]]) -> bool:
+    """Whether half of the images may have enough of a sign to be cells with separators."""
+    together = "\0".join(chain.from_iterable(captions))
+    return any(
+        sum(map(together.count, sign.hints)) >= _least(sign) * len(captions) / 2
+        for sign in _SIGNS.values()
+    )
 
 
 def _is_one(texts: Sequence[str]) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from bias_pipeline.data.columns import IMAGE, plain_name
 from bias_pipeline.data.headings import lacks_heading
+from bias_pipeline.data.json_columns import ObjectColumns
 from bias_pipeline.errors import DataError
 
 _LISTED = 8
@@ -53,9 +54,9 @@ def rows_of_mapping(data: Mapping[str, Any], name: str) -> Iterator[Mapping[str,
 
 def _has_rows(value: Any) -> bool:
     """Whether it is a list of mappings with an image id."""
-    if not isinstance(value, list) or not value or not isinstance(value[0], Mapping):
-        return False
-    return _has_id(value[0])
+    if isinstance(value, ObjectColumns):
+        return _has_id(value.first)
+    return isinstance(value, list) and bool(value) and _has_id(value[0])
 
 
 def _is_value(value: Any) -> bool:

@@ -6,11 +6,13 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
+from bias_pipeline.data.blocks import blocks_of
 from bias_pipeline.data.columns import IMAGE, Layout, plain_name, quoted_columns, same_name
 from bias_pipeline.data.image_numbers import noting_names
 from bias_pipeline.data.label_values import TIE, majority, recognised, with_map
@@ -146,20 +148,22 @@ def _wide(
             raise
         field = attribute.name
         labels = labels.with_labels({}, {NO_GROUP: NO_GROUP, SEVERAL: SEVERAL})
-        rows = replace(rows, items=with_labels(rows, columns, field))
+        rows = replace(rows, blocks=blocks_of(with_labels(rows, columns, field)))
         listed = ", ".join(map(repr, columns.values()))
         layout.add_note(rows.path, f"labels of {attribute.name} from the columns {listed}")
     raw: dict[str, str] = {}
     parts: dict[str, str] = {}
     repeated = 0
-    for number, row in noting_names(rows, first, key, layout).items:
-        identifier, label = rows.id(number, row, key), rows.label(number, row, field)
-        if identifier in raw:
-            repeated += 1
-            _check_same(rows, number, identifier, raw[identifier], label)
-        raw[identifier] = label
-        if isinstance(row.get("split"), str):
-            parts[identifier] = row["split"]
+    for block, ids, read in noting_names(rows, first, key, layout).read(
+        partial(rows.ids, name=key), partial(rows.labels, name=field)
+    ):
+        for number, identifier, label in zip(block.numbers, ids, read, strict=True):
+            if identifier in raw:
+                repeated += 1
+                _check_same(rows, number, identifier, raw[identifier], label)
+            raw[identifier] = label
+        named = zip(ids, block.columns.get("split", ()), strict=False)
+        parts.update((identifier, part) for identifier, part in named if isinstance(part, str))
     rows.note_mended(layout)
     labels = _understood(rows.path, field, list(raw.items()), labels, attribute, layout)
     return Labels(raw, labels, groups, parts, _collapsed(repeated))
@@ -222,11 +226,12 @@ def _understood(
     layout: Layout,
 ) -> LabelMap:
     """The label map, with all labels that occur."""
-    raw = (label for _, label in labelled)
-    whole, read = recognised(raw, labels, attribute, layout.label_map)
-    _check_known(path, field, labelled, labels, whole, attribute)
-    _check_occurs(path, field, [label for _, label in labelled], layout)
     counts = Counter(label for _, label in labelled)
+    whole, read = recognised(counts, labels, attribute, layout.label_map)
+    if unknown := sorted(counts.keys() - {*whole.groups, *whole.strata}):
+        example = next(image for image, label in labelled if label == unknown[0])
+        _refuse_unknown(path, field, (unknown, example), counts, labels, attribute)
+    _check_occurs(path, field, counts, layout)
     emptied = [label for label in layout.label_map if counts[label] and not whole.group_of(label)]
     for fact in (
         *read,
@@ -359,20 +364,17 @@ def _check_same(
         )
 
 
-def _check_known(
+def _refuse_unknown(
     path: Path,
     field: str,
-    labelled: Sequence[tuple[str, str]],
+    labelled: tuple[Sequence[str], str],
+    counts: Counter[str],
     labels: LabelMap,
-    whole: LabelMap,
     attribute: Attribute,
-) -> None:
-    counts = Counter(label for _, label in labelled)
+) -> NoReturn:
+    """Raise the DataError for unknown labels, of which an image has the first."""
+    unknown, example = labelled
     allowed = [label or "(empty)" for label in (*labels.groups, *labels.strata)]
-    unknown = sorted(set(counts) - {*whole.groups, *whole.strata})
-    if not unknown:
-        return
-    example = next(image for image, label in labelled if label == unknown[0])
     listed = ", ".join(repr(label[:_CUT]) for label in unknown[:_SHOWN])
     common = ", ".join(f"{label[:_CUT]!r} {n}" for label, n in counts.most_common(_SHOWN))
     options = " ".join(map_option(label[:_CUT], "GROUP") for label in unknown[:_MOST_MAPPED])
@@ -395,9 +397,8 @@ def map_option(label: str, group: str) -> str:
     return f"--map{sign}{shlex.quote(f'{label}={group}')}"
 
 
-def _check_occurs(path: Path, field: str, raw_labels: Sequence[str], layout: Layout) -> None:
+def _check_occurs(path: Path, field: str, counts: Counter[str], layout: Layout) -> None:
     """Note mapped labels that the file lacks; other files may have them."""
-    counts = Counter(raw_labels)
     idle = [label for label in layout.label_map if label not in counts]
     if not idle:
         return
@@ -419,7 +420,8 @@ def strata_note(raw: Iterable[str], labels: LabelMap) -> tuple[str, ...]:
 
     Only ``metric=assumed_group`` scores those whose label says that annotators were unsure.
     """
-    counts = Counter(label for label in raw if labels.group_of(label) is None)
+    written = Counter(raw)
+    counts = {label: n for label, n in written.items() if labels.group_of(label) is None}
     if not counts:
         return ()
     listed = ", ".join(

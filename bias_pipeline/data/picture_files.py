@@ -13,6 +13,7 @@ from typing import Any
 from bias_pipeline.corpus.image_ids import few, id_key, short_id
 from bias_pipeline.corpus.object_names import NAMES_BY_NUMBER, coco_name, plain_label
 from bias_pipeline.corpus.pictures import MissingPicture, Region, extent
+from bias_pipeline.data.blocks import blocks_of
 from bias_pipeline.data.columns import IMAGE, Layout
 from bias_pipeline.data.file_names import listed_names
 from bias_pipeline.data.image_numbers import LabelledImages, noting_names
@@ -107,13 +108,13 @@ def regions_by_id(path: Path, layout: Layout | None = None) -> dict[str, tuple[R
     """
     data = load_json(path, what=WHAT)
     if isinstance(data, list):
-        rows = Rows(path, "entry", None, _entries(data, path, ""))
+        rows = Rows(path, "entry", None, blocks_of(_entries(data, path, "")))
         return _collected(rows, NAMES_BY_NUMBER, {})  # results have COCO's numbers alone
     whole = expect(data, dict, path, "")
     if layout is not None:
         layout.names[path] = listed_names(path, whole.get("images"))
     images, categories, annotations = (
-        Rows(path, f"{key} entry", None, _entries(whole.get(key), path, key))
+        Rows(path, f"{key} entry", None, blocks_of(_entries(whole.get(key), path, key)))
         for key in ("images", "categories", "annotations")
     )
     sizes = {short_id(images.id(n, row, "id")): _size(row) for n, row in images.items}

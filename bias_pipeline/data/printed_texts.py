@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bias_pipeline.data.columns import HUMAN, MODEL, plain_name
@@ -66,6 +66,13 @@ def may_be_printed(text: str) -> bool:
     if text[:2] not in _FIRST_TWO and not text[:1].isspace():  # of a million captions nearly all
         return False
     return bool(_LIST.match(text) or _PERHAPS.match(text))
+
+
+def any_printed(texts: Sequence[str]) -> bool:
+    """Whether one of many cells may hold a print."""
+    heads = {text[:2] for text in texts}
+    begun = any(head in _FIRST_TWO or head[:1].isspace() for head in heads)
+    return begun and any(map(may_be_printed, texts))
 
 
 def printed_texts(text: str) -> list[str] | None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from bias_pipeline.corpus.image_ids import ENDINGS, few
+from bias_pipeline.data.blocks import blocks_of
 from bias_pipeline.data.chat_answers import FAILED, Answer, answer_of_row, image_of_request
 from bias_pipeline.data.columns import (
     DECODING,
@@ -54,7 +55,8 @@ class ProgramOutput(ABC):
 
     def plain(self) -> Rows:
         """The file as rows of ``image_id``, ``caption`` and, if it has them, people's captions."""
-        return Rows(self.rows.path, self.rows.unit, None, self._items(), people=self.people)
+        blocks = blocks_of(self._items())
+        return Rows(self.rows.path, self.rows.unit, None, blocks, people=self.people)
 
     def _items(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """The rows; images without an answer come last, with an empty caption."""

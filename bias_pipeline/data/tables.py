@@ -1,4 +1,4 @@
-"""Reads JSON, JSON Lines, CSV, Parquet and .xlsx files as rows: one mapping at a time.
+"""Reads JSON, JSON Lines, CSV, Parquet and .xlsx files as rows, in blocks of columns.
 
 A JSON object may stand for a list: a list under some key, or a mapping of image ids.
 """
@@ -7,30 +7,34 @@ from __future__ import annotations
 
 import reprlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
 
 from bias_pipeline.corpus.encoding import plain_name_of
-from bias_pipeline.corpus.image_ids import canonical_id
+from bias_pipeline.corpus.image_ids import canonical_id, plain_ids
 from bias_pipeline.data.binary_tables import (
     file_of,
     is_saved,
-    parquet_rows,
-    saved_rows,
-    sheet_rows,
+    parquet_blocks,
+    saved_blocks,
+    sheet_blocks,
 )
+from bias_pipeline.data.blocks import Block, blocks_of
 from bias_pipeline.data.columns import Layout
-from bias_pipeline.data.csv_tables import MAX_BYTES, csv_rows
+from bias_pipeline.data.csv_tables import MAX_BYTES, csv_blocks
 from bias_pipeline.data.file_names import listed_names
 from bias_pipeline.data.foreign_files import way_to_read
+from bias_pipeline.data.json_columns import ObjectColumns, lines_as_columns, load_lists
 from bias_pipeline.data.json_tables import list_within, rows_of_columns, rows_of_mapping
 from bias_pipeline.data.printed_texts import (
     NotWholeError,
+    any_printed,
     may_be_printed,
     printed_texts,
     texts_in,
@@ -43,12 +47,13 @@ from bias_pipeline.data.text_folders import (
     text_rows,
 )
 from bias_pipeline.errors import DataError, ResourceError, counted, did_you_mean
-from bias_pipeline.io.json_files import expect, load_json, load_json_lines, open_input
+from bias_pipeline.io.json_files import decode, expect, open_input, parse_json
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
 
 _SHOWN = 80  # characters of a faulty line
 _FILES = 8  # of a folder, in a message
+_AT_ONCE = 1 << 26  # bytes of JSON Lines
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,7 @@ class Rows:
     path: Path  # the file
     unit: str  # what a row is called in messages: `entry`, `line` or `row`
     columns: Sequence[str] | None  # the columns of a table; None if each row has its own keys
-    # Number and content of each row; can be iterated once
-    items: Iterator[tuple[int, Mapping[str, Any]]]
+    blocks: Iterator[Block]  # can be iterated once
     shape: str = ""  # how the file deviates from its format, empty if it does not
     people: str = ""  # the column of people's captions in a captioner's file, empty if it has none
     # Column to how many of its cells were printed lists; filled while reading
@@ -68,6 +72,26 @@ class Rows:
     mended: Counter[tuple[str, str]] = field(default_factory=Counter)
     # The file's own numbers of images, from its list of images, to the names of their files
     names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def items(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Number and content of each row."""
+        return chain.from_iterable(block.rows() for block in self.blocks)
+
+    def read(self, *readings: Callable[[Block], Any]) -> Iterator[tuple[Any, ...]]:
+        """Each block with what the readings make of it; a faulty one row by row.
+
+        So the first row with a fault is named, and what is said of rows before it comes first.
+        """
+        for block in self.blocks:
+            try:
+                read = [reading(block) for reading in readings]
+            except DataError:
+                for place in range(len(block)):
+                    row = block.take([place])
+                    yield row, *(reading(row) for reading in readings)
+            else:
+                yield block, *read
 
     def refuse(self, number: int, fault: str) -> NoReturn:
         """Raise the DataError for a fault of one row."""
@@ -86,11 +110,11 @@ class Rows:
 
     def peek(self) -> tuple[Mapping[str, Any], Rows]:
         """The columns with the first row's values, None where unknown, and all rows."""
-        first = next(self.items, None)
+        block = next(self.blocks, None)
         declared = dict.fromkeys(self.columns or ())
-        if first is None:
-            return declared, replace(self, items=iter(()))
-        return {**declared, **first[1]}, replace(self, items=chain([first], self.items))
+        if block is None:
+            return declared, replace(self, blocks=iter(()))
+        return {**declared, **block.first_row}, replace(self, blocks=chain([block], self.blocks))
 
     def value(self, number: int, row: Mapping[str, Any], name: str) -> Any:
         """One value of a row."""
@@ -151,12 +175,51 @@ class Rows:
             cell = int(cell)
         if not isinstance(cell, str | int):
             self.refuse(number, f"label {reprlib.repr(cell)} of {name!r} is not text")
-        text = str(cell).strip()
+        return self._as_intended(str(cell).strip())
+
+    def column(self, block: Block, name: str) -> Sequence[Any]:
+        """The values of a column; refused if the rows lack it."""
+        if name not in block.columns:
+            self.value(block.numbers[0], block.first_row, name)
+        return block.columns[name]
+
+    def ids(self, block: Block, name: str) -> list[str]:
+        """The canonical image ids of a column, as :meth:`id` reads each."""
+        cells = self.column(block, name)
+        plain = plain_ids(cells)
+        if plain is not None:
+            return plain
+        return [
+            self.id(n, {name: cell}, name) for n, cell in zip(block.numbers, cells, strict=True)
+        ]
+
+    def labels(self, block: Block, name: str) -> list[str]:
+        """The labels of a column, as :meth:`label` reads each."""
+        cells = self.column(block, name)
+        if set(map(type, cells)) != {str}:
+            pairs = zip(block.numbers, cells, strict=True)
+            return [self.label(number, {name: cell}, name) for number, cell in pairs]
+        labels = {cell: self._as_intended(cell.strip(), n) for cell, n in Counter(cells).items()}
+        return [labels[cell] for cell in cells]
+
+    def _as_intended(self, text: str, n: int = 1) -> str:
+        """A label as it was meant, which is written ``n`` times."""
         if text.isascii():
             return text
         label = plain_name_of(text)
-        self.mended[text, label] += label != text
+        self.mended[text, label] += n * (label != text)
         return label
+
+    def plain_texts(self, block: Block, name: str) -> Sequence[str] | None:
+        """The texts of a column with one in each cell, blank ones for null; None for other columns.
+
+        See :meth:`captions` for these.
+        """
+        cells = self.column(block, name)
+        kinds = set(map(type, cells))
+        if kinds == {str, type(None)}:
+            cells, kinds = ["" if cell is None else cell for cell in cells], {str}
+        return cells if kinds == {str} and not any_printed(cells) else None
 
     def note_mended(self, layout: Layout) -> None:
         """Note how many labels had mojibake or hidden signs."""
@@ -215,25 +278,25 @@ def open_rows(
     path = file_of(path)
     if is_text_folder(path):
         shape = f"captions from {counted(len(text_files(path)), 'files')} .txt"
-        return Rows(path, "file", COLUMNS, text_rows(path), shape)
+        return Rows(path, "file", COLUMNS, blocks_of(text_rows(path)), shape)
     if is_saved(path):
-        return Rows(path, "row", *saved_rows(path, wanted))
+        return Rows(path, "row", *saved_blocks(path, wanted))
     suffix = path.suffix.lower()
     if is_json(path):
-        return _json_rows(path, what, key, column, wanted or ())
+        return _json_rows(path, what, key, column, wanted)
     if suffix in (".jsonl", ".ndjson"):
-        return Rows(path, "line", None, _lines(path, what))
+        return Rows(path, "line", None, _line_blocks(path, what, wanted))
     if suffix in (".csv", ".tsv"):
         usual = "\t" if suffix == ".tsv" else ","
-        names, items, shape = csv_rows(path, what, usual, column, wanted or ())
-        return Rows(path, "line", names, items, shape)
+        names, blocks, shape = csv_blocks(path, what, usual, column, wanted or ())
+        return Rows(path, "line", names, blocks, shape)
     if suffix == ".parquet":
         open_input(path, what=what, max_bytes=MAX_BYTES).close()
-        return Rows(path, "row", *parquet_rows(path, wanted))
+        return Rows(path, "row", *parquet_blocks(path, wanted))
     if suffix == ".xlsx":
         open_input(path, what=what, max_bytes=MAX_BYTES).close()
-        names, items, shape = sheet_rows(path)
-        return Rows(path, "row", names, items, shape)
+        names, blocks, shape = sheet_blocks(path)
+        return Rows(path, "row", names, blocks, shape)
     check_not_one_of_many(path)
     raise DataError(
         f"{path}: the ending {suffix!r} is unknown; {did_you_mean(suffix, SUFFIXES)} "
@@ -242,23 +305,30 @@ def open_rows(
 
 
 def _json_rows(
-    path: Path, what: str, key: str | None, column: str | None, wanted: Sequence[str]
+    path: Path, what: str, key: str | None, column: str | None, wanted: Sequence[str] | None
 ) -> Rows:
-    data = load_json(path, what=what)
+    data = load_lists(path, what=what, wanted=wanted)
     if column is not None and not (isinstance(data, dict) and key in data):
-        table = rows_of_columns(data, column, wanted)
+        table = rows_of_columns(data, column, wanted or ())
         if table is not None:
-            return Rows(path, "entry", None, enumerate(table.rows), table.shape)
+            return Rows(path, "entry", None, blocks_of(enumerate(table.rows)), table.shape)
     if not isinstance(data, dict) or (key is None and column is None):
-        return Rows(path, "entry", None, _entries(expect(data, list, path, ""), path, ""))
+        return Rows(path, "entry", None, entry_blocks(data, path, ""))
     place = list_within(data, path, key=key, mapping=column is not None, what=what)
     if place is None:
-        rows = enumerate(rows_of_mapping(data, column or ""))
+        rows = blocks_of(enumerate(rows_of_mapping(data, column or "")))
         return Rows(path, "entry", None, rows, "an object of image ids")
-    entries = _entries(expect(data[place], list, path, place), path, place)
+    entries = entry_blocks(data[place], path, place)
     shape = "" if place == key else f"the list under {place!r}"
     names = {} if place == "images" else listed_names(path, data.get("images"))
     return Rows(path, "entry", None, entries, shape, names=names)
+
+
+def entry_blocks(entries: object, path: Path, place: str) -> Iterator[Block]:
+    """The rows of a list at a place of a JSON file."""
+    if isinstance(entries, ObjectColumns):
+        return entries.blocks(0)
+    return blocks_of(_entries(expect(entries, list, path, place), path, place))
 
 
 def _entries(entries: list[Any], path: Path, place: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -267,9 +337,26 @@ def _entries(entries: list[Any], path: Path, place: str) -> Iterator[tuple[int, 
         entries[number] = None  # do not keep a million captions twice
 
 
-def _lines(path: Path, what: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, value in load_json_lines(path, what=what, max_bytes=MAX_BYTES):
-        yield number, expect(value, dict, path, f"line {number}")
+def _line_blocks(path: Path, what: str, wanted: Sequence[str] | None) -> Iterator[Block]:
+    """The rows of JSON Lines; blank lines are none."""
+    first = 1
+    with open_input(path, what=what, max_bytes=MAX_BYTES) as handle:
+        while data := handle.read(_AT_ONCE) + handle.readline():
+            columns = lines_as_columns(data, wanted)
+            if columns is not None:
+                yield from columns.blocks(first)
+            else:
+                yield from blocks_of(_lines(data, path, what, first))
+            first += data.count(b"\n")
+
+
+def _lines(
+    data: bytes, path: Path, what: str, first: int
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for number, line in enumerate(BytesIO(data), start=first):
+        if decode(line, path, what, number).strip():
+            value = parse_json(line, path, what=what, first_line=number)
+            yield number, expect(value, dict, path, f"line {number}")
 
 
 def is_json(path: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
 
@@ -76,28 +76,19 @@ def load_json(
         [{'image_id': 7, 'caption': 'a dog'}]
     """
     with open_input(path, what=what, max_bytes=max_bytes) as handle:
-        text = decode(handle.read(), path, what)
-    source = _Source(text, path, what)
+        return parse_json(handle.read(), path, what=what, max_depth=max_depth)
+
+
+def parse_json(
+    data: bytes, path: Path, *, what: str, max_depth: int = MAX_DEPTH, first_line: int = 1
+) -> object:
+    """Parse the contents of a file, or of one line of JSON Lines, as strictly."""
+    text = decode(data, path, what, first_line)
+    source = _Source(text, path, what, first_line)
     value = _parse(source, max_depth)
     if _deeper_than(value, max_depth):
         source.refuse_depth(max_depth)
     return replace_surrogates(value, path) if _SURROGATE_ESCAPE.search(text) else value
-
-
-def load_json_lines(
-    path: Path, *, what: str, max_depth: int = MAX_DEPTH, max_bytes: int = MAX_BYTES
-) -> Iterator[tuple[int, object]]:
-    """Read JSON Lines as strictly, one value a line, line by line."""
-    with open_input(path, what=what, max_bytes=max_bytes) as handle:
-        for number, data in enumerate(handle, start=1):
-            text = decode(data, path, what, number)
-            if text.isspace() or not text:
-                continue
-            source = _Source(text, path, what, number)
-            value = _parse(source, max_depth)
-            if _deeper_than(value, max_depth):
-                source.refuse_depth(max_depth)
-            yield number, replace_surrogates(value, path) if "\\u" in text else value
 
 
 def expect(value: object, kind: type[T], path: Path, where: str) -> T:

@@ -8,6 +8,7 @@ from itertools import islice, starmap
 from pathlib import Path
 
 from bias_pipeline.corpus.corpus import Record, Side
+from bias_pipeline.corpus.records import RecordColumns
 from bias_pipeline.errors import DataError
 from bias_pipeline.text.decoder_marks import (
     UncertainTextError,
@@ -39,34 +40,35 @@ def mended_records(
 ) -> tuple[list[Record], list[str]]:
     """Records with mended captions, and a note on each kind of mend."""
     rows = list(records)
+    columns, notes = mended_columns(RecordColumns.of(rows), files)
+    pairs = zip(rows, columns.model, columns.human, strict=True)
+    return [replace(row, model=model, human=tuple(human)) for row, model, human in pairs], notes
+
+
+def mended_columns(
+    columns: RecordColumns, files: Mapping[Side, Path | None]
+) -> tuple[RecordColumns, list[str]]:
+    """The same of columns."""
     sides: Mapping[Side, str] = {"model": "captions", "human": "captions of people"}
     corrected: dict[Side, Mapping[str, str]] = {}
     notes: list[str] = []
     for side, whose in sides.items():
-        texts = [text for row in rows for text in _texts(row, side)]
+        texts = columns.texts(side)
         try:
             corrected[side], more = mend_texts(texts, whose)
         except UncertainTextError as error:
-            image = next(row.id for row in rows if error.text in _texts(row, side))
+            image = columns.ids[columns.rows(side)[texts.index(error.text)]]
             place = f"{files.get(side) or side}, image {image}"
             raise DataError(f"{place}: {error}") from error
         notes += more
-    if any(corrected.values()):
-        rows = [_mended_record(row, corrected["model"], corrected["human"]) for row in rows]
-    return rows, notes
-
-
-def _texts(row: Record, side: Side) -> Sequence[str]:
-    if side == "human":
-        return row.human
-    return () if row.model is None else (row.model,)
-
-
-def _mended_record(row: Record, model: Mapping[str, str], human: Mapping[str, str]) -> Record:
-    if row.model not in model and human.keys().isdisjoint(row.human):
-        return row
-    caption = row.model if row.model is None else model.get(row.model, row.model)
-    return replace(row, model=caption, human=tuple(human.get(text, text) for text in row.human))
+    model, human = corrected["model"], corrected["human"]
+    if model:
+        spoken = [text if text is None else model.get(text, text) for text in columns.model]
+        columns = replace(columns, model=spoken)
+    if human:
+        written = [tuple(human.get(text, text) for text in texts) for texts in columns.human]
+        columns = replace(columns, human=written)
+    return columns, notes
 
 
 def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str, str], list[str]]:
@@ -89,6 +91,8 @@ def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str,
             f"words follow a mark that ends a caption in {behind} of {len(texts)} {whose}, and are "
             "scored; if the model wrote on, cut the captions at the mark"
         )
+    if now is texts:
+        return {}, notes
     return {old: new for old, new in zip(texts, now, strict=True) if old != new}, notes
 
 

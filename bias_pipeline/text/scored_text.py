@@ -126,6 +126,19 @@ def openings(captions: Captions) -> list[str]:
     return [" ".join([types[t] for t in tokens[a:b]]) for a, b in bounds]
 
 
+def distinct_openings(captions: Captions) -> tuple[list[str], IntArray]:
+    """The first words of each distinct caption, and (N,) the place of each caption's among them.
+
+    Example:
+        >>> texts, places = distinct_openings(Captions.from_texts(["a dog", "a cat", "a dog"]))
+        >>> texts, places.tolist()
+        (['a dog', 'a cat'], [0, 1, 0])
+    """
+    places = captions.identities
+    first = np.unique(places, return_index=True)[1]
+    return openings(captions.take(first)), places
+
+
 def shared_opening(captions: Captions) -> tuple[str, int]:
     """The longest beginning that at least a third of the captions share, and how many do.
 
@@ -311,7 +324,22 @@ def declined_images(corpus: Corpus) -> BoolArray:
 
 def _declining(corpus: Corpus) -> BoolArray:
     """(C,) the captioner's captions that decline."""
-    return declines(openings(corpus.model)) | corpus.read(echoes)
+    return corpus.model.read(_declining_openings) | corpus.read(echoes)
+
+
+def _declining_openings(captions: Captions) -> BoolArray:
+    texts, places = distinct_openings(captions)
+    return declines(texts)[places]
+
+
+def _preambles(captions: Captions) -> Counter[str]:
+    """Each preamble to how many captions open with it."""
+    texts, places = distinct_openings(captions)
+    preambles: Counter[str] = Counter()
+    for text, n in zip(texts, np.bincount(places).tolist(), strict=True):
+        if preamble := preamble_of(text):
+            preambles[preamble] += n
+    return preambles
 
 
 def _rewritten(captions: Captions, rule: Callable[[str], str]) -> Captions:
@@ -320,22 +348,22 @@ def _rewritten(captions: Captions, rule: Callable[[str], str]) -> Captions:
     return Captions.from_texts([rule(text) for text in texts], captions.image_rows.tolist())
 
 
-def _opening_notes(corpus: Corpus, preambles: Preambles) -> list[str]:
+def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:
     """What is said of how captions begin."""
-    begun = [preamble for text in openings(corpus.model) if (preamble := preamble_of(text))]
-    n_captions = len(corpus.model)
+    preambles = _preambles(corpus.model)
+    begun, n_captions = preambles.total(), len(corpus.model)
     notes = []
-    if begun and len(begun) > BLANK_WARNING * n_captions:
-        human = sum(map(bool, map(preamble_of, openings(corpus.human))))
+    if begun and begun > BLANK_WARNING * n_captions:
+        human = _preambles(corpus.human).total()
         people = f" and {human} of people's {len(corpus.human)}" if len(corpus.human) else ""
         done = (
             "they are scored with the captions; text.preambles=cut removes them on both sides"
-            if preambles == "keep"
+            if done_with == "keep"
             else "they were cut"
         )
         notes.append(
-            f"{counted(len(begun), f'of {n_captions} captions{people} open')} with a preamble, "
-            f"most often {most_common(begun)!r}: {done}"
+            f"{counted(begun, f'of {n_captions} captions{people} open')} with a preamble, "
+            f"most often {most_common(preambles)!r}: {done}"
         )
     phrase, shared = shared_opening(corpus.model)
     if phrase and not preamble_of(f"{phrase} x"):

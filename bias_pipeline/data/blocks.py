@@ -1,0 +1,84 @@
+"""Rows of a file as columns: what most files are read in, without an object a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+ROWS = 1 << 16  # of a block, at most
+_AT_ONCE = 1 << 9  # rows that are read one by one: Python looks through many objects for garbage
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows of a file, one after the other, that have the same columns."""
+
+    numbers: Sequence[int]  # of the rows in the file, for messages
+    columns: Mapping[str, Sequence[Any]]
+    # The first row with columns that were not read, for messages; None if all were
+    shown: Mapping[str, Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def cells(self, name: str) -> Sequence[Any]:
+        """The values of a column, None where rows lack it."""
+        return self.columns.get(name) or [None] * len(self)
+
+    def row(self, place: int) -> dict[str, Any]:
+        """One row."""
+        return {name: column[place] for name, column in self.columns.items()}
+
+    @property
+    def first_row(self) -> Mapping[str, Any]:
+        """The first row, also of columns that were not read."""
+        return self.row(0) if self.shown is None else self.shown
+
+    def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Number and content of each row."""
+        for place, number in enumerate(self.numbers):
+            yield number, self.row(place) if place else self.first_row
+
+    def take(self, places: Sequence[int]) -> Block:
+        """The rows at some places."""
+        return Block(
+            [self.numbers[place] for place in places],
+            {name: [column[k] for k in places] for name, column in self.columns.items()},
+            None if self.shown is None or 0 not in places[:1] else self.shown,
+        )
+
+
+def blocks_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]:
+    """The blocks of rows that are read one by one, each with its own keys.
+
+    What a fault ends is given first, so that faults are met in the order of the rows.
+
+    Example:
+        >>> rows = enumerate([{"id": 7}, {"id": 8}, {"id": 9, "caption": "a dog"}])
+        >>> [block.columns for block in blocks_of(rows)]
+        [{'id': [7, 8]}, {'id': [9], 'caption': ['a dog']}]
+    """
+    for part in until_fault(rows):
+        for names, alike in groupby(part, lambda pair: tuple(pair[1])):
+            numbers, contents = zip(*alike, strict=True)
+            yield Block(numbers, {name: [row[name] for row in contents] for name in names})
+
+
+def until_fault(items: Iterable[T]) -> Iterator[list[T]]:
+    """Items in lists; those before a fault come before it is raised."""
+    iterator = iter(items)
+    while True:
+        part: list[T] = []
+        try:
+            part.extend(islice(iterator, _AT_ONCE))
+        except Exception:
+            if part:
+                yield part
+            raise
+        if not part:
+            return
+        yield part
