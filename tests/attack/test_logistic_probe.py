@@ -127,6 +127,14 @@ def test_predictions_come_from_the_cache_as_they_were(tmp_path):
     np.testing.assert_array_equal(fresh.probs[0], again.probs[0])
 
 
+def test_captions_are_not_numbered_where_no_attacker_is_trained(tmp_path, monkeypatch):
+    probe = ConvexProbe(Ngram(), cache=str(tmp_path))
+    fresh = probe.fit_predict(labelled(), splits())
+    monkeypatch.setattr(Ngram, "read", None)
+    again = probe.fit_predict(labelled(), splits())
+    np.testing.assert_array_equal(fresh.probs, again.probs)
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_sets_of_splits_are_predicted_as_if_each_were_alone(number):
     whole = splits((0, 12))
