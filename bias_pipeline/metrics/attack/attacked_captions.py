@@ -6,18 +6,20 @@ import json
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from bias_pipeline.array_types import BoolArray
+from bias_pipeline.attack.probe import Probe
+from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
-from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.corpus import Corpus, Side
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.declared import Configurable
 from bias_pipeline.errors import DataError, NotApplicableError
-from bias_pipeline.metrics.attack.attack_runner import AttackRunner
+from bias_pipeline.metrics.attack.attack_runner import AttackRunner, AttackSettings
 from bias_pipeline.metrics.attack.attacked_pair import Pair
 from bias_pipeline.metrics.attack.extra_parts import (
     NO_SECOND_PERSON,
@@ -30,8 +32,30 @@ from bias_pipeline.metrics.attack.extra_parts import (
 from bias_pipeline.metrics.value_names import HUMAN_PAIRED, MODEL_PAIRED
 from bias_pipeline.text.transform import Transform, applied
 
-if TYPE_CHECKING:
-    from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
+
+class AttackingMetric(Protocol):
+    """What of a metric decides its attackers."""
+
+    attribute: Attribute
+    probe: Probe
+    positions: int
+    sides: Sequence[Side]
+    wordless_limit: float
+    learning_curve: bool
+
+    @property
+    def trains_alone(self) -> bool:
+        """Whether it trains attackers that no other metric knows."""
+
+    @property
+    def attack_settings(self) -> AttackSettings:
+        """Its settings and functions for attacking."""
+
+    def transformed(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
+        """The corpus as attackers read it."""
+
+    def attackable(self, transformed: Corpus) -> BoolArray:
+        """(N,) images that have all that attackers need besides captions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +73,7 @@ class AttackedCaptions:
 
     def __init__(
         self,
-        metric: CaptionAttack,
+        metric: AttackingMetric,
         transforms: Sequence[Transform],
         corpus: Corpus,
         splits: Sequence[Split],
@@ -133,7 +157,7 @@ class _Request:
 
     corpus: Corpus
     content: Hashable
-    metric: CaptionAttack = field(compare=False)
+    metric: AttackingMetric = field(compare=False)
     transforms: Sequence[Transform] = field(compare=False)
     splits: Sequence[Split] = field(compare=False)
 
@@ -145,7 +169,7 @@ def _attacked(request: _Request) -> AttackedCaptions:
 
 
 def attacked_captions(
-    metric: CaptionAttack,
+    metric: AttackingMetric,
     transforms: Sequence[Transform],
     corpus: Corpus,
     splits: Sequence[Split],
