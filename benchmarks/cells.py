@@ -67,8 +67,14 @@ def cases() -> list[Case]:
         Case("`--cfg job`", ["--cfg", "job"], 1),
         Case("demo: 14 cells, 5 seeds", ["metric=lic,leakage", "captioner=all"], 60),
         Case(
-            f"7 captioners, 10 seeds, 1 + 5 attackers and 1 paired: 490 fits, {where}",
+            f"7 captioners, 10 seeds, 5 folds, learning curves: 2,870 fits, {where}",
             [*real, "captioner=all", "seeds=10"],
+            60,
+            2,
+        ),
+        Case(
+            f"7 captioners, 10 seeds, `split=lic`, learning curves: 574 fits, {where}",
+            [*real, "captioner=all", "seeds=10", "split=lic"],
             60,
             2,
         ),

@@ -127,7 +127,9 @@ class Probe(Configurable, ABC):
         results = {key: self._stored(key) for key, _ in pairs}
         missing = [(key, job) for key, job in pairs if results[key] is None]
         took = self.encoder.prepare(data) if missing else None
-        fitted = track(self.train(data, [job for _, job in missing]), len(missing))
+        # Nothing is read where nothing is trained.
+        trained = self.train(data, [job for _, job in missing]) if missing else ()
+        fitted = track(trained, len(missing))
         fresh: dict[str, ProbeResult] = {}
         for (key, _), result in zip(missing, fitted, strict=True):
             self._store(key, result)
@@ -135,11 +137,11 @@ class Probe(Configurable, ABC):
         answers: list[tuple[list[ProbeResult], Training]] = []
         for of_set, jobs in zip(keys, sets, strict=True):
             whole = [one for key in of_set if (one := fresh.get(key) or results[key]) is not None]
-            trained = [fresh[key] for key in of_set if key in fresh]
+            of_now = [fresh[key] for key in of_set if key in fresh]
             curves = [_curve(data.name, *pair) for pair in zip(jobs, whole, strict=True)]
             account = replace(
-                _training_record(trained),
-                cached=len(jobs) - len(trained),
+                _training_record(of_now),
+                cached=len(jobs) - len(of_now),
                 curves=list(chain(*curves)),
             )
             answers.append((whole, account if answers else _with_embedding(account, took)))

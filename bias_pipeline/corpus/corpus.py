@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -323,7 +323,7 @@ class Corpus(ReadCache, Sequence[Record]):
     @cached_property
     def keys(self) -> UIntArray:
         """(N,) a hash of each picture's id, so that a draw for one does not depend on others."""
-        return hash_ids(self.picture_ids or self.ids)
+        return _keys_of(self.picture_ids or self.ids)
 
     @cached_property
     def digest(self) -> str:
@@ -384,6 +384,13 @@ def _check_blanks(corpus: Corpus, side: str, limit: float) -> list[str]:
         )
     warning = "warning: " if share > BLANK_WARNING else ""
     return [f"{warning}{fault}: they count as absent, and coverage falls"]
+
+
+@lru_cache(maxsize=4)  # transforms make many corpora of the same images
+def _keys_of(ids: tuple[str, ...]) -> UIntArray:
+    keys = hash_ids(ids)
+    keys.flags.writeable = False
+    return keys
 
 
 def _blanks_by_group(corpus: Corpus, side: str) -> str:

@@ -87,6 +87,13 @@ class MatchedAlignment(TextTransform):
             raise ValueError("alignment.sides: people's captions are always changed; add human")
         self.excluded = frozenset(words_of(excluded))
         self.seed = seed
+        self._positions = math.inf
+
+    def of_first_captions(self) -> MatchedAlignment:
+        """A copy that changes the first human caption of each image alone."""
+        first = copy(self)
+        first._positions = 1
+        return first
 
     def with_all_words(self) -> MatchedAlignment:
         """A copy that excludes no words, for attackers that predict something else than groups."""
@@ -161,7 +168,7 @@ class MatchedAlignment(TextTransform):
         by_image = _summed(incidence, human.image_rows, len(corpus))
         wanted = _summed(words.indicators(model), model.image_rows, len(corpus))
         removed, added, changes = [], [], []
-        for position in range(int(human.positions.max(initial=-1)) + 1):
+        for position in range(int(min(self._positions, human.positions.max(initial=-1) + 1))):
             captions = np.flatnonzero((human.positions == position) & images[human.image_rows])
             if not len(captions):
                 continue

@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from bias_pipeline.attack import logistic
+from bias_pipeline.attack import logistic, newton
 from bias_pipeline.attack.logistic import ConvexProbe, decide, fit
 from bias_pipeline.attack.ngram import Ngram, NgramItems
 from bias_pipeline.corpus.captions import Captions
@@ -42,7 +42,8 @@ def weights_of(x: sparse.csr_array, truths: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n_groups", [2, 3])
-def test_groups_agree_with_scikit_learn(n_groups):
+def test_groups_agree_with_scikit_learn(n_groups, monkeypatch):
+    monkeypatch.setattr(newton, "TOLERANCE", 5e-6)
     x, y = indicators(n_groups)
     truths = y[:, None] if n_groups == 2 else np.eye(n_groups)[y]
     scores = decide(x, weights_of(x, truths))[:, 0]
@@ -124,6 +125,14 @@ def test_predictions_come_from_the_cache_as_they_were(tmp_path):
     again = probe.fit_predict(labelled(), splits((0, 12, 456)))
     assert probe.trained == 3
     np.testing.assert_array_equal(fresh.probs[0], again.probs[0])
+
+
+def test_captions_are_not_numbered_where_no_attacker_is_trained(tmp_path, monkeypatch):
+    probe = ConvexProbe(Ngram(), cache=str(tmp_path))
+    fresh = probe.fit_predict(labelled(), splits())
+    monkeypatch.setattr(Ngram, "read", None)
+    again = probe.fit_predict(labelled(), splits())
+    np.testing.assert_array_equal(fresh.probs, again.probs)
 
 
 @pytest.mark.parametrize("number", [0, 1])

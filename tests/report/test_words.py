@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.array_types import Float64Array
-from bias_pipeline.attack import logistic
+from bias_pipeline.attack import logistic, newton
 from bias_pipeline.attack.logistic import ConvexProbe
 from bias_pipeline.attack.ngram import Ngram
 from bias_pipeline.attack.probe import Probe, TrainingJob
@@ -132,8 +132,9 @@ def test_an_image_drawn_once_each_changes_nothing(corpus):
     assert np.allclose(fit.resampled[0], fit.numbers, atol=1e-4)
 
 
-def test_a_resampling_is_a_fit_on_the_drawn_captions(corpus):
+def test_a_resampling_is_a_fit_on_the_drawn_captions(corpus, monkeypatch):
     """Against a second implementation: the captions written out as often as they were drawn."""
+    monkeypatch.setattr(newton, "TOLERANCE", 5e-6)
     generator = np.random.default_rng(3)
     counts = generator.poisson(1, len(corpus)).astype(float)
     fit = one_fit(corpus, counts.tolist())

@@ -125,6 +125,16 @@ def test_people_are_always_changed():
 
 @given(seeds)
 @settings(deadline=None, max_examples=30)
+def test_the_first_captions_alone_change_as_among_all(seed):
+    corpus, align = random_corpus(seed), MatchedAlignment()
+    first, every = align.of_first_captions()(corpus), align(corpus)
+    assert first.human.position(0).digest == every.human.position(0).digest
+    assert first.human.position(1).digest == corpus.human.position(1).digest
+    assert reach(first) == reach(every)[:1]
+
+
+@given(seeds)
+@settings(deadline=None, max_examples=30)
 def test_excluded_words_never_take_part(seed):
     corpus = random_corpus(seed)
     matched = MatchedAlignment(excluded=["man", "woman"])(corpus)

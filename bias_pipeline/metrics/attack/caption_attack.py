@@ -16,7 +16,6 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.attack.probe import Probe
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import SIDES, Corpus, Side
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split, SplitRule
@@ -27,18 +26,20 @@ from bias_pipeline.metrics.attack.attack_runner import (
     AttackSettings,
     over_alternatives,
 )
+from bias_pipeline.metrics.attack.attacked_captions import (
+    AnnotatorAttack,
+    as_trained_before,
+    attacked_captions,
+    described,
+    pairs_of,
+)
 from bias_pipeline.metrics.attack.attacked_pair import Pair, calibration
 from bias_pipeline.metrics.attack.extra_parts import (
     NO_LESS_THAN_NONE,
-    TURNS,
-    alike_corpora,
-    at_equal_speech,
     gap_of,
     gap_sentence,
     learning_note,
     learning_parts,
-    rename_predictions,
-    score_of_people,
     smaller_shares,
     with_annotators,
 )
@@ -59,7 +60,6 @@ from bias_pipeline.metrics.value_names import (
 from bias_pipeline.stats.bootstrap import Bootstrap, Combination, Estimate, steady
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.scoring import Scoring
-from bias_pipeline.text.matched import MatchedAlignment
 from bias_pipeline.text.mentions import neutral_rate
 from bias_pipeline.text.transform import Transform, applied
 
@@ -165,72 +165,39 @@ class CaptionAttack(Metric, ABC):
         del attack, images
         return {}
 
+    @property
+    def trains_alone(self) -> bool:
+        """Whether it trains attackers that no other metric knows; then it shares none."""
+        return type(self).extra_parts is not CaptionAttack.extra_parts
+
     def _under(
         self, transforms: Sequence[Transform], corpus: Corpus, splits: Sequence[Split]
     ) -> Score:
         """The score under transforms; at equal speech also with annotators as the captioner."""
-        align = at_equal_speech(transforms)
-        first = transforms.index(align) if align else 0
-        unaligned = applied(transforms[:first], corpus)
-        transformed = self.transformed(transforms[first:], unaligned)
-        score = self._score(corpus, transformed, splits)
-        if align is None or SCORE not in score.parts:
+        attacked = attacked_captions(self, transforms, corpus, splits)
+        score = self._score(corpus, attacked.captioner)
+        if attacked.align is not None and SCORE in score.parts:
+            people, alike = map(self._of_annotators, (attacked.one_person, attacked.alike))
+            matched = attacked.captioner.transformed
+            score = with_annotators(score, matched, people, alike, self.stats.level)
+        if attacked.metric is self:
             return score
-        people = score_of_people(
-            corpus,
-            self.attribute.name,
-            lambda people: self._headline_of(people, self.transformed(transforms, people), splits),
-        )
-        alike = self._alike(unaligned, transforms[first:], align, splits)
-        return with_annotators(score, transformed, people, alike, self.stats.level)
+        return replace(score, predictions=as_trained_before(score.predictions))
 
-    def _alike(
-        self,
-        corpus: Corpus,
-        transforms: Sequence[Transform],
-        align: MatchedAlignment,
-        splits: Sequence[Split],
-    ) -> Score:
-        """The headline where annotators at the captioner's length take its place in turn."""
-        pairs: list[Pair] = []
-        predictions: list[Predictions] = []
-        try:
-            turns = alike_corpora(
-                corpus,
-                align,
-                lambda annotator: self.transformed(transforms, annotator),
-                TURNS if self.probe.quick else 1,
-            )
-            for number, matched in enumerate(turns):
-                attack, both = self._attacked(matched, splits)
-                pairs += self._pairs(attack, both)
-                predictions += rename_predictions(attack.trained, f"alike:{number}")
-        except DataError as error:
-            return Score({}, notes=[f"there is no matched:alike: {error}"])
-        part = self._headline(Pair.of_all(pairs), matched, both)
-        return Score({SCORE: part}, predictions=predictions)
+    def _of_annotators(self, attack: AnnotatorAttack | str) -> Score:
+        """The headline alone where annotators take the captioner's place, or why there is none."""
+        if isinstance(attack, str):
+            return Score({}, notes=[attack])
+        part = self._headline(attack.pair, attack.corpus, attack.images)
+        return Score({SCORE: part}, predictions=attack.predictions)
 
-    def _headline_of(self, corpus: Corpus, transformed: Corpus, splits: Sequence[Split]) -> Score:
-        """The headline alone, of a corpus whose images both sides describe."""
-        attack, both = self._attacked(transformed, splits)
-        (pair,) = self._pairs(attack, both)
-        part = self._headline(pair, corpus, both)
-        return Score({SCORE: part}, predictions=attack.trained)
-
-    def _attacked(
-        self, transformed: Corpus, splits: Sequence[Split]
-    ) -> tuple[AttackRunner, BoolArray]:
-        """Attackers of a corpus that annotators alone wrote, and the images that they guess."""
-        attack = AttackRunner(self.attack_settings, transformed, splits)
-        described = _described(transformed.model, len(transformed))
-        return attack, described & self.attackable(transformed)
-
-    def _score(self, corpus: Corpus, transformed: Corpus, splits: Sequence[Split]) -> Score:
+    def _score(self, corpus: Corpus, attack: AttackRunner) -> Score:
         """The score of a corpus, from attackers that read the transformed captions."""
+        transformed = attack.transformed
         grouping = corpus.groupings[self.attribute.name]
         labelled = (grouping.codes >= 0) & self.attackable(transformed)
         has_model, has_human = (
-            labelled & (side in self.sides) & _described(transformed.side(side), len(corpus))
+            labelled & (side in self.sides) & described(transformed.side(side), len(corpus))
             for side in SIDES
         )
         if not (has_model | has_human).any():
@@ -239,8 +206,7 @@ class CaptionAttack(Metric, ABC):
                 f"has a caption of {' or '.join(self.sides)}"
             )
         both = has_model & has_human
-        attack = AttackRunner(self.attack_settings, transformed, splits)
-        cross_fitted = self.probe.cross_fits(splits)
+        cross_fitted = self.probe.cross_fits(attack.splits)
         shares = smaller_shares(grouping.codes[both]) if self.learning_curve and both.any() else {}
         parts: dict[str, Number] = {}
         for name, images in ((MODEL, has_model), (HUMAN, has_human)):
@@ -252,7 +218,7 @@ class CaptionAttack(Metric, ABC):
         curve: dict[str, Number] = {}
         groups = Score({})
         if both.any():
-            pair, *fewer = self._pairs(attack, both, [*shares.values()])
+            pair, *fewer = pairs_of(attack, both, cross_fitted, [*shares.values()])
             compared = self._paired_parts(pair, corpus, both)
             same: dict[str, Number] = {
                 MODEL: compared[MODEL_PAIRED],
@@ -287,14 +253,6 @@ class CaptionAttack(Metric, ABC):
             ],
             tables=transformed.tables,
         )
-
-    def _pairs(
-        self, attack: AttackRunner, both: BoolArray, shares: Sequence[float] = ()
-    ) -> list[Pair]:
-        """Both sides, of all attackers and of those that learn from each share of the images."""
-        model, human = (attack.on(name, both, shares) for name in (MODEL_PAIRED, HUMAN_PAIRED))
-        cross_fitted = self.probe.cross_fits(attack.splits)
-        return [Pair(*sides, cross_fitted) for sides in zip(model, human, strict=True)]
 
     def _side(
         self,
@@ -429,7 +387,3 @@ class CaptionAttack(Metric, ABC):
             coverage=float(images.sum() / (grouping.codes >= 0).sum()),
             neutral_rate=neutral_rate(corpus.side(side), self.attribute, images),
         )
-
-
-def _described(captions: Captions, n_images: int) -> BoolArray:
-    return np.bincount(captions.image_rows, minlength=n_images) > 0

@@ -46,9 +46,9 @@ class DBAC(Metric):
     difference of the sides, in (-1, 1), 0 for a captioner that adds no bias. Each headline also has
     the qualities, the priors, the score under all three priors, and ``<direction>:priors``, the
     score of the priors alone; ``<direction>:<given>:<other>`` is the score of a pair.
-    ``<direction>:learning:all``, ``:half`` and ``:quarter`` are the scores of attackers that learn
-    from a share of the images, of the first seed and human caption, without intervals; attackers
-    that are networks have none.
+    ``a_to_t:learning:all``, ``:half`` and ``:quarter`` are the scores of attackers that learn from
+    a share of the images, of the first seed and human caption, without intervals; attackers that
+    are networks have none.
 
     Both directions use only images with captions of both sides (and known objects, for
     ``t_to_a``). Every caption position of the human side has its own attackers.
@@ -57,7 +57,7 @@ class DBAC(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="dbac",
         title="Directional Bias Amplification in Captioning",
-        version=4,
+        version=5,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,

@@ -88,9 +88,10 @@ class DirectionScorer:
 
         They are of the first seed and the first human caption of each image, as is
         ``learning:all``, with which they are compared: a curve of all seeds and positions would
-        take longer than everything else.
+        take longer than everything else. T→A has none: its attackers of every task would be a
+        quarter of all that are trained.
         """
-        if not (self.settings.probe.quick and self.supported.any()):
+        if not (self.to_task and self.settings.probe.quick and self.supported.any()):
             return score
         shares = smaller_shares(self.view.codes[self.images])
         if not shares:

@@ -126,7 +126,7 @@ class DPA(Metric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="dpa",
         title="Directional predictability amplification (DPA)",
-        version=4,
+        version=5,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,

@@ -137,7 +137,7 @@ def at_equal_speech(transforms: Sequence[Transform]) -> MatchedAlignment | None:
 
 def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Score]) -> Score:
     """The score of one person as the captioner; where it cannot be scored, only a note on why."""
-    people = _one_person_as_captioner(corpus, attribute)
+    people = one_person_as_captioner(corpus, attribute)
     if people is None:
         return Score({}, notes=[NO_SECOND_PERSON])
     try:
@@ -146,7 +146,7 @@ def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Sc
         return Score({}, notes=[f"there is no matched:people: {error}"])
 
 
-def _one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
+def one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
     """People against people: the first caption of each image is the captioner's."""
     human = corpus.human
     several = np.bincount(human.image_rows, minlength=len(corpus)) > 1
@@ -239,7 +239,7 @@ def with_annotators(
         },
         predictions=[
             *score.predictions,
-            *rename_predictions(people.predictions, "people"),
+            *people.predictions,
             *alike.predictions,
         ],
         notes=[*score.notes, *people.notes, *alike.notes],

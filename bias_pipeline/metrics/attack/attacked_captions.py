@@ -1,0 +1,220 @@
+"""All attackers of a corpus's captions, which metrics that only score guesses otherwise share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray
+from bias_pipeline.attack.probe import Probe
+from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus, Side
+from bias_pipeline.corpus.predictions import Predictions
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.declared import Configurable
+from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.metrics.attack.attack_runner import AttackRunner, AttackSettings
+from bias_pipeline.metrics.attack.attacked_pair import Pair
+from bias_pipeline.metrics.attack.extra_parts import (
+    NO_SECOND_PERSON,
+    TURNS,
+    alike_corpora,
+    at_equal_speech,
+    one_person_as_captioner,
+    rename_predictions,
+)
+from bias_pipeline.metrics.value_names import HUMAN_PAIRED, MODEL_PAIRED
+from bias_pipeline.text.transform import Transform, applied
+
+
+class AttackingMetric(Protocol):
+    """What of a metric decides its attackers."""
+
+    attribute: Attribute
+    probe: Probe
+    positions: int
+    sides: Sequence[Side]
+    wordless_limit: float
+    learning_curve: bool
+
+    @property
+    def trains_alone(self) -> bool:
+        """Whether it trains attackers that no other metric knows."""
+
+    @property
+    def attack_settings(self) -> AttackSettings:
+        """Its settings and functions for attacking."""
+
+    def transformed(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
+        """The corpus as attackers read it."""
+
+    def attackable(self, transformed: Corpus) -> BoolArray:
+        """(N,) images that have all that attackers need besides captions."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotatorAttack:
+    """Attackers where annotators take the captioner's place."""
+
+    pair: Pair
+    corpus: Corpus  # in which an annotator is the captioner
+    images: BoolArray  # (N,) that both sides describe
+    predictions: Sequence[Predictions]
+
+
+class AttackedCaptions:
+    """Attackers of a corpus under transforms, trained when they are first needed."""
+
+    def __init__(
+        self,
+        metric: AttackingMetric,
+        transforms: Sequence[Transform],
+        corpus: Corpus,
+        splits: Sequence[Split],
+    ) -> None:
+        self.metric, self.transforms = metric, transforms
+        self.corpus, self.splits = corpus, splits
+        self.align = at_equal_speech(transforms)
+        self._first = transforms.index(self.align) if self.align else 0
+
+    @cached_property
+    def _unaligned(self) -> Corpus:
+        return applied(self.transforms[: self._first], self.corpus)
+
+    @cached_property
+    def captioner(self) -> AttackRunner:
+        """Attackers of the captioner's and of people's captions."""
+        transformed = self.metric.transformed(self.transforms[self._first :], self._unaligned)
+        return AttackRunner(self.metric.attack_settings, transformed, self.splits)
+
+    @cached_property
+    def one_person(self) -> AnnotatorAttack | str:
+        """Attackers of one person's captions and of the others'; why there are none."""
+        people = one_person_as_captioner(self.corpus, self.metric.attribute.name)
+        if people is None:
+            return NO_SECOND_PERSON
+        try:
+            transformed = self.metric.transformed(self.transforms, people)
+            pair, images, trained = self._attacked(transformed)
+        except NotApplicableError as error:
+            return f"there is no matched:people: {error}"
+        return AnnotatorAttack(pair, people, images, rename_predictions(trained, "people"))
+
+    @cached_property
+    def alike(self) -> AnnotatorAttack | str:
+        """Attackers of annotators at the captioner's length, in turns; why there are none."""
+        assert self.align is not None
+        first = self.align.of_first_captions()
+        after = self.transforms[self._first + 1 :]
+        pairs: list[Pair] = []
+        predictions: list[Predictions] = []
+        try:
+            turns = alike_corpora(
+                self._unaligned,
+                self.align,
+                lambda annotator: self.metric.transformed([first, *after], annotator),
+                TURNS if self.metric.probe.quick else 1,
+            )
+            for number, matched in enumerate(turns):
+                pair, images, trained = self._attacked(matched)
+                pairs.append(pair)
+                predictions += rename_predictions(trained, f"alike:{number}")
+        except DataError as error:
+            return f"there is no matched:alike: {error}"
+        return AnnotatorAttack(Pair.of_all(pairs), matched, images, predictions)
+
+    def _attacked(self, transformed: Corpus) -> tuple[Pair, BoolArray, list[Predictions]]:
+        """Attackers of a corpus that annotators alone wrote, and the images that they guess."""
+        runner = AttackRunner(self.metric.attack_settings, transformed, self.splits)
+        images = described(transformed.model, len(transformed))
+        images = images & self.metric.attackable(transformed)
+        (pair,) = pairs_of(runner, images, self.metric.probe.cross_fits(self.splits))
+        return pair, images, runner.trained
+
+
+def described(captions: Captions, n_images: int) -> BoolArray:
+    """(N,) images that have a caption."""
+    return np.bincount(captions.image_rows, minlength=n_images) > 0
+
+
+def pairs_of(
+    attack: AttackRunner, images: BoolArray, cross_fitted: bool, shares: Sequence[float] = ()
+) -> list[Pair]:
+    """Both sides, of all attackers and of those that learn from each share of the images."""
+    model, human = (attack.on(name, images, shares) for name in (MODEL_PAIRED, HUMAN_PAIRED))
+    return [Pair(*sides, cross_fitted) for sides in zip(model, human, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What decides the attackers' predictions, and the metric that trains them."""
+
+    corpus: Corpus
+    content: Hashable
+    metric: AttackingMetric = field(compare=False)
+    transforms: Sequence[Transform] = field(compare=False)
+    splits: Sequence[Split] = field(compare=False)
+
+
+# One at a time: the cells of LIC and Leakage follow each other, and predictions take memory.
+@lru_cache(maxsize=1)
+def _attacked(request: _Request) -> AttackedCaptions:
+    return AttackedCaptions(request.metric, request.transforms, request.corpus, request.splits)
+
+
+def attacked_captions(
+    metric: AttackingMetric,
+    transforms: Sequence[Transform],
+    corpus: Corpus,
+    splits: Sequence[Split],
+) -> AttackedCaptions:
+    """The attackers of a corpus; those of the metric before if it asked for the same."""
+    decides = (
+        metric.trains_alone and metric,
+        metric.attribute.name,
+        metric.positions,
+        tuple(metric.sides),
+        metric.wordless_limit,
+        metric.learning_curve,
+        type(metric.probe),
+        json.dumps(metric.probe.spec, sort_keys=True),
+        tuple(split.digest for split in splits),
+        _content(transforms),
+    )
+    return _attacked(_Request(corpus, decides, metric, transforms, splits))
+
+
+def _content(value: object) -> Hashable:
+    """Equal for transforms of equal settings; what cannot be compared equals nothing."""
+    if isinstance(value, Configurable) and type(value).__hash__ is object.__hash__:
+        return type(value), _content(vars(value))
+    if isinstance(value, Mapping):
+        return tuple((name, _content(value[name])) for name in sorted(value, key=str))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(map(_content, value))
+    if isinstance(value, Set):
+        return frozenset(value)
+    return value if isinstance(value, Hashable) else object()
+
+
+def as_trained_before(predictions: Sequence[Predictions]) -> list[Predictions]:
+    """Predictions of attackers that another metric trained, with that in their account."""
+    return [
+        replace(
+            one,
+            training=replace(
+                one.training,
+                trained=0,
+                cached=one.training.trained + one.training.cached,
+                failed=0,
+                out_of_memory=(),
+            ),
+        )
+        for one in predictions
+    ]
