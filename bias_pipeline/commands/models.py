@@ -38,7 +38,6 @@ from bias_pipeline.retrieval.open_clip_folder import find_open_clip, is_open_cli
 
 
 def list_parser() -> Parser:
-    """No options."""
     return Parser(
         f"{PROGRAM} models list",
         description="Which published weights encoders and metrics need, which captioners papers "
@@ -113,7 +112,6 @@ ENCODER = "encoder.model"
 
 
 def show_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} models show",
         description="A model's files and digests, or what a configuration needs",
@@ -244,7 +242,6 @@ def _pooling(model: Pretrained) -> dict[str, str]:
 
 
 def prefetch_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} models prefetch",
         description="Fetch weights from the hub; every digest is checked",
