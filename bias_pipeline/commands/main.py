@@ -155,8 +155,6 @@ def _check_memory_limit() -> None:
 
 @dataclass(frozen=True)
 class Command:
-    """A command."""
-
     name: str  # as it is written
     about: str  # what it does, in one line
     arguments: str = ""  # what follows it, in short
@@ -167,13 +165,11 @@ class Command:
         return "key=value" in self.arguments
 
     def parser(self) -> Parser:
-        """The options and their help."""
         parser: Parser = self.find("parser")()
         return parser
 
     @property
     def command(self) -> Callable[[list[str]], int]:
-        """What runs it."""
         function: Callable[[list[str]], int] = self.find("command")
         return function
 
@@ -288,7 +284,6 @@ WORDS = (
         "analysis power", "the smallest bias that a number of images can show", "--n N|--groups N,N"
     ),
     Command("analysis pairs", "pairs of captions for rate --pairs", f"--out FILE.csv {KEYS}"),
-    Command("analysis metrics", "the same as metrics", "[--cards]"),
     Command("data validate", "check a data set's files and print what they contain", KEYS),
     Command("data convert", "pickles and JSON to Parquet", "FILE ... [--out DIR]"),
     Command("data draw", "the embedded data set with its pictures, as files", "--out DIR ..."),
@@ -399,7 +394,6 @@ def completion_command(words: list[str]) -> int:
 
 
 def completion_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(f"{PROGRAM} completion", description=_COMPLETION_ABOUT)
     parser.add_argument("shell", nargs="?", choices=list(_SCRIPTS), help="(bash)")
     parser.add_argument(_ASK, help=SUPPRESS)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bias_pipeline.retrieval.embedders import LazyDualModel, Photos, Texts
     from bias_pipeline.retrieval.fiber.model import FiberModel
     from bias_pipeline.retrieval.open_clip import OpenClipModel
-    from bias_pipeline.retrieval.two_modes import BlipModel, BridgeTowerModel
+    from bias_pipeline.retrieval.two_modes import BlipModel
 
 _SHOWN = 8  # pictures per batch, each with all of its texts
 
@@ -204,7 +204,6 @@ class FiberTowers(TwoModesModel):
 
     judging: ClassVar[str] = "fiber_pretrain.ckpt"
 
-    side: int | None  # pixels a side of a picture, None for the file's own
     longest: int  # tokens that are read of a text
     head: Head = "rank_output"  # the matching head, see `read_fiber`
 
@@ -212,7 +211,7 @@ class FiberTowers(TwoModesModel):
     def spec(self) -> Mapping[str, object]:
         """The digests of its files and its settings."""
         digests = sorted(self.model.files.values())  # independent of file names
-        settings = {"kind": "fiber", "files": digests, "side": self.side, "longest": self.longest}
+        settings = {"kind": "fiber", "files": digests, "longest": self.longest}
         return settings | ({"head": self.head} if self.head != "rank_output" else {})
 
     @property
@@ -220,14 +219,14 @@ class FiberTowers(TwoModesModel):
         """See the base."""
         from bias_pipeline.retrieval.fiber.model import loaded
 
-        return loaded(self.model, self.side, self.longest, device_of(self.device), self.head)
+        return loaded(self.model, self.longest, device_of(self.device), self.head)
 
 
 @dataclass(frozen=True)
-class PublishedTowers(TwoModesModel):
-    """Such a model on disk."""
+class BlipTowers(TwoModesModel):
+    """A BLIP for retrieval on disk."""
 
-    judging: ClassVar[str] = "BridgeTower/bridgetower-large-itm-mlm-itc"
+    judging: ClassVar[str] = "Salesforce/blip-itm-base-coco"
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -235,32 +234,31 @@ class PublishedTowers(TwoModesModel):
         return {"kind": self.model.kind, "files": dict(self.model.files)}
 
     @property
-    def net(self) -> BlipModel | BridgeTowerModel:
+    def net(self) -> BlipModel:
         """See the base."""
         from bias_pipeline.retrieval.two_modes import loaded
 
         return loaded(self.model, device_of(self.device))
 
 
-JUDGING = ("blip", "bridgetower")  # these also have a matching mode
-KINDS = (*clip.KINDS, *JUDGING)
+BLIP = "blip"  # it also has a matching mode
+KINDS = (*clip.KINDS, BLIP)
 
 
 def towers_of(name: str, revision: str, device: str) -> LazyDualModel:
     """The towers of a model in any supported format, with its own settings."""
     if is_fiber(name):
-        return FiberTowers(find_fiber(name), device, None, LONGEST)
+        return FiberTowers(find_fiber(name), device, LONGEST)
     if is_open_clip(name):
         model = find_open_clip(name, revision=revision)
         return OpenClipTowers(model, device, quick_gelu(model.folder, None))
     return published_towers(find_pretrained(name, KINDS, revision=revision), device)
 
 
-def published_towers(model: Pretrained, device: str) -> ClipTowers | PublishedTowers:
+def published_towers(model: Pretrained, device: str) -> ClipTowers | BlipTowers:
     """The towers of a transformers model."""
-    if model.kind in JUDGING:
-        return PublishedTowers(model, device)
-
+    if model.kind == BLIP:
+        return BlipTowers(model, device)
     return ClipTowers(model, device)
 
 
