@@ -27,7 +27,7 @@ def at_equal_speech(kind: str) -> Score:
 def numbers(score: Score) -> dict[str, tuple[str, str, str]]:
     parts = score.parts.items()
     return {
-        str(name): (repr(part.estimate.value), repr(part.estimate.ci_low), repr(part.neutral_rate))
+        str(name): (repr(part.value), repr(part.ci_low), repr(part.neutral_rate))
         for name, part in parts
     }
 
