@@ -98,51 +98,6 @@ def write_matching_blip(folder: Path, seed: int = 0) -> Path:
     return folder
 
 
-def write_bridgetower(folder: Path, seed: int = 0, *, heads: str = "both") -> Path:
-    """A BridgeTower with the heads of ``contrast``, of ``judging``, or of both."""
-    import torch
-    from safetensors.torch import save_file
-    from transformers import (
-        BridgeTowerConfig,
-        BridgeTowerForContrastiveLearning,
-        BridgeTowerForImageAndTextRetrieval,
-    )
-
-    torch.manual_seed(seed)
-    text = {
-        **TEXT,
-        "hidden_size": 128,
-        "num_hidden_layers": 3,
-        "vocab_size": len(SPECIAL) + len(WORDS),
-        "max_position_embeddings": 24,
-        "pad_token_id": 0,
-    }
-    vision = {"hidden_size": 128, "num_hidden_layers": 3, "image_size": 32, "patch_size": 8}
-    config = BridgeTowerConfig(
-        text_config=text,
-        vision_config=vision,
-        hidden_size=128,
-        num_attention_heads=2,
-        num_hidden_layers=2,
-        contrastive_hidden_size=16,
-        initializer_factor=2,
-        logit_scale_init_value=2.6592,
-    )
-    contrast, judging = (
-        kind(config)
-        for kind in (BridgeTowerForContrastiveLearning, BridgeTowerForImageAndTextRetrieval)
-    )
-    network = judging if heads == "judging" else contrast
-    network.save_pretrained(folder)
-    if heads == "both":
-        tensors = {**contrast.state_dict(), "itm_score.fc.weight": judging.itm_score.fc.weight.data}
-        tensors["itm_score.fc.bias"] = judging.itm_score.fc.bias.data
-        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    write_preprocessing(folder, "BridgeTowerImageProcessor")
-    write_words(folder)
-    return folder
-
-
 def write_pair(folder: Path, seed: int = 0) -> Path:
     """A ViT with a GPT-2, as the best-known VisionEncoderDecoder is."""
     import torch
@@ -183,8 +138,9 @@ def write_pair(folder: Path, seed: int = 0) -> Path:
     return folder
 
 
-def write_preprocessing(folder: Path, name: str, size: int = 32) -> None:
+def write_preprocessing(folder: Path, name: str) -> None:
     """Square pictures."""
+    size = 32
     settings: dict[str, Any] = {
         "image_processor_type": name,
         "do_resize": True,
@@ -197,9 +153,6 @@ def write_preprocessing(folder: Path, name: str, size: int = 32) -> None:
     }
     if name == "ConvNextImageProcessor":
         settings |= {"size": {"shortest_edge": size}, "crop_pct": 0.875}
-    if name == "BridgeTowerImageProcessor":
-        settings |= {"size": {"shortest_edge": size}, "crop_size": {"shortest_edge": size}}
-        settings |= {"do_center_crop": True, "size_divisor": 8}
     if name == "CLIPImageProcessor":
         settings |= {
             "size": {"shortest_edge": size},

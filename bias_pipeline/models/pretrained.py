@@ -138,22 +138,6 @@ def checkpoint_of(model: Pretrained) -> Path:
     return model.folder / next(iter(model.files))
 
 
-def weight_names(model: Pretrained) -> set[str]:
-    """The names of its weights, without reading them."""
-    from safetensors import safe_open
-
-    names: set[str] = set()
-    for path in (model.folder / name for name in model.files if name.endswith(".safetensors")):
-        try:
-            with safe_open(path, "np") as file:
-                names.update(file.keys())
-        except Exception as error:  # whatever a broken file makes of the library
-            raise DataError(
-                f"{path}: not a file of weights, or cut short ({first_line(error)}); fetch it again"
-            ) from error
-    return names
-
-
 def unfinished(name: str, place: Place, file: str) -> ResourceError:
     """The error for a model with a missing file, as after an incomplete download."""
     if place.revision:
@@ -240,7 +224,6 @@ class Preprocessing:
 
         try:
             self._process = image_processor(model)
-            self._processor_options = _processor_options(model.kind, self._process)
             self._shapes = {self(Image.new("RGB", size)).shape for size in ((40, 30), (30, 60))}
         except BiasPipelineError:
             raise
@@ -261,18 +244,8 @@ class Preprocessing:
 
     def __call__(self, photo: Image) -> Float32Array:
         """(3, H, W) the model's input."""
-        pixels: Float32Array = self._process(
-            images=photo, return_tensors="np", **self._processor_options
-        )["pixel_values"][0]
+        pixels: Float32Array = self._process(images=photo, return_tensors="np")["pixel_values"][0]
         return pixels
-
-
-def _processor_options(kind: str, process: Any) -> dict[str, bool]:
-    """Options that a processor needs at each call, although its files have them.
-
-    BridgeTower's in transformers 4.51 crops only if the call says so.
-    """
-    return {"do_center_crop": process.do_center_crop} if kind == "bridgetower" else {}
 
 
 def tokenizer(model: Pretrained) -> Any:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bias_pipeline.retrieval.embedders import LazyDualModel, Photos, Texts
     from bias_pipeline.retrieval.fiber.model import FiberModel
     from bias_pipeline.retrieval.open_clip import OpenClipModel
-    from bias_pipeline.retrieval.two_modes import BlipModel, BridgeTowerModel
+    from bias_pipeline.retrieval.two_modes import BlipModel
 
 _SHOWN = 8  # pictures per batch, each with all of its texts
 
@@ -224,10 +224,10 @@ class FiberTowers(TwoModesModel):
 
 
 @dataclass(frozen=True)
-class PublishedTowers(TwoModesModel):
-    """Such a model on disk."""
+class BlipTowers(TwoModesModel):
+    """A BLIP for retrieval on disk."""
 
-    judging: ClassVar[str] = "BridgeTower/bridgetower-large-itm-mlm-itc"
+    judging: ClassVar[str] = "Salesforce/blip-itm-base-coco"
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -235,15 +235,15 @@ class PublishedTowers(TwoModesModel):
         return {"kind": self.model.kind, "files": dict(self.model.files)}
 
     @property
-    def net(self) -> BlipModel | BridgeTowerModel:
+    def net(self) -> BlipModel:
         """See the base."""
         from bias_pipeline.retrieval.two_modes import loaded
 
         return loaded(self.model, device_of(self.device))
 
 
-JUDGING = ("blip", "bridgetower")  # these also have a matching mode
-KINDS = (*clip.KINDS, *JUDGING)
+BLIP = "blip"  # it also has a matching mode
+KINDS = (*clip.KINDS, BLIP)
 
 
 def towers_of(name: str, revision: str, device: str) -> LazyDualModel:
@@ -256,11 +256,10 @@ def towers_of(name: str, revision: str, device: str) -> LazyDualModel:
     return published_towers(find_pretrained(name, KINDS, revision=revision), device)
 
 
-def published_towers(model: Pretrained, device: str) -> ClipTowers | PublishedTowers:
+def published_towers(model: Pretrained, device: str) -> ClipTowers | BlipTowers:
     """The towers of a transformers model."""
-    if model.kind in JUDGING:
-        return PublishedTowers(model, device)
-
+    if model.kind == BLIP:
+        return BlipTowers(model, device)
     return ClipTowers(model, device)
 
 

@@ -23,7 +23,7 @@ from bias_pipeline.io.machine import OPEN_CLIP
 from bias_pipeline.models import clip
 from bias_pipeline.models.model_location import MAIN, require_preprocessing, require_vocabulary
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
-from bias_pipeline.retrieval.dual_encoders import JUDGING, KINDS, published_towers
+from bias_pipeline.retrieval.dual_encoders import BLIP, KINDS, published_towers
 from bias_pipeline.retrieval.fiber.folder import LONGEST, Head, fiber_files, find_fiber
 from bias_pipeline.retrieval.open_clip_folder import (
     find_open_clip,
@@ -99,7 +99,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
 @dataclass(frozen=True)
 class Clip(PictureTextEncoder):
-    """A frozen CLIP or SigLIP, or a BLIP or BridgeTower, which judge pairs too.
+    """A frozen CLIP or SigLIP, or a BLIP, which judges pairs too.
 
     Example:
         >>> Clip("bias_pipeline.data.coco.CocoDataset").named
@@ -156,7 +156,7 @@ class Clip(PictureTextEncoder):
     @property
     def judges(self) -> bool:
         """Whether its kind of model judges pairs."""
-        return bool(self.named) and self.pretrained.kind in JUDGING
+        return bool(self.named) and self.pretrained.kind == BLIP
 
     @property
     def pretrained(self) -> Pretrained:
@@ -167,11 +167,11 @@ class Clip(PictureTextEncoder):
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
         """See the base."""
-        from bias_pipeline.retrieval.dual_encoders import PairMatcher, PublishedTowers
+        from bias_pipeline.retrieval.dual_encoders import BlipTowers, PairMatcher
         from bias_pipeline.retrieval.embedders import dual_of
 
         towers = published_towers(self.pretrained, self.device)
-        matcher = PairMatcher(towers, crop) if isinstance(towers, PublishedTowers) else None
+        matcher = PairMatcher(towers, crop) if isinstance(towers, BlipTowers) else None
         return dual_of(towers, crop, self.cache_folder, normalise, matcher)
 
     def notes_of(self, pictures: Pictures) -> list[str]:

@@ -256,8 +256,8 @@ def no_judge(rerank: int) -> UsageError:
     """The error for an encoder that cannot judge pairs."""
     return UsageError(
         f"metric.rerank={rerank}: the encoder has no mode that judges a picture and a text "
-        "together; choose encoder=fiber, a BLIP for retrieval or a BridgeTower as encoder.model, "
-        "or metric.rerank=null"
+        "together; choose encoder=fiber or a BLIP for retrieval as encoder.model, or "
+        "metric.rerank=null"
     )
 
 

@@ -16,7 +16,7 @@ from tests.cli.commands import Run
 from tests.fiber_files import write_fiber
 from tests.open_clip_files import write_open_clip
 from tests.photo_folder import write_photos
-from tests.tiny_models import write_bridgetower, write_clip, write_matching_blip, write_siglip
+from tests.tiny_models import write_clip, write_matching_blip, write_siglip
 
 Model = tuple[Path, Any]
 CAPTIONS = ["a man rides a horse", "a woman"]
@@ -25,7 +25,6 @@ MODELS = [
     pytest.param(("clip", write_clip), id="clip"),
     pytest.param(("clip", write_siglip), id="siglip"),
     pytest.param(("clip", write_matching_blip), id="blip"),
-    pytest.param(("clip", write_bridgetower), id="bridgetower"),
     pytest.param(("fiber", write_fiber), id="fiber"),
     pytest.param(("open_clip", write_open_clip), id="open_clip", marks=NO_OPEN_CLIP),
 ]
@@ -74,6 +73,6 @@ def test_a_model_of_no_such_kind_is_refused(ends, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text(json.dumps({"model_type": "resnet"}))
     photos = write_photos(tmp_path / "photos", 3)
-    assert "bridgetower" in ends(
+    assert "siglip" in ends(
         3, "embed", str(photos), "--model", str(tmp_path / "model"), "--out", "out"
     )

@@ -103,7 +103,6 @@ LOADERS: dict[str, tuple[Callable[[Path], Any], Sequence[str], Load]] = {
     "clip": (tiny_models.write_clip, DUAL, load_halves),
     "siglip": (tiny_models.write_siglip, DUAL, load_halves),
     "matching blip": (tiny_models.write_matching_blip, DUAL, load_halves),
-    "bridgetower": (tiny_models.write_bridgetower, DUAL, load_halves),
     "bert": (tiny_models.write_bert, sentences.KINDS, load_sentences),
     "gpt2": (tiny_models.write_gpt2, sentences.KINDS, load_sentences),
     "causal": (tiny_models.write_causal, likelihoods.CAUSAL, load_likelihoods),

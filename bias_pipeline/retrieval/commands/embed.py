@@ -22,7 +22,7 @@ from bias_pipeline.models.runner import Model, describe_share, report_progress
 from bias_pipeline.models.sentences import KINDS as LANGUAGE
 from bias_pipeline.models.sentences import Sentences, pooling_of
 from bias_pipeline.models.shards import photo_stamps
-from bias_pipeline.retrieval.dual_encoders import JUDGING, PhotoFiles, PlainTexts, towers_of
+from bias_pipeline.retrieval.dual_encoders import BLIP, PhotoFiles, PlainTexts, towers_of
 from bias_pipeline.retrieval.dual_encoders import KINDS as DUAL
 from bias_pipeline.retrieval.fiber.folder import is_fiber
 from bias_pipeline.retrieval.open_clip_folder import is_open_clip
@@ -102,7 +102,7 @@ def _of_texts(options: Namespace) -> Vectors:
         return _of_dual(options)
     kinds = (*DUAL, *LANGUAGE)
     model = find_pretrained(options.model, kinds, revision=options.revision)
-    if model.kind in JUDGING:
+    if model.kind == BLIP:
         return _of_dual(options)
     return (_of_clip if model.kind in CLIP else _of_language)(options, model)
 
