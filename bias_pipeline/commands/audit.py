@@ -130,8 +130,6 @@ def _print_tables(result: Audit) -> None:
 
 @dataclass(frozen=True)
 class _FileCells:
-    """The audit's cells of a file."""
-
     overrides: Sequence[str]  # what all cells share
     # Attribute to the overrides for its labels
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -186,7 +184,6 @@ def _words_of(settings: Mapping[str, str]) -> list[str]:
 
 
 def parser() -> Parser:
-    """The options and their help."""
     parser = Parser(f"{PROGRAM} audit", description=_ABOUT)
     parser.add_argument(
         "file", type=Path, help="captions of the model: COCO results, or a form of docs/variants.md"

@@ -96,7 +96,6 @@ def _named(some: Sequence[object]) -> str:
 
 
 def validate_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} data validate",
         usage="%(prog)s [key=value ...] [options]",

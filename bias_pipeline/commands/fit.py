@@ -35,7 +35,6 @@ _ABOUT = (
 
 
 def parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} fit",
         usage="%(prog)s clip|sat|grit|debias --out DIR [key=value ...] [options]",
@@ -112,7 +111,6 @@ def _add_captioner_options(parser: Parser) -> None:
 
 
 def command(words: Sequence[str]) -> int:
-    """Fit and write."""
     from bias_pipeline.io.files import require_new
 
     options = parser().parse_intermixed_args(list(words))

@@ -155,8 +155,6 @@ def _check_memory_limit() -> None:
 
 @dataclass(frozen=True)
 class Command:
-    """A command."""
-
     name: str  # as it is written
     about: str  # what it does, in one line
     arguments: str = ""  # what follows it, in short
@@ -167,13 +165,11 @@ class Command:
         return "key=value" in self.arguments
 
     def parser(self) -> Parser:
-        """The options and their help."""
         parser: Parser = self.find("parser")()
         return parser
 
     @property
     def command(self) -> Callable[[list[str]], int]:
-        """What runs it."""
         function: Callable[[list[str]], int] = self.find("command")
         return function
 
@@ -399,7 +395,6 @@ def completion_command(words: list[str]) -> int:
 
 
 def completion_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(f"{PROGRAM} completion", description=_COMPLETION_ABOUT)
     parser.add_argument("shell", nargs="?", choices=list(_SCRIPTS), help="(bash)")
     parser.add_argument(_ASK, help=SUPPRESS)

@@ -76,7 +76,6 @@ def _other_format(name: str, revision: str) -> tuple[Pretrained, str] | None:
 
 
 def list_parser() -> Parser:
-    """No options."""
     return Parser(
         f"{PROGRAM} models list",
         description="Which published weights encoders and metrics need, which captioners papers "
@@ -148,7 +147,6 @@ def _state(need: Need) -> list[str]:
 
 
 def show_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} models show",
         description="A model's files and digests, or what a configuration needs",
@@ -271,7 +269,6 @@ def _pooling(model: Pretrained) -> dict[str, str]:
 
 
 def prefetch_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} models prefetch",
         description="Fetch weights from the hub; every digest is checked",

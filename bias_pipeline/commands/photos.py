@@ -96,7 +96,6 @@ _GROUP = "image_masking"
 
 
 def add_masking_options(parser: Parser) -> None:
-    """The options of masked photos."""
     group = parser.add_argument_group(
         f"photos without people or things; settings follow as {_GROUP}.KEY=VALUE"
     )

@@ -106,7 +106,6 @@ def _names_captioner(word: str) -> bool:
 
 
 def compare_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} compare",
         usage="%(prog)s A B [C ...] [key=value ...] [options]",
@@ -328,7 +327,6 @@ def _illustrated(report: Report, photos: Path | None, maps: Path | None) -> Repo
 
 
 def report_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} report",
         description="Write finished runs as one HTML page",
@@ -403,7 +401,6 @@ def report_wandb_command(words: list[str]) -> int:
 
 
 def report_wandb_parser() -> Parser:
-    """The options and their help."""
     from bias_pipeline.run.push import RUN_S
 
     parser = Parser(f"{PROGRAM} report wandb", description="Write finished runs as W&B runs")

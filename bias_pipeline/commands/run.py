@@ -146,7 +146,6 @@ def submit_command(words: Sequence[str]) -> int:
 
 
 def submit_parser() -> Parser:
-    """The options and their help."""
     return keys_parser("submit", _SUBMIT_ABOUT)
 
 
@@ -238,7 +237,6 @@ def _of_launcher(override: str) -> bool:
 
 
 def submit_embed_command(words: list[str]) -> int:
-    """Submit the shares of ``embed``."""
     return _submit_shards("embed", words)
 
 
@@ -248,7 +246,6 @@ def submit_embed_parser() -> Parser:
 
 
 def submit_caption_command(words: list[str]) -> int:
-    """Submit the shares of ``caption``."""
     return _submit_shards("caption", words)
 
 
@@ -258,7 +255,6 @@ def submit_caption_parser() -> Parser:
 
 
 def submit_data_detect_command(words: list[str]) -> int:
-    """Submit the shares of ``data detect``."""
     return _submit_shards("data detect", words)
 
 

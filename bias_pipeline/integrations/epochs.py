@@ -112,7 +112,6 @@ class CaptionBias:
         return {_named(name, part): math.nan for name in headlines for part in headlines[name]}
 
     def reset(self) -> None:
-        """Forget all captions."""
         self._captions.clear()
 
 

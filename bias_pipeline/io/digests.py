@@ -97,7 +97,6 @@ class Traits(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Traits:
-        """The traits of a file."""
         status = path.stat()
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 

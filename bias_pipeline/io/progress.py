@@ -158,11 +158,9 @@ class _BarThread(threading.Thread):
             self.opened.update()
             self.show()
 
-    def show(self) -> None:
-        """Show the bar."""
+    def show(self) -> None: ...
 
     def close(self) -> None:
-        """Stop the thread."""
         self._closed.set()
         self.join()
 

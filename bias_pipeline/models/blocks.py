@@ -137,7 +137,6 @@ class BlockStore:
         return _table(path)
 
     def put(self, block: Block) -> None:
-        """Keep a block."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -34,8 +34,6 @@ def _load(model: Pretrained, device: torch.device) -> Any:
 
 
 class ClipPhotos:
-    """Photos as vectors."""
-
     def __init__(self, model: Pretrained, device: torch.device, *, normalize: bool) -> None:
         make_importable()
         self._prepare = Preprocessing(model).of_one_shape()
@@ -83,7 +81,6 @@ class ClipTexts:
         return math.exp(self._network.logit_scale.item())
 
     def read(self, text: str) -> str:
-        """A text as it is."""
         return text
 
     @property

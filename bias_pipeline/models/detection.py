@@ -122,7 +122,6 @@ def _box(
 
 
 def detector(model: Pretrained, min_score: float, device: torch.device) -> Detector:
-    """The network that a model is."""
     make_importable()
     return (_Masks if model.kind in MASKS else _Boxes)(model, min_score, device)
 
@@ -185,8 +184,6 @@ def labels_of(network: Any) -> list[str]:
 
 
 class _Published(Detector):
-    """A detector of transformers."""
-
     def __init__(self, model: Pretrained, min_score: float, device: torch.device) -> None:
         self._prepare = Preprocessing(model)
         self._network = self._load(model, device)
@@ -195,8 +192,7 @@ class _Published(Detector):
         self.numbers = coco_numbers(labels_of(self._network), model.name)
 
     @abstractmethod
-    def _load(self, model: Pretrained, device: torch.device) -> Any:
-        """The network."""
+    def _load(self, model: Pretrained, device: torch.device) -> Any: ...
 
     @abstractmethod
     def _proposed(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:

@@ -36,8 +36,6 @@ _ROWS = 1 << 16  # of a row group
 
 @dataclass(frozen=True)
 class Gathered:
-    """The gathered results."""
-
     store: BlockStore  # the store of the blocks
     tables: list[pa.Table]  # columns `id` and `value`, no image twice
     out: Path  # the file to write

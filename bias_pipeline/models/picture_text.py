@@ -194,7 +194,6 @@ class PictureText:
         return request
 
     def _tokens(self, before: str, follow: str) -> tuple[int, ...]:
-        """The tokens that a text adds to the one before it."""
         tokenizer = self._processor.tokenizer
         first, whole = (
             tuple(tokenizer(text, add_special_tokens=False)[_IDS])

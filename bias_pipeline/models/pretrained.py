@@ -249,7 +249,6 @@ class Preprocessing:
 
 
 def tokenizer(model: Pretrained) -> Any:
-    """A model's own tokenizer."""
     require_vocabulary(model.folder, model.files)
     try:
         read = _tokenizer_class(model.folder).from_pretrained(

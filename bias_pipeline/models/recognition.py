@@ -68,8 +68,6 @@ _SURE = 0.5  # pixels from this value on belong to a mask
 
 
 class TorchvisionDetector(Detector):
-    """One of torchvision's networks."""
-
     numbers = tuple(n if str(n) in NAMES_BY_NUMBER else None for n in range(_N_CLASSES))
 
     def __init__(self, path: Path, min_score: float, device: torch.device) -> None:
@@ -89,7 +87,6 @@ class TorchvisionDetector(Detector):
         return Photo(np.ascontiguousarray(pixels), (photo.height, photo.width))
 
     def candidates(self, photos: Sequence[Photo]) -> Iterator[Candidates]:
-        """See the base."""
         import torch
 
         pixels = [torch.from_numpy(photo.pixels).to(self._device) for photo in photos]
@@ -255,7 +252,6 @@ def is_weights(source: str) -> bool:
 
 
 def recognizer(model: Pretrained, names: Sequence[str], device: torch.device) -> Recognizer:
-    """The network that a model is."""
     make_importable()
     if model.kind == clip.CLIP:
         return _Clip(model, names, device)

@@ -252,7 +252,6 @@ class Sentences:
         return self._tokens.cut
 
     def read(self, text: str) -> str:
-        """A text as it is."""
         return text
 
     def describe(self, texts: Sequence[str]) -> Float32Array:

@@ -71,7 +71,6 @@ class PublishedForced(Captioner):
 
     @property
     def name(self) -> str:
-        """Of the model."""
         return self._model.name
 
     @property
@@ -89,11 +88,9 @@ class PublishedForced(Captioner):
         return int(self.pixels(self.shown(Image.new("RGB", (64, 64)))).shape[1])
 
     def shown(self, photo: Image) -> PreparedPhoto:
-        """See the protocol."""
         return self._shown(photo, "")
 
     def pixels(self, picture: PreparedPhoto) -> torch.Tensor:
-        """See the protocol."""
         pixels = picture.inputs.get(_PIXELS)
         if pixels is None or pixels.dim() != 4 or len(pixels) != 1:
             raise NotApplicableError(
@@ -103,7 +100,6 @@ class PublishedForced(Captioner):
         return pixels[0].float()
 
     def write(self, pictures: Sequence[PreparedPhoto]) -> list[WrittenCaption]:
-        """See the protocol."""
         rows = self._tokens(pictures, None, 1)
         begun = [self._begun(picture) for picture in pictures]
         return [
@@ -127,7 +123,6 @@ class PublishedForced(Captioner):
     def logits(
         self, pictures: Sequence[PreparedPhoto], captions: Sequence[WrittenCaption]
     ) -> torch.Tensor:
-        """See the protocol."""
         import torch
 
         longest = max(len(caption.tokens) for caption in captions)
@@ -153,7 +148,6 @@ class PublishedForced(Captioner):
         return logits[:, -(longest + 1) :].float()
 
     def first_token(self, word: str) -> int | None:
-        """See the protocol."""
         tokenizer = self._processor.tokenizer
         alone, behind = (
             tokenizer(text, add_special_tokens=False).input_ids for text in ("a", f"a {word}")

@@ -74,7 +74,6 @@ class Backbone(ABC):
 
 
 def pictures_of(data: LabelledCaptions) -> Pictures:
-    """The pictures of N captions."""
     if data.pictures is None:
         raise NotApplicableError(
             f"{data.name}: this encoder needs pictures, and there are none; name their folder "
@@ -90,7 +89,6 @@ class PictureBackbone(Backbone):
     needs: ClassVar[str] = "pictures"
 
     def digest(self, data: LabelledCaptions) -> str:
-        """Of the pictures with their edits."""
         return pictures_of(data).digest
 
 
@@ -147,16 +145,13 @@ class AnnotationBackbone(Backbone):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The size."""
         return {"sees": "annotations", "version": ANNOTATIONS_VERSION, "size": self.size}
 
     def digest(self, data: LabelledCaptions) -> str:
-        """Of the objects."""
         text = repr([sorted(names) for names in _objects_of(data)])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def read(self, data: LabelledCaptions) -> ObjectInputs:
-        """The lists of objects."""
         return ObjectInputs.of(_objects_of(data))
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
@@ -178,8 +173,6 @@ def _objects_of(data: LabelledCaptions) -> Sequence[frozenset[str]]:
 
 @dataclass(frozen=True, eq=False)
 class ObjectInputs(BackboneInputs):
-    """Lists of objects."""
-
     objects: Sequence[frozenset[str]]  # of each of N captions' images
     known: frozenset[str]  # objects that have a vector; others are ignored
 
@@ -234,11 +227,9 @@ class TimmBackbone(PictureBackbone):
         return {"sees": "regions", "version": versions, "files": dict(find_timm(self.model).files)}
 
     def require(self) -> None:
-        """See the base."""
         find_timm(self.model)
 
     def read(self, data: LabelledCaptions) -> RegionInputs:
-        """The regions of each picture."""
         from bias_pipeline.models.picture_vectors import regions_of
 
         pictures, model = pictures_of(data), find_timm(self.model)
@@ -294,7 +285,6 @@ class BoxBackbone(PictureBackbone):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The size."""
         return {"sees": "boxes", "version": BOXES_VERSION, "size": self.size}
 
     def read(self, data: LabelledCaptions) -> BoxInputs:

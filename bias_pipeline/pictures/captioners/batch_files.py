@@ -118,7 +118,6 @@ class BatchAnswers:
             self._repeated.add(image)
 
     def read(self, path: Path) -> AnsweredCaptions:
-        """The captions of a photo."""
         image = image_id(path.name)
         answers = self._answers.get(image, {})
         if any(sample not in answers for sample in range(self._n)):

@@ -129,8 +129,6 @@ _OF_MODEL = (REFUSED, "empty", "length", "content_filter")
 
 
 class AnsweredCaptions(list[str]):
-    """The captions of a photo."""
-
     # On each caption: why it is empty or cut, empty if it is whole; None if all are
     notes: list[str] | None = None
 

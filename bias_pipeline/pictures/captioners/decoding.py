@@ -20,8 +20,7 @@ _NEVER_WRITTEN = slice(END)  # unknown, padding, start
 class DecodingState(Protocol):
     """The state of a network in B captions."""
 
-    def take(self: State, rows: Tensor) -> State:
-        """The state of some of them."""
+    def take(self: State, rows: Tensor) -> State: ...
 
 
 State = TypeVar("State", bound=DecodingState)

@@ -79,7 +79,6 @@ def check_emotion(model: str, known: Sequence[str], emotion: Emotion | None) -> 
 
 
 def emotion_of(image: str, emotion: Emotion) -> str:
-    """The emotion of one image."""
     if isinstance(emotion, str):
         return emotion
     if image not in emotion:

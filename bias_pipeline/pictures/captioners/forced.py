@@ -39,11 +39,9 @@ class FittedForced(FittedNet):
         return self.fitted.side
 
     def pixels(self, picture: Pixels) -> torch.Tensor:
-        """See the protocol."""
         return self.picture([picture])["pixels"][0].float()
 
     def write(self, pictures: Sequence[Pixels]) -> list[WrittenCaption]:
-        """See the protocol."""
         from bias_pipeline.pictures.captioners.decoding import beam_search
 
         rows = beam_search(self.network, self.picture(pictures), beams=1, longest=self.longest)
@@ -59,7 +57,6 @@ class FittedForced(FittedNet):
     def logits(
         self, pictures: Sequence[Pixels], captions: Sequence[WrittenCaption]
     ) -> torch.Tensor:
-        """See the protocol."""
         import torch
 
         longest = max(len(caption.tokens) for caption in captions)
@@ -83,5 +80,4 @@ class FittedForced(FittedNet):
         return torch.stack(steps, dim=1) if steps[0].dim() == 2 else steps[0]
 
     def first_token(self, word: str) -> int | None:
-        """See the protocol."""
         return self.fitted.vocabulary.get(word)

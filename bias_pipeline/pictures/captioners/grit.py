@@ -89,11 +89,9 @@ class ReleasedBackbone(PictureBackbone):
 
     @property
     def path(self) -> Path:
-        """Of the weights."""
         return Path(self.weights).expanduser()
 
     def require(self) -> None:
-        """See the base."""
         if not self.path.is_file():
             raise ResourceError(
                 f"encoder.weights={self.weights}: no such file; fetch GRIT's weights by hand"
@@ -211,7 +209,6 @@ class Grit(PromptCaptioner):
 
     @property
     def visual(self) -> Backbone:
-        """How it sees."""
         size = SIZES[self.size]
         if self.weights is None:
             return DetectorBackbone(size, self.cache)
@@ -270,7 +267,6 @@ class Grit(PromptCaptioner):
         return net
 
     def build(self, inputs: PromptedInputs) -> GritNet:
-        """See the base."""
         net: GritNet = super().build(inputs)  # type: ignore[assignment]
         positions, lengths = net.cap_generator.positions, inputs.words.whole_lengths
         if positions is not None and lengths.max(initial=0) > len(positions):

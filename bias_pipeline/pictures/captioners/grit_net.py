@@ -22,7 +22,6 @@ class GritState:
     tokens: Tensor
 
     def take(self, rows: Tensor) -> GritState:
-        """The state of some of them."""
         grid, regions = self.visual
         return GritState(Visual(grid[rows], regions[rows]), self.tokens[rows])
 

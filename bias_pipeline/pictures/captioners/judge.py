@@ -61,7 +61,6 @@ class Judge(AnsweringEncoder):
 
     @property
     def sees(self) -> str:
-        """See the base."""
         return "pictures"
 
     @property
@@ -121,7 +120,6 @@ class Judge(AnsweringEncoder):
         return digest_with(data, pictures_of(data).digest)
 
     def questions(self, data: LabelledCaptions) -> Iterator[Question]:
-        """The question about each of N captions and its picture."""
         require_groups(data)
         pictures, answers = pictures_of(data), self.prompt.answers_of(data.classes)
         for row in range(len(data.captions)):

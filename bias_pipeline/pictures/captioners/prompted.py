@@ -52,8 +52,7 @@ class PromptCaptioner(NetEncoder):
 
     @property
     @abstractmethod
-    def visual(self) -> Backbone:
-        """The backbone."""
+    def visual(self) -> Backbone: ...
 
     @abstractmethod
     def network(
@@ -71,11 +70,9 @@ class PromptCaptioner(NetEncoder):
 
     @property
     def sees(self) -> str:
-        """See the base."""
         return self.visual.needs
 
     def require(self) -> None:
-        """See the base."""
         self.visual.require()
 
     def digest(self, data: LabelledCaptions) -> str:

@@ -77,7 +77,6 @@ class Sat(PromptCaptioner):
 
     @property
     def visual(self) -> Backbone:
-        """The backbone."""
         if self.backbone == ANNOTATIONS:
             return AnnotationBackbone(4 * self.width)
         if self.backbone == BOXES:
@@ -87,7 +86,6 @@ class Sat(PromptCaptioner):
         return PixelBackbone(self.side, self.width, cache=self.cache)
 
     def begin_to_write(self, network: SatNet, counts: Sequence[int]) -> None:
-        """See the base."""
         from bias_pipeline.pictures.captioners.sat_net import DESIGNS
 
         if DESIGNS[self.recipe].frequent_first:

@@ -70,7 +70,6 @@ class SatDecodingState:
     encoded: EncodedPictures
 
     def take(self, rows: Tensor) -> SatDecodingState:
-        """The state of some of them."""
         (hidden, cell), context, weights = self.step
         step = Step(State(hidden[rows], cell[rows]), context[rows], weights[rows])
         regions, keys, present, by_state, ground = self.encoded

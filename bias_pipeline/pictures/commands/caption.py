@@ -83,7 +83,6 @@ def command(words: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The options and their help."""
     parser = photo_parser(JOB, _ABOUT, "JSON file")
     parser.add_argument(
         "--prompt",
@@ -236,7 +235,6 @@ SERVED_VERSION = 1  # raise it when an answer would become another caption
 
 
 def add_server_options(parser: Parser) -> None:
-    """The options of a server."""
     group = parser.add_argument_group(
         "a server that speaks chat completions (its key is read from OPENAI_API_KEY)"
     )

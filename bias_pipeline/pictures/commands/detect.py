@@ -54,7 +54,6 @@ def data_detect_command(words: Sequence[str]) -> int:
 
 
 def data_detect_parser() -> Parser:
-    """The options and their help."""
     parser = photo_parser(JOB, _ABOUT, "JSON file")
     parser.add_argument(
         "--min-score",

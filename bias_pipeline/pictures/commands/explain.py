@@ -38,7 +38,6 @@ _PEOPLE = ("all", "largest", "foreground")
 
 
 def gradcam_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} explain gradcam",
         usage="%(prog)s --model MODEL --out DIR [key=value ...] [options]",

@@ -59,8 +59,6 @@ def vocabulary_of(captions: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CaptionInputs:
-    """N captions to learn from."""
-
     # N captions as numbers of words, neither start nor end among them
     numbers: Sequence[Sequence[int]]
     images: IntArray  # (N,) the picture that each describes
@@ -181,7 +179,6 @@ class Lesson:
 
     @property
     def words(self) -> list[list[str]]:
-        """The words of each caption."""
         return [self.captions.words(row) for row in range(len(self.captions))]
 
     @property

@@ -128,7 +128,6 @@ class EachEpoch(pl.Callback):
         self.write = write
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write."""
         if trainer.is_global_zero:
             assert isinstance(pl_module, CaptionLearner)
             self.write(trainer.current_epoch + 1, pl_module.network.state_dict())

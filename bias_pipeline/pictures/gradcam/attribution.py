@@ -39,8 +39,6 @@ _LARGEST_DRAWING = 256
 
 @dataclass(frozen=True, eq=False)
 class WordMap:
-    """The map of one word in one caption."""
-
     word: str  # lower case; empty where the caption has none of the words
     heatmap: Float64Array  # (h, w) the map
     shares: Shares  # of it, outside people
@@ -48,8 +46,6 @@ class WordMap:
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """One picture."""
-
     image_id: str  # of the image
     caption: str  # that the captioner wrote
     # A map for each of the words in the caption, in their order; one without a word where it has
@@ -60,14 +56,11 @@ class Explained:
 
 @dataclass(frozen=True)
 class ExplainedWords:
-    """The words that maps are of."""
-
     attribute: Attribute  # whose words for groups they are, in their context
     chosen: Sequence[str] = ()  # other words instead; empty for the attribute's
 
     @property
     def listed(self) -> Sequence[str]:
-        """All of them."""
         if self.chosen:
             return [word.lower() for word in self.chosen]
         namings = self.attribute.namings()
@@ -270,7 +263,6 @@ class SeenMasks:
 
 
 def layer_of(captioner: ForcedCaptioner[Any], corpus: Corpus, name: str = AUTO) -> MapLayer:
-    """The layer of a captioner in which maps of a corpus are read."""
     from PIL import Image as Pillow
 
     first = next(captioned_pictures(captioner, corpus))

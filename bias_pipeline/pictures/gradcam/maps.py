@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """What a map is of, in one caption."""
-
     word: str = ""  # as it stands in the caption; empty where the caption has none of the words
     # Places of the word's tokens, whose log-probabilities are summed; empty for a caption without
     # the words, whose target is the sum of the words' logits at the step at which their summed
@@ -54,7 +52,6 @@ def maps(
     targets: Sequence[Sequence[Target]],
     words: Sequence[int],
 ) -> list[list[Float64Array]]:
-    """For each caption a map (h, w), at least 0, of each of its targets."""
     import torch
 
     with _read(captioner.network, layer) as values:
@@ -79,7 +76,6 @@ def maps(
 
 
 def _steps(target: Target, logits: Tensor, n_tokens: int, words: Sequence[int]) -> list[int]:
-    """The steps that a target is about."""
     if target.tokens:
         return list(target.tokens)
     probs = logits[: n_tokens + 1].softmax(dim=-1)[:, list(words)].sum(dim=1)
@@ -108,7 +104,6 @@ def _map(
     steps: Sequence[int],
     n_steps: int,
 ) -> Tensor:
-    """(h, w) the map of one caption."""
     if layer.kind != ATTENTION:
         features, slopes = (
             as_channels(each[0][row : row + 1], layer.grid)[0] for each in (values, gradients)

@@ -12,8 +12,6 @@ from bias_pipeline.io.json_files import expect, load_json
 
 @dataclass(frozen=True)
 class GritSize:
-    """The sizes of one GRIT."""
-
     name: str  # of this set of sizes
     side: int  # pixels a side of the square input
     patch: int  # of the Swin transformer; this and the next four: see `Swin`
@@ -94,7 +92,6 @@ SPECIALS = ("<unk>", "<pad>", "<bos>")  # numbers 0, 1 and 2, as ours
 
 
 def read_vocabulary(path: Path, n_words: int | None = None) -> Mapping[str, int]:
-    """Word to number."""
     contents = expect(load_json(path, what="GRIT's vocabulary"), dict, path, "")
     words = expect(contents.get("itos"), list, path, "itos")
     if tuple(words[: len(SPECIALS)]) != SPECIALS or not all(isinstance(w, str) for w in words):
