@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.data.regions import crop_person
-from bias_pipeline.retrieval.debias.latents import edited_latents
+from experiments.vl_bias.editing.latents import edited_latents
 from bias_pipeline.scenes.pixels import SceneDrawing
 from bias_pipeline.scenes.world import generate
 from experiments.study import read_rows

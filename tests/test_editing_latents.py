@@ -9,7 +9,7 @@ import torch
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.models.clip import KINDS, ClipPhotos
 from bias_pipeline.models.pretrained import find_pretrained
-from bias_pipeline.retrieval.debias.latents import edited_latents
+from experiments.vl_bias.editing.latents import edited_latents
 from tests.tiny_models import write_clip
 
 RANDOM = np.random.default_rng(0)
