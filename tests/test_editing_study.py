@@ -13,11 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from bias_pipeline.array_types import Float32Array, IntArray
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.data.regions import crop_person
-from experiments.vl_bias.editing.latents import edited_latents
 from bias_pipeline.scenes.pixels import SceneDrawing
 from bias_pipeline.scenes.world import generate
 from experiments.study import read_rows
 from experiments.vl_bias.editing.decoder import SIDE, PeopleDecoder, fitted
+from experiments.vl_bias.editing.latents import edited_latents
 from experiments.vl_bias.editing.study import PAGE, ROWS, pixels, write
 
 TRAINS = pytest.mark.slow

@@ -284,7 +284,6 @@ WORDS = (
         "analysis power", "the smallest bias that a number of images can show", "--n N|--groups N,N"
     ),
     Command("analysis pairs", "pairs of captions for rate --pairs", f"--out FILE.csv {KEYS}"),
-    Command("analysis metrics", "the same as metrics", "[--cards]"),
     Command("data validate", "check a data set's files and print what they contain", KEYS),
     Command("data convert", "pickles and JSON to Parquet", "FILE ... [--out DIR]"),
     Command("data draw", "the embedded data set with its pictures, as files", "--out DIR ..."),

@@ -204,7 +204,6 @@ class FiberTowers(TwoModesModel):
 
     judging: ClassVar[str] = "fiber_pretrain.ckpt"
 
-    side: int | None  # pixels a side of a picture, None for the file's own
     longest: int  # tokens that are read of a text
     head: Head = "rank_output"  # the matching head, see `read_fiber`
 
@@ -212,7 +211,7 @@ class FiberTowers(TwoModesModel):
     def spec(self) -> Mapping[str, object]:
         """The digests of its files and its settings."""
         digests = sorted(self.model.files.values())  # independent of file names
-        settings = {"kind": "fiber", "files": digests, "side": self.side, "longest": self.longest}
+        settings = {"kind": "fiber", "files": digests, "longest": self.longest}
         return settings | ({"head": self.head} if self.head != "rank_output" else {})
 
     @property
@@ -220,7 +219,7 @@ class FiberTowers(TwoModesModel):
         """See the base."""
         from bias_pipeline.retrieval.fiber.model import loaded
 
-        return loaded(self.model, self.side, self.longest, device_of(self.device), self.head)
+        return loaded(self.model, self.longest, device_of(self.device), self.head)
 
 
 @dataclass(frozen=True)
@@ -249,7 +248,7 @@ KINDS = (*clip.KINDS, BLIP)
 def towers_of(name: str, revision: str, device: str) -> LazyDualModel:
     """The towers of a model in any supported format, with its own settings."""
     if is_fiber(name):
-        return FiberTowers(find_fiber(name), device, None, LONGEST)
+        return FiberTowers(find_fiber(name), device, LONGEST)
     if is_open_clip(name):
         model = find_open_clip(name, revision=revision)
         return OpenClipTowers(model, device, quick_gelu(model.folder, None))

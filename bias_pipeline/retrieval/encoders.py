@@ -280,7 +280,6 @@ class Fiber(PictureTextEncoder):
 
     model: Line | None = None  # a folder with a released file of weights and RoBERTa's vocabulary
     weights: Line | None = None  # the file's name, None if the folder has only one
-    side: Count | None = None  # of a picture in pixels, None for the size in training
     # Tokens that are read of a text; the authors use 40, and 50 for the model fine-tuned for
     # retrieval
     longest: Count = LONGEST
@@ -311,13 +310,13 @@ class Fiber(PictureTextEncoder):
         from bias_pipeline.retrieval.dual_encoders import FiberTowers, PairMatcher
         from bias_pipeline.retrieval.embedders import dual_of
 
-        towers = FiberTowers(self.pretrained, self.device, self.side, self.longest, self.head)
+        towers = FiberTowers(self.pretrained, self.device, self.longest, self.head)
         return dual_of(towers, crop, self.cache_folder, normalise, PairMatcher(towers, crop))
 
     @property
     def spec(self) -> Mapping[str, object]:
         """The model by its digests, and the sizes of its inputs."""
-        settings = {**super().spec, "side": self.side, "longest": self.longest}
+        settings = {**super().spec, "longest": self.longest}
         return settings | ({"head": self.head} if self.head != "rank_output" else {})
 
     @classmethod

@@ -8,11 +8,10 @@ from types import ModuleType
 
 import pytest
 import torch
-from torch import Tensor
 
-from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.errors import DataError
 from bias_pipeline.models.weight_files import read_numbers
-from bias_pipeline.retrieval.fiber.model import TABLE, read_fiber
+from bias_pipeline.retrieval.fiber.model import read_fiber
 from bias_pipeline.retrieval.fiber.net import FiberNet
 from tests.fiber_files import TINY, network, released, write_checkpoint
 
@@ -113,50 +112,6 @@ def test_classes_of_callbacks_stand_for_nothing(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, module.__name__)
     assert read_fiber(path).size == TINY
     assert saved_type not in torch.serialization.get_safe_globals()
-
-
-def test_tables_of_places_are_interpolated_for_another_side(tmp_path):
-    path = write_checkpoint(tmp_path / "f.ckpt", net())
-    before, after = read_fiber(path), read_fiber(path, side=96)
-    assert (before.size.side, after.size.side, after.size.window) == (64, 96, 3)
-    name = f"swin.layers.1.blocks.1.{TABLE}"
-    small, large = before.state_dict()[name], after.state_dict()[name]
-    for head in range(small.shape[1]):
-        columns = large[:, head].reshape(5, 5)
-        wanted = enlarged(small[:, head].reshape(3, 3), 5)
-        assert (columns - wanted).abs().max() < 1e-5
-    assert after.pictures(torch.randn(1, 3, 96, 96)).shape == (1, TINY.joint)
-
-
-def enlarged(table: Tensor, side: int) -> Tensor:
-    """Bicubic (Keys 1981, a = -0.75), pixels' middles at half numbers, edges repeated."""
-    before = len(table)
-    table_enlarged = torch.zeros(side, side)
-    for row in range(side):
-        for column in range(side):
-            for r, down in near(row, before / side):
-                for c, across in near(column, before / side):
-                    weight = table[min(max(r, 0), before - 1), min(max(c, 0), before - 1)]
-                    table_enlarged[row, column] += down * across * weight
-    return table_enlarged
-
-
-def near(place: int, scale: float) -> list[tuple[int, float]]:
-    middle = (place + 0.5) * scale - 0.5
-    first = int(middle // 1)
-    return [(index, keys(abs(middle - index))) for index in range(first - 1, first + 3)]
-
-
-def keys(x: float, a: float = -0.75) -> float:
-    if x <= 1:
-        return (a + 2) * x**3 - (a + 3) * x**2 + 1
-    return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0.0
-
-
-def test_a_side_that_windows_do_not_fill_is_refused(tmp_path):
-    path = write_checkpoint(tmp_path / "f.ckpt", net())
-    with pytest.raises(UsageError, match=r"encoder\.side=100: .* a multiple of 32"):
-        read_fiber(path, side=100)
 
 
 NOBODY, SMALLER = (

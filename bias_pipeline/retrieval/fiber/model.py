@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from math import isqrt
 from pathlib import Path
@@ -102,21 +101,16 @@ _UNUSED = (
 _MATCHING = {"matching.weight", "matching.bias"}
 
 
-def read_fiber(path: Path, side: int | None = None, head: Head = "rank_output") -> FiberNet:
+def read_fiber(path: Path, head: Head = "rank_output") -> FiberNet:
     """The network of a file, ready to use.
 
     Args:
-        side: of a picture in pixels, None for the training size; with another, position tables are
-            interpolated.
         head: whose logit says that a picture and a text match. ``rank_output`` starts as a copy of
             ``itm_score``, and the authors rank by it if a file has it; their released code trains
             only ``itm_score``, since on a GPU the two are separate.
     """
     weights = _weights_of(_state(path), path, head)
     size = fiber_size(weights, path)
-    if side is not None and side != size.side:
-        size = replace(size, window=_window(side, size.step))
-        weights = {name: _resized(name, weight, size.window) for name, weight in weights.items()}
     with torch.device("meta"):
         net = FiberNet(size)
     shapes = {name: weight.shape for name, weight in net.state_dict().items()}
@@ -207,45 +201,24 @@ def fiber_size(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
     return size
 
 
-def _window(side: int, step: int) -> int:
-    if side % step:
-        raise UsageError(f"encoder.side={side}: windows fill pictures of a multiple of {step}")
-    return side // step
-
-
-def _resized(name: str, table: Tensor, window: int) -> Tensor:
-    """A position table resized for the window; other weights unchanged."""
-    if not name.endswith(TABLE):
-        return table
-    before, after = isqrt(len(table)), 2 * window - 1
-    square = table.float().T.reshape(1, -1, before, before)
-    resized = torch.nn.functional.interpolate(square, (after, after), mode="bicubic")
-    return resized.flatten(2)[0].T
-
-
 _MEAN, _SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet
 _PHOTOS = 8  # per batch
 _WORDLESS = 2  # tokens around a text
 
 
 class FiberModel(TwoModeNet):
-    """Both modes of one file.
-
-    Args:
-        side: of a picture in pixels, None for the file's own.
-    """
+    """Both modes of one file."""
 
     def __init__(
         self,
         model: Pretrained,
-        side: int | None,
         longest: int,
         device: torch.device,
         head: Head = "rank_output",
     ) -> None:
         super().__init__(model.name, device)
         self._tokenizer = read_tokenizer(model)
-        self._net = read_fiber(checkpoint_of(model), side, head).to(device)
+        self._net = read_fiber(checkpoint_of(model), head).to(device)
         size = self._net.size
         most = size.n_places - PADDING - 1
         if not _WORDLESS < longest <= most:
@@ -304,8 +277,6 @@ class FiberModel(TwoModeNet):
 
 
 @lru_cache(maxsize=1)
-def loaded(
-    model: Pretrained, side: int | None, longest: int, device: torch.device, head: Head
-) -> FiberModel:
+def loaded(model: Pretrained, longest: int, device: torch.device, head: Head) -> FiberModel:
     """The model; the last one is cached."""
-    return FiberModel(model, side, longest, device, head)
+    return FiberModel(model, longest, device, head)

@@ -30,7 +30,6 @@ from bias_pipeline.data.generator import generator
 from bias_pipeline.data.regions import crop_person
 from bias_pipeline.models.clip import ClipPhotos
 from bias_pipeline.retrieval.debias.base import Examples, means_of
-from experiments.vl_bias.editing.latents import edited_latents
 from bias_pipeline.retrieval.debias.neurons import (
     ZeroNeuron,
     most_relevant,
@@ -41,6 +40,7 @@ from bias_pipeline.run import compose
 from bias_pipeline.scenes.slots import shares
 from experiments.study import markdown, pyplot, rows_at, write_page
 from experiments.vl_bias.editing.decoder import PeopleDecoder, fitted
+from experiments.vl_bias.editing.latents import edited_latents
 from experiments.vl_bias.study import share_of_men
 
 HERE = Path(__file__).resolve().parent

@@ -39,12 +39,9 @@ def test_other_weights_are_another_model(folder, tmp_path):
     assert content(model=str(folder)) != content(model=str(other))
 
 
-def test_side_and_length_of_texts_decide_vectors(folder):
-    specs = [
-        Fiber(str(folder), side=side, longest=longest).dual("none").texts.spec
-        for side, longest in ((None, 40), (96, 40), (None, 12))
-    ]
-    assert all(specs[0] != spec for spec in specs[1:])
+def test_length_of_texts_decides_vectors(folder):
+    long, short = (Fiber(str(folder), longest=n).dual("none").texts.spec for n in (40, 12))
+    assert long != short
 
 
 def test_vectors_are_kept_and_found_again(folder, tmp_path, monkeypatch):
