@@ -1,23 +1,29 @@
-"""``encoder=hf``: an image-text model as it is predicts the group from pictures and captions."""
+"""``encoder=hf|hf_lora``: a published model predicts the group from pictures and captions.
+
+``hf_lora`` is fine-tuned first, with few weights.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from bias_pipeline.array_types import Float64Array
-from bias_pipeline.attack.encoder import AnsweringEncoder
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.attack.encoder import AnsweringEncoder, Encoder, Items, NetEncoder
 from bias_pipeline.attack.language_models import Line
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.data.photos import VERSION as PIXELS_VERSION
-from bias_pipeline.declared import Count, Range
+from bias_pipeline.declared import Count, Dropout, Range
 from bias_pipeline.errors import UsageError
+from bias_pipeline.io.machine import LORA
 from bias_pipeline.models.model_location import MAIN, require_preprocessing, require_vocabulary
+from bias_pipeline.models.picture_text import KINDS, PictureText, Question
 from bias_pipeline.models.picture_text import KINDS as PUBLISHED
-from bias_pipeline.models.picture_text import PictureText, Question
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.pictures.captioners.backbones import pictures_of
 from bias_pipeline.pictures.captioners.fitted import KINDS as FITTED
@@ -26,11 +32,67 @@ from bias_pipeline.pictures.captioners.fitted import Fitted, FittedJudge
 from bias_pipeline.pictures.captioners.prompt import CAPTION, Prompt
 from bias_pipeline.pictures.captioners.prompted import digest_with, require_groups
 
+if TYPE_CHECKING:
+    from bias_pipeline.pictures.captioners.nets import TunedNet
+
 VERSION = 1  # raise it whenever any question or answer changes
 
 
 @dataclass(frozen=True)
-class Judge(AnsweringEncoder):
+class PublishedJudge(Encoder):
+    """An image-text model that predicts the group from pictures and captions."""
+
+    kinds: ClassVar[tuple[str, ...]] = KINDS  # allowed kinds of model
+
+    prompt: Prompt  # the prompt for the group
+    model: Line  # a folder, or a name on the hub
+    revision: Line = MAIN  # of a name on the hub
+    # Pictures become squares of so many pixels before the model's own preprocessing
+    side: Annotated[int, Range(low=16, high=1024)] = 384
+
+    @property
+    def pretrained(self) -> Pretrained:
+        """The model on disk."""
+        return find_pretrained(self.model, self.kinds, revision=self.revision)
+
+    @property
+    def sees(self) -> str:
+        """See the base."""
+        return "pictures"
+
+    def require(self) -> None:
+        """See the base."""
+        model = self.pretrained
+        require_vocabulary(model.folder, model.files)
+        require_preprocessing(model.folder, model.files)
+
+    @classmethod
+    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
+        """The model by the digests of its files."""
+        revision = settings.get("revision", MAIN)
+        model = find_pretrained(settings["model"], cls.kinds, revision=revision)
+        return {"model": dict(model.files), "revision": MAIN}
+
+    def digest(self, data: LabelledCaptions) -> str:
+        """Of the captions and of the pictures with their edits."""
+        return digest_with(data, pictures_of(data).digest)
+
+    def questions(self, data: LabelledCaptions) -> Iterator[Question]:
+        """The question about each of N captions and its picture."""
+        require_groups(data)
+        pictures, answers = pictures_of(data), self.prompt.answers_of(data.classes)
+        for row in range(len(data.captions)):
+            caption = data.captions.text(row)
+            before, after = (
+                " ".join(caption if word == CAPTION else word for word in words).strip()
+                for words in (self.prompt.before, self.prompt.after)
+            )
+            follows = tuple(" ".join([*answer, after]).strip() for answer in answers)
+            yield Question(pictures, row, before, follows)
+
+
+@dataclass(frozen=True)
+class Judge(PublishedJudge, AnsweringEncoder):
     """An image-text model of transformers or fitted here, without training (zero-shot).
 
     It gives the probability of each answer after picture and prompt. If the model is the captioner
@@ -42,26 +104,12 @@ class Judge(AnsweringEncoder):
         'pictures'
     """
 
-    kinds: ClassVar[tuple[str, ...]] = (*PUBLISHED, *FITTED)  # allowed kinds of model
+    kinds: ClassVar[tuple[str, ...]] = (*PUBLISHED, *FITTED)
 
-    prompt: Prompt  # the prompt for the group
-    model: Line  # a folder, or a name on the hub
-    revision: Line = MAIN  # of a name on the hub
-    # Pictures become squares of so many pixels before the model's own preprocessing
-    side: Annotated[int, Range(low=16, high=1024)] = 384
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"  # the precision it computes in
     batch_size: Count = 16  # questions per batch
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
     cache: str | None = None  # folder that caches the answers, None for no cache
-
-    @property
-    def pretrained(self) -> Pretrained:
-        """The model on disk."""
-        return find_pretrained(self.model, self.kinds, revision=self.revision)
-
-    @property
-    def sees(self) -> str:
-        return "pictures"
 
     @property
     def spec(self) -> Mapping[str, object]:
@@ -77,8 +125,7 @@ class Judge(AnsweringEncoder):
         """Check that the model is present; a captioner fitted here is checked by its own files."""
         model = self.pretrained
         if model.kind not in FITTED:
-            require_vocabulary(model.folder, model.files)
-            require_preprocessing(model.folder, model.files)
+            super().require()
             return
         if self.dtype != "float32":
             raise UsageError(
@@ -108,29 +155,6 @@ class Judge(AnsweringEncoder):
             "files": dict(model.files),
         }
 
-    @classmethod
-    def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by the digests of its files."""
-        revision = settings.get("revision", MAIN)
-        model = find_pretrained(settings["model"], cls.kinds, revision=revision)
-        return {"model": dict(model.files), "revision": MAIN}
-
-    def digest(self, data: LabelledCaptions) -> str:
-        """Of the captions and of the pictures with their edits."""
-        return digest_with(data, pictures_of(data).digest)
-
-    def questions(self, data: LabelledCaptions) -> Iterator[Question]:
-        require_groups(data)
-        pictures, answers = pictures_of(data), self.prompt.answers_of(data.classes)
-        for row in range(len(data.captions)):
-            caption = data.captions.text(row)
-            before, after = (
-                " ".join(caption if word == CAPTION else word for word in words).strip()
-                for words in (self.prompt.before, self.prompt.after)
-            )
-            follows = tuple(" ".join([*answer, after]).strip() for answer in answers)
-            yield Question(pictures, row, before, follows)
-
     def answer_log_probs(self, data: LabelledCaptions) -> Float64Array:
         """(N, K) log-probabilities of each group's answer with the words after it."""
         from bias_pipeline.models.blocks import store_in
@@ -147,3 +171,72 @@ class Judge(AnsweringEncoder):
         settings = {**self._settings(model), "answers": data.n_classes}
         with store_in(self.cache, settings, model.name) as store:
             return answers_to(questions, store, load, self.batch_size).astype(np.float64)
+
+
+TUNED_VERSION = 1  # raise it whenever any prediction of a tuned judge changes
+
+
+@dataclass(frozen=True)
+class TunedJudge(PublishedJudge, NetEncoder):
+    """An image-text model of transformers, fine-tuned by LoRA (Hu et al., ICLR 2022).
+
+    The model's weights are frozen; each linear layer gets a learnt product of two matrices of rank
+    ``rank``, fresh for every attacker.
+
+    Example:
+        >>> from bias_pipeline.pictures.captioners.prompt import Prompt
+        >>> TunedJudge(Prompt("gender"), "Salesforce/blip-image-captioning-large").rank
+        8
+    """
+
+    rank: Count = 8  # of the learnt matrices
+    alpha: Count = 16  # scale: the product is multiplied by `alpha / rank`
+    dropout: Dropout = 0.05  # on its inputs, in [0, 1)
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The model by its digests, not its path, and the settings of training."""
+        settings = asdict(self)
+        for key in ("model", "revision"):
+            settings.pop(key)
+        versions = [TUNED_VERSION, VERSION, PIXELS_VERSION]
+        return {**settings, "versions": versions, "files": dict(self.pretrained.files)}
+
+    def require(self) -> None:
+        """See the base."""
+        LORA.require()
+        super().require()
+
+    def read(self, data: LabelledCaptions) -> QuestionItems:
+        """The question about each caption."""
+        return QuestionItems(tuple(self.questions(data)))
+
+    def build(self, inputs: QuestionItems) -> TunedNet:
+        """The model, with fresh weights to learn."""
+        import torch
+
+        from bias_pipeline.pictures.captioners.nets import TunedNet
+
+        model = PictureText(self.pretrained, torch.device("cpu"), self.side)
+        return TunedNet(model, inputs.questions, self.rank, self.alpha, self.dropout)
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionItems(Items):
+    """N questions; they do not depend on the training part."""
+
+    questions: Sequence[Question]  # about each caption and its picture
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """(N,) words before the answer."""
+        return np.array([len(question.before.split()) for question in self.questions], np.int64)
+
+    def fit(self, train: IntArray) -> QuestionItems:
+        """The same questions: nothing is learnt from the training part."""
+        del train
+        return self
+
+    def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
+        """The rows of the questions: their inputs differ between models."""
+        return {"rows": np.asarray(rows, np.int64)}

@@ -9,7 +9,7 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.pictures.captioners.prompt import PAD, START, UNKNOWN, Prompt, Prompted
 from bias_pipeline.run.compose import cell
 
-ENCODERS = ("sat", "grit", "hf")
+ENCODERS = ("sat", "grit", "hf", "hf_lora")
 
 
 def prompted(prompt: Prompt, *texts: str, train: int = 1) -> Prompted:
