@@ -73,39 +73,39 @@ class Answer:
         """What the screen says below the question."""
         if self.answer == "not_tested" and math.isnan(self.value):
             return [f"Not tested: {self.reason}"]
-        told = _SHOWN[self.answer]
+        verdict = _SHOWN[self.answer]
         if self.answer == "not_tested":
-            told = ""  # a number that no verdict is given on
+            verdict = ""  # a number that no verdict is given on
         elif self.answer == "cannot_tell" and self.reason == NOT_SHOWN:
-            told = f"Not shown: at most {self._amount(self.at_most)}; "
+            verdict = f"Not shown: at most {self._amount(self.at_most)}; "
         elif self.answer == "no":
-            told = f"No: at most {self._amount(max(self.at_most, 0.0))}; "
+            verdict = f"No: at most {self._amount(max(self.at_most, 0.0))}; "
         elif self.reason:
-            told = f"{told}{',' if self.answer == 'yes' else ':'} {self.reason}; "
+            verdict = f"{verdict}{',' if self.answer == 'yes' else ':'} {self.reason}; "
         else:
-            told = f"{told}: "
+            verdict = f"{verdict}: "
         named = ", ".join(self.named[:_PARTS])
         if len(self.named) > _PARTS:
             named += f" and {len(self.named) - _PARTS} more"
         further = filter(None, (self._groups(), self.words, named))
-        return [f"{told}{self._numbers()}".removesuffix("; "), *further]
+        return [f"{verdict}{self._numbers()}".removesuffix("; "), *further]
 
     def _numbers(self) -> str:
         """The deciding number, and the two that it is the difference of."""
         if math.isnan(self.value):
             return ""
         if self.question == "declining":
-            told = self._rate(self.value)
+            number_text = self._rate(self.value)
         elif self.answer == "yes":
-            told = self._amount(self.value)
+            number_text = self._amount(self.value)
         else:
-            told = self._plain(self.value)  # its unit stands before
+            number_text = self._plain(self.value)  # its unit stands before
         if not math.isnan(self.ci_low):
-            told += f" [{self._plain(self.ci_low)}, {self._plain(self.ci_high)}]"
+            number_text += f" [{self._plain(self.ci_low)}, {self._plain(self.ci_high)}]"
         if math.isnan(self.annotators):
-            return f"{self.metric} {told}"
+            return f"{self.metric} {number_text}"
         others = "labels" if self.question == "mentions" else "annotators"
-        return f"{self.metric} {told} ({others} {self._plain(self.annotators)})"
+        return f"{self.metric} {number_text} ({others} {self._plain(self.annotators)})"
 
     def _groups(self) -> str:
         rows = sorted(self.by_group.items(), key=lambda item: item[1].value)
@@ -163,10 +163,10 @@ def _judged(
         reason = shortened(_why_unknown(verdict, question, attribute))
         return Answer(attribute, name, "cannot_tell", reason=reason)
     if given == "more":
-        found = lead([finding for finding in decided if finding.more])
+        strongest = lead([finding for finding in decided if finding.more])
         alone_yes = not verdict.sure(question, attribute) and len(verdict.overall) > 1
         limit = f"but not after Holm over all {len(verdict.overall)} answers" if alone_yes else ""
-        return _with_number(found, name, "yes", limit)
+        return _with_number(strongest, name, "yes", limit)
     widest = max(decided, key=_excess)
     excluded = widest.compared.unit == "fraction" and _excess(widest) <= negligible
     if widest.answered:
@@ -257,10 +257,10 @@ def screen(verdict: Verdict, attribute: str, answers: Sequence[Answer]) -> list[
             f"{summary[_HEADLINE_LINES - 1][: WIDTH - 2]} …",
         ]
     lines = [*summary, ""]
-    asked = {_WRITTEN.get(question, question): question for question in QUESTIONS}
+    questions = {_WRITTEN.get(question, question): question for question in QUESTIONS}
     for answer in answers:
         question, (first, *further) = (
-            question_text(asked[answer.question], attribute),
+            question_text(questions[answer.question], attribute),
             answer.lines(),
         )
         if len(f"{question} {first}") <= WIDTH:
