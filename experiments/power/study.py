@@ -28,6 +28,7 @@ from bias_pipeline.run.cell import run_cell
 from bias_pipeline.run.compose import CellConfig
 from experiments.power import designs, guide, tables
 from experiments.power.designs import SCORED, Scoring
+from experiments.study import is_of_today
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "rows.csv"
@@ -78,12 +79,8 @@ def there(path: Path = ROWS) -> pd.DataFrame:
     if not path.is_file():
         return pd.DataFrame(columns=COLUMNS)
     rows = pd.read_csv(path, keep_default_na=False, na_values=["nan"])
-    today = {
-        scoring.metric: _cell(scoring).build("metric").info.version
-        for scorings in SCORED.values()
-        for scoring in scorings
-    }
-    return rows[rows["metric_version"] == rows["metric"].map(today)]
+    of_today = map(is_of_today, rows["metric"], rows["metric_version"])
+    return rows[list(of_today)]
 
 
 def go_on(data: Path, minutes: float, path: Path = ROWS) -> None:
