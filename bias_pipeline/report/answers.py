@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bias_pipeline.metrics.base import NOT_SHOWN, QUESTIONS
-from bias_pipeline.report.conclusion_checks import NO_VALUE
+from bias_pipeline.report.conclusion_checks import NO_RULE, NO_VALUE
 from bias_pipeline.report.headline import headline
 from bias_pipeline.report.table import number, percent
 from bias_pipeline.report.verdict import JUDGED, Finding, Verdict
@@ -24,6 +24,7 @@ _GROUPS = 4  # of more only the lowest and the highest are shown
 _PARTS = 6  # concepts or objects that are named
 # The names of questions in a file of answers, where they differ from those in the package.
 _WRITTEN = {"misgendering": "naming"}
+_UNTESTED = "not tested: "  # how a doubt begins where data lack what a metric needs
 _SHOWN = {"yes": "Yes", "no": "No", "cannot_tell": "Cannot tell", "not_tested": "Not tested"}
 
 
@@ -160,8 +161,10 @@ def _judged(
         if alone := verdict.alone(question, attribute):
             reason = "no annotators' captions"
             return _with_number(lead(alone), name, "cannot_tell", reason)
-        reason = shortened(_why_unknown(verdict, question, attribute))
-        return Answer(attribute, name, "cannot_tell", reason=reason)
+        reason = _why_unknown(verdict, question, attribute)
+        untested = reason.startswith(_UNTESTED)
+        answer = "not_tested" if untested else "cannot_tell"
+        return Answer(attribute, name, answer, reason=shortened(reason.removeprefix(_UNTESTED)))
     if given == "more":
         strongest = lead([finding for finding in decided if finding.more])
         alone_yes = not verdict.sure(question, attribute) and len(verdict.overall) > 1
@@ -185,9 +188,10 @@ def _excess(finding: Finding) -> float:
 def _why_unknown(verdict: Verdict, question: str, attribute: str) -> str:
     if withheld := verdict.withheld(question, attribute):
         return withheld.partition(": ")[2]
-    doubt = next((finding.doubt for finding in verdict.on(question, attribute)), "")
-    hardly = question == "misgendering" and doubt == NO_VALUE
-    return f"hardly any caption names one {attribute}" if hardly else doubt
+    doubts = [finding.doubt for finding in verdict.on(question, attribute)]
+    doubts.sort(key=lambda doubt: (not doubt.startswith(_UNTESTED), doubt == NO_RULE))
+    hardly = question == "misgendering" and doubts[0] == NO_VALUE
+    return f"hardly any caption names one {attribute}" if hardly else doubts[0]
 
 
 def _with_number(finding: Finding, question: str, answer: str, reason: str) -> Answer:
