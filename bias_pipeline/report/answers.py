@@ -124,7 +124,8 @@ class Answer:
         return self._plain(value) + " %" * (self.unit == "fraction")
 
     def _amount(self, value: float) -> str:
-        return self._plain(value) + " points" * (self.unit == "fraction")
+        unit = {"fraction": " points", "nat": " nat", "bits": " bits"}.get(self.unit, "")
+        return f"{self._plain(value)}{unit}"
 
 
 def answers_of(
@@ -170,7 +171,9 @@ def _judged(
         alone_yes = not verdict.sure(question, attribute) and len(verdict.overall) > 1
         limit = f"but not after Holm over all {len(verdict.overall)} answers" if alone_yes else ""
         return _with_number(strongest, name, "yes", limit)
-    widest = max(decided, key=_excess)
+    # Numbers of other units cannot be compared; a metric that leads then decides.
+    fractions = [finding for finding in decided if finding.compared.unit == "fraction"]
+    widest = max(fractions, key=_excess) if fractions else lead(decided)
     excluded = widest.compared.unit == "fraction" and _excess(widest) <= negligible
     if widest.answered:
         excluded = widest.no

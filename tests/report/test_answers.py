@@ -63,6 +63,18 @@ def test_what_is_not_beyond_chance_is_shown_with_what_is_still_possible():
     assert "Not shown: at most 10.0 points; gender_error 0.0 [-10.0, 10.0]" in text
 
 
+def test_of_two_metrics_the_one_that_allows_more_bias_decides():
+    wide = narrow(cell({"score": 0.0}, metric="leakage"), 0.3)
+    answer = answers(narrow(cell({"score": 0.0}), 0.01), wide)["leakage"]
+    assert (answer.answer, answer.metric, answer.at_most) == ("cannot_tell", "leakage", 0.3)
+
+
+def test_a_number_of_another_unit_does_not_decide_beside_a_share():
+    other = narrow(cell({"score": 0.0}, metric="differential_fairness", unit="nat"), 0.5)
+    answer = answers(narrow(cell({"score": 0.0}), 0.01), other)["leakage"]
+    assert (answer.answer, answer.metric) == ("no", "lic")
+
+
 def test_of_a_part_of_the_words_there_is_no_no():
     answer = answers(half_of_the_words(at_equal_speech(0.0)))["leakage"]
     assert (answer.answer, answer.reason) == ("cannot_tell", "not beyond chance")
