@@ -144,6 +144,8 @@ class Audit:
             if settings.get("attribute", attribute) == attribute:
                 question = infos()[settings["metric"]].question
                 reasons.setdefault(question, reason)
+        if not len(self.corpora[attribute].human):
+            reasons.setdefault("leakage", "no annotators' captions")
         return reasons
 
     def screen(self) -> list[str]:
