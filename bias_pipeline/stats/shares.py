@@ -106,11 +106,13 @@ def same_share_p(events: IntArray, totals: IntArray) -> float:
         >>> same_share_p(np.array([0, 0, 0]), np.array([5, 5, 5]))
         1.0
     """
-    from scipy import stats  # imported here, as descriptive commands need no scipy
-
     events, totals = events[totals > 0], totals[totals > 0]
     if len(totals) < 2:
         return math.nan
+    if events.sum() in (0, totals.sum()):
+        return 1.0
+    from scipy import stats  # takes longer to import than most audits need it
+
     table = np.stack([events, totals - events])
     if len(totals) == 2:
         return float(stats.fisher_exact(table).pvalue)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.base import NOT_SHOWN
@@ -39,7 +39,7 @@ class ObjectContrast(Contrast):
     @property
     def p_values(self) -> Float64Array:
         """(Q,) of each object's difference."""
-        p_values: Float64Array = 2 * stats.norm.sf(abs(self.differences.excess.z))
+        p_values: Float64Array = 2 * special.ndtr(-abs(self.differences.excess.z))
         return p_values
 
     @property
@@ -54,7 +54,7 @@ class ObjectContrast(Contrast):
         if not self.named or self.differences.score < LEAST:
             return 1.0
         z = self.differences.score / (SCORE_ERRORS * self.differences.score_error)
-        return min(1.0, float(2 * stats.norm.sf(z)))
+        return min(1.0, float(2 * special.ndtr(-z)))
 
 
 def answer_of(

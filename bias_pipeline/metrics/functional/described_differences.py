@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.metrics.functional.comparable import Comparison
@@ -107,7 +107,7 @@ class Differences:
         concepts, classes = self.agreeing()
         number = len(concepts) + len(classes)
         corrected = [
-            np.minimum(1, 2 * stats.norm.sf(z / CONCEPT_ERRORS) * number)
+            np.minimum(1, 2 * special.ndtr(-z / CONCEPT_ERRORS) * number)
             for z in (concepts, classes)
         ]
         return corrected[0], corrected[1]
@@ -128,18 +128,18 @@ class Differences:
             len(self.named_beside_score()) or len(self.classes_beside_score())
         ):
             return 1.0
-        return float(2 * stats.norm.sf(self.score / (SCORE_ERRORS * self.score_error)))
+        return float(2 * special.ndtr(-self.score / (SCORE_ERRORS * self.score_error)))
 
     def named_beside_score(self) -> IntArray:
         """The concepts to be named with a score above 0 (Benjamini and Hochberg)."""
         tested = self.tested
-        beyond = _rejected(2 * stats.norm.sf(abs(self.excess.z[tested])))
+        beyond = _rejected(2 * special.ndtr(-abs(self.excess.z[tested])))
         return tested[beyond & (_agreeing(self.shown, self.excess, tested, least=0.0) > _Z)]
 
     def classes_beside_score(self) -> IntArray:
         """The classes to be named with a score above 0 (Bonferroni)."""
         tested = self.tested_classes
-        p = 2 * stats.norm.sf(abs(self.class_excess.z[tested])) * len(tested)
+        p = 2 * special.ndtr(-abs(self.class_excess.z[tested])) * len(tested)
         agree = _agreeing(self.class_shown, self.class_excess, tested, least=0.0) > _Z
         return tested[(p < ALPHA) & agree]
 
@@ -155,7 +155,7 @@ class Differences:
         """(M,) the difference of each tested concept that is noticed in four of five samples."""
         tested, number = self.tested, len(self.tested) + len(self.tested_classes)
         errors = np.maximum(self.shown.errors, self.excess.errors)[tested]
-        critical = stats.norm.isf(ALPHA / 2 / max(number, 1)) * CONCEPT_ERRORS
+        critical = -special.ndtri(ALPHA / 2 / max(number, 1)) * CONCEPT_ERRORS
         return (critical + _POWER) * errors
 
 
