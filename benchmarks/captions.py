@@ -53,7 +53,7 @@ def write_larger_qwen(folder: Path) -> None:
 def write_small_blip(folder: Path) -> None:
     """BLIP of two small layers that sees squares of 32 pixels, whatever the photo's size."""
     write_blip(folder)
-    write_preprocessing(folder, "BlipImageProcessor", 32)
+    write_preprocessing(folder, "BlipImageProcessor")
 
 
 MODELS: Mapping[str, Callable[[Path], Any]] = {
