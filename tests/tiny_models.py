@@ -138,9 +138,8 @@ def write_pair(folder: Path, seed: int = 0) -> Path:
     return folder
 
 
-def write_preprocessing(folder: Path, name: str) -> None:
+def write_preprocessing(folder: Path, name: str, size: int = 32) -> None:
     """Square pictures."""
-    size = 32
     settings: dict[str, Any] = {
         "image_processor_type": name,
         "do_resize": True,
