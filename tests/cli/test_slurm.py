@@ -190,7 +190,9 @@ def test_the_sbatch_example_audits_each_captioner_of_a_folder(slurm, tmp_path):
     reports = [tmp_path / "data/outputs" / name / "report.html" for name in shown]
     logs = "*.log"
     wait_for(lambda: all(map(Path.is_file, reports)), PATIENCE)
-    assert "were audited" in "".join(log.read_text() for log in tmp_path.glob(logs))
+    assert "Does it name the wrong gender?" in "".join(
+        log.read_text() for log in tmp_path.glob(logs)
+    )
 
 
 # --- jobs that are killed, or asked to make room
