@@ -6,15 +6,17 @@ import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bias_pipeline.metrics.base import NOT_SHOWN, QUESTIONS
+from bias_pipeline.metrics.value_names import direction_of
 from bias_pipeline.report.conclusion_checks import NO_RULE, NO_VALUE
 from bias_pipeline.report.headline import headline
 from bias_pipeline.report.table import number, percent
+from bias_pipeline.report.tables import ARROWS
 from bias_pipeline.report.verdict import JUDGED, Finding, Verdict
-from bias_pipeline.report.verdict_sentences import PANELS, lead
+from bias_pipeline.report.verdict_sentences import PANELS, lead, one_direction
 from bias_pipeline.results.rows import Row
 
 WIDTH = 80  # columns of the screen
@@ -25,6 +27,7 @@ _PARTS = 6  # concepts or objects that are named
 # The names of questions in a file of answers, where they differ from those in the package.
 _WRITTEN = {"misgendering": "naming"}
 _UNTESTED = "not tested: "  # how a doubt begins where data lack what a metric needs
+_ONE_WAY = "A→T alone; nothing is known of T→A"
 _SHOWN = {"yes": "Yes", "no": "No", "cannot_tell": "Cannot tell", "not_tested": "Not tested"}
 
 
@@ -39,11 +42,14 @@ class Answer:
         metric: and ``part``: the row of the number; empty if there is none.
         value: what is tested, with its interval: a difference from annotators where they are known.
             Fractions, not per cent; NaN if there is none.
-        at_most: how far above no bias the interval reaches; NaN without an interval.
+        at_most: how far above no bias the interval reaches; NaN where nothing is tested.
+        annotators: their own number; for ``mentions`` that of the labels.
+        unit: ``fraction``, ``nat`` and the like, as rows have it.
         by_group: group to the model's number with its interval.
         reason: why nothing can be told, or what limits a Yes.
         named: what a Yes is about, such as concepts.
-        words: the part of the model's words that the number is about; empty if it is all.
+        limits: the part of the words, or the one direction, that the number is about; empty if it
+            is about all that was asked.
     """
 
     attribute: str
@@ -60,7 +66,7 @@ class Answer:
     by_group: Mapping[str, Row] = field(default_factory=dict)
     reason: str = ""
     named: Sequence[str] = ()
-    words: str = ""
+    limits: str = ""
 
     def stored(self) -> dict[str, Any]:
         """The answer as plain data."""
@@ -88,7 +94,7 @@ class Answer:
         named = ", ".join(self.named[:_PARTS])
         if len(self.named) > _PARTS:
             named += f" and {len(self.named) - _PARTS} more"
-        further = filter(None, (self._groups(), self.words, named))
+        further = filter(None, (self._groups(), self.limits, named))
         return [f"{verdict}{self._numbers()}".removesuffix("; "), *further]
 
     def _numbers(self) -> str:
@@ -103,10 +109,11 @@ class Answer:
             number_text = self._plain(self.value)  # its unit stands before
         if not math.isnan(self.ci_low):
             number_text += f" [{self._plain(self.ci_low)}, {self._plain(self.ci_high)}]"
+        name = " ".join(filter(None, [self.metric, ARROWS.get(direction_of(self.part), "")]))
         if math.isnan(self.annotators):
-            return f"{self.metric} {number_text}"
+            return f"{name} {number_text}"
         others = "labels" if self.question == "mentions" else "annotators"
-        return f"{self.metric} {number_text} ({others} {self._plain(self.annotators)})"
+        return f"{name} {number_text} ({others} {self._plain(self.annotators)})"
 
     def _groups(self) -> str:
         rows = sorted(self.by_group.items(), key=lambda item: item[1].value)
@@ -161,30 +168,33 @@ def _judged(
     if given == "unknown":
         if alone := verdict.alone(question, attribute):
             reason = "no annotators' captions"
-            return _with_number(lead(alone), name, "cannot_tell", reason)
+            number_alone = _with_number(lead(alone), name, "cannot_tell", reason)
+            return replace(number_alone, at_most=math.nan)
         reason = _why_unknown(verdict, question, attribute)
-        untested = reason.startswith(_UNTESTED)
-        answer = "not_tested" if untested else "cannot_tell"
-        return Answer(attribute, name, answer, reason=shortened(reason.removeprefix(_UNTESTED)))
+        kind = "not_tested" if reason.startswith(_UNTESTED) else "cannot_tell"
+        return Answer(attribute, name, kind, reason=shortened(reason.removeprefix(_UNTESTED)))
+    one_way = bool(one_direction(verdict.about(attribute), question))
     if given == "more":
         strongest = lead([finding for finding in decided if finding.more])
         alone_yes = not verdict.sure(question, attribute) and len(verdict.overall) > 1
         limit = f"but not after Holm over all {len(verdict.overall)} answers" if alone_yes else ""
-        return _with_number(strongest, name, "yes", limit)
+        answer = _with_number(strongest, name, "yes", limit)
+        return replace(answer, limits=_ONE_WAY) if one_way else answer
     # Numbers of other units cannot be compared; a metric that leads then decides.
     fractions = [finding for finding in decided if finding.compared.unit == "fraction"]
     widest = max(fractions, key=_excess) if fractions else lead(decided)
     excluded = widest.compared.unit == "fraction" and _excess(widest) <= negligible
     if widest.answered:
         excluded = widest.no
-    if excluded and not widest.of_few_words and not widest.only:
+    if excluded and not (one_way or widest.of_few_words or widest.only):
         return _with_number(widest, name, "no", "")
-    return _with_number(widest, name, "cannot_tell", NOT_SHOWN)
+    answer = _with_number(widest, name, "cannot_tell", NOT_SHOWN)
+    return replace(answer, limits=_ONE_WAY) if one_way else answer
 
 
 def _excess(finding: Finding) -> float:
     """How far above no bias the interval reaches; an interval that is not known reaches far."""
-    excess = finding.compared.ci_high - (0.0 if math.isnan(finding.neutral) else finding.neutral)
+    excess = finding.compared.ci_high - finding.neutral
     return math.inf if math.isnan(excess) else excess
 
 
@@ -199,7 +209,6 @@ def _why_unknown(verdict: Verdict, question: str, attribute: str) -> str:
 
 def _with_number(finding: Finding, question: str, answer: str, reason: str) -> Answer:
     row = finding.compared
-    neutral = 0.0 if math.isnan(finding.neutral) else finding.neutral
     return Answer(
         attribute=row.attribute,
         question=question,
@@ -209,13 +218,13 @@ def _with_number(finding: Finding, question: str, answer: str, reason: str) -> A
         value=row.value,
         ci_low=row.ci_low,
         ci_high=row.ci_high,
-        at_most=row.ci_high - neutral,
+        at_most=row.ci_high - finding.neutral,
         annotators=finding.people,
         unit=row.unit,
         by_group=finding.by_group,
         reason=reason,
         named=finding.answered.named if finding.answered and finding.more else (),
-        words=_part_of_words(finding),
+        limits=_part_of_words(finding),
     )
 
 
@@ -257,19 +266,12 @@ def question_text(question: str, attribute: str) -> str:
 
 def screen(verdict: Verdict, attribute: str, answers: Sequence[Answer]) -> list[str]:
     """The answers about one attribute in lines of at most :data:`WIDTH` columns."""
-    summary = textwrap.wrap(" ".join(headline(verdict, attribute)), WIDTH)
-    if len(summary) > _HEADLINE_LINES:
-        summary = [
-            *summary[: _HEADLINE_LINES - 1],
-            f"{summary[_HEADLINE_LINES - 1][: WIDTH - 2]} …",
-        ]
-    lines = [*summary, ""]
+    text = " ".join(headline(verdict, attribute))
+    lines = [*textwrap.wrap(text, WIDTH, max_lines=_HEADLINE_LINES, placeholder=" …"), ""]
     questions = {_WRITTEN.get(question, question): question for question in QUESTIONS}
     for answer in answers:
-        question, (first, *further) = (
-            question_text(questions[answer.question], attribute),
-            answer.lines(),
-        )
+        question = question_text(questions[answer.question], attribute)
+        first, *further = answer.lines()
         if len(f"{question} {first}") <= WIDTH:
             lines.append(f"{question} {first}")
         else:

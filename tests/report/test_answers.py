@@ -8,6 +8,7 @@ import pytest
 from bias_pipeline.report.answers import Answer, answers_of, screen, shortened
 from bias_pipeline.report.verdict import verdict
 from bias_pipeline.results.rows import Result
+from tests.report.test_gate import ATTACKED
 from tests.report.test_headline import (
     DIFFERENT,
     NOT_SHOWN,
@@ -78,7 +79,7 @@ def test_a_number_of_another_unit_does_not_decide_beside_a_share():
 def test_of_a_part_of_the_words_there_is_no_no():
     answer = answers(half_of_the_words(at_equal_speech(0.0)))["leakage"]
     assert (answer.answer, answer.reason) == ("cannot_tell", "not beyond chance")
-    assert answer.words == "on the 50 % of its words that annotators use as often"
+    assert answer.limits == "on the 50 % of its words that annotators use as often"
 
 
 def test_without_annotators_the_number_stands_without_a_verdict():
@@ -137,3 +138,22 @@ def test_an_absent_number_is_none_in_no_answer():
 
 def test_a_long_reason_is_cut_to_eight_words():
     assert shortened("one two three four five six seven eight nine").endswith("eight …")
+
+
+def test_of_one_direction_there_is_no_no():
+    built = narrow(cell({"a_to_t": 0.0}, None, "tasks", metric="dbac"), 0.01)
+    built.manifest["metric"]["readings"] = {"a_to_t": {**ATTACKED, "part": "a_to_t"}}
+    answer = answers(built)["tasks"]
+    assert (answer.answer, answer.limits) == ("cannot_tell", "A→T alone; nothing is known of T→A")
+    assert "dbac A→T 0.0 [-1.0, 1.0]" in answer.lines()[0]
+
+
+def test_without_annotators_no_bias_is_bounded():
+    result = counted("misgendering", 0.3)
+    without = [row for row in result.rows if "human" not in row.part and "increase" not in row.part]
+    assert math.isnan(answers(replace(result, rows=without))["naming"].at_most)
+
+
+def test_a_number_without_a_verdict_bounds_nothing():
+    ratio = cell({"model": 2.0, "human": 2.2, "score": -0.2}, None, "mentions", unit="ratio")
+    assert math.isnan(answers(ratio)["mentions"].at_most)
