@@ -19,7 +19,7 @@ b.CASES = {
     "lic": b.Case(200, True, False, attributes=b.ALL[:1], seconds=1, metric="lic"),
 }""",
     "browse": "b.GUESSES, b._REPEATS, b._PAGES = 600, 1, {'first page': ''}",
-    "captions": "b.N_PHOTOS, b.TOKENS = 2, 3",
+    "captions": "b.N_PHOTOS, b.TOKENS = 2, 12",
     "cells": "all_cases = b.cases; b.cases = lambda: all_cases()[:2]; b.REPEATS = 1",
     "counting": "b.CAPTIONS, b.FEW_CAPTIONS, b.REPEATS = 4_000, 2_000, 1",
     "encoders": "b.PAIRS, b.CAPTIONS, b.SEEDS, b.HEADS, b.ALIGNED = 1, 20, 1, ('linear',), 500",
