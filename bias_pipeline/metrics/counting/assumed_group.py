@@ -71,7 +71,7 @@ class AssumedGroup(CountingMetric):
     info: ClassVar[MetricInfo] = MetricInfo(
         name="assumed_group",
         title="Assumed group",
-        version=2,
+        version=3,
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
@@ -148,9 +148,8 @@ class AssumedGroup(CountingMetric):
                     observations=n_captions[part],
                 )
 
-            def whole(column: int, side: str) -> CountedNumber:
-                values = share(sums[WHOLE][..., column], sums[WHOLE][..., 2])
-                return CountedNumber(values=values, images=paired, side=side, range=SHARE)
+            def whole(column: int, of: PartName) -> CountedNumber:
+                return of_captions(of, share(sums[WHOLE][..., column], sums[WHOLE][..., 2]))
 
             values = {part: of_captions(part, one_named(sums[part])) for part in images}
             values[SCORE] = (
@@ -165,7 +164,8 @@ class AssumedGroup(CountingMetric):
                 if part in images:
                     values[name] = of_captions(part, several_named(sums[part]))
             if WHOLE in sums:
-                values[WHOLE_MODEL], values[WHOLE_HUMAN] = whole(0, "model"), whole(1, "human")
+                values[WHOLE_MODEL] = whole(0, MODEL_PAIRED)
+                values[WHOLE_HUMAN] = whole(1, HUMAN_PAIRED)
                 values[WHOLE] = values[WHOLE_MODEL] - values[WHOLE_HUMAN]
             for name, (table, of) in ratios.items():
                 if len(view.groups) == 2 and table in sums:

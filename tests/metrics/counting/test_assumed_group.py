@@ -234,8 +234,8 @@ def test_the_share_has_wilsons_interval():
 
 
 def test_a_share_that_never_moves_has_an_interval_too():
-    estimate = scored([record(i, NOBODY, NOBODY) for i in range(40)]).parts["score"]
-    assert estimate.ci_low < 0 < estimate.ci_high
+    parts = scored([record(i, NOBODY, NOBODY) for i in range(40)]).parts
+    assert all(parts[part].ci_low < 0 < parts[part].ci_high for part in ("score", "whole"))
 
 
 def planted(model: float, people: float, n: int = 800, seed: int = 0) -> Corpus:
