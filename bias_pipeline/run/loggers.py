@@ -5,13 +5,16 @@ A logger that fails causes one warning and never fails a run.
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import json
 import logging
 import math
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -199,9 +202,27 @@ def disable_telemetry() -> None:
     os.environ["WANDB_ERROR_REPORTING"] = "false"
 
 
+def ensure_folders() -> None:
+    """Give W&B temporary folders for its log and its files where the user's cannot be written.
+
+    It would print its log on the screen otherwise, for instance in a container without a home.
+    """
+    for variable, usual in (("XDG_CACHE_HOME", ".cache"), ("XDG_DATA_HOME", ".local/share")):
+        folder = Path(os.environ.get(variable) or Path(os.environ.get("HOME", ""), usual))
+        with suppress(OSError):
+            if folder.is_absolute():
+                folder.mkdir(parents=True, exist_ok=True)
+                if os.access(folder, os.W_OK):
+                    continue
+        temporary = tempfile.mkdtemp(prefix="bias_pipeline-")
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+        os.environ[variable] = temporary
+
+
 def record(content: Mapping[str, Any], folder: Path, mode: str) -> None:
     """Write one W&B run."""
     disable_telemetry()
+    ensure_folders()
     import wandb
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -228,6 +228,26 @@ def test_offline_asks_no_server_for_anything(tmp_path):
     assert server.connections == []
 
 
+@pytest.mark.parametrize("home", [{}, {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/x"}])
+def test_without_a_home_that_can_be_written_a_run_is_logged_and_nothing_is_printed(tmp_path, home):
+    code = (
+        "import sys; from bias_pipeline.run.loggers import WandbLogger;"
+        "from tests.run.test_loggers import result;"
+        "WandbLogger(sys.argv[1]).try_log(result())"
+    )
+    others = {k: v for k, v in os.environ.items() if k != "HOME" and not k.startswith("XDG_")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env={**others, **home},
+        cwd=REPOSITORY,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+    assert offline_run(tmp_path).run_id == "run"
+
+
 @pytest.mark.slow
 def test_e16_a_process_does_not_wait_for_a_dripping_server_when_it_ends(tmp_path):
     with StandIn(drips=True) as server:
