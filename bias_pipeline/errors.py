@@ -74,9 +74,7 @@ class AbsentModelError(ResourceError):
     """Published weights that a metric needs and that are absent; ``metric=all`` skips it."""
 
 
-NAME_PEOPLES_CAPTIONS = (
-    "name a file of people's captions (dataset.captions=FILE, audit --captions FILE)"
-)
+NAME_HUMAN_CAPTIONS = "name a file of human captions (dataset.captions=FILE, audit --captions FILE)"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

@@ -90,11 +90,11 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "no captions of people": (
         lambda: bp.score("quality", CAPTIONS, LABELS),
-        "name a file of people's captions (human=...)",
+        "name a file of human captions (human=...)",
     ),
     "no score to compare": (
         lambda: bp.compare(CAPTIONS, PEOPLE[::-1], LABELS, dataset={"strict": False}, seeds=1),
-        "name a file of people's captions (human=...) where the score needs them",
+        "name a file of human captions (human=...) where the score needs them",
     ),
     "no pictures": (
         lambda: bp.score("imagecaptioner2", CAPTIONS, LABELS, CAPTIONS, encoder="sat"),

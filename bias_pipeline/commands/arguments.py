@@ -136,7 +136,7 @@ def keys_parser(name: str, about: str) -> Parser:
 _KEYS = {
     "id_column": "column of image ids, in every file that has it",
     "caption_column": "column of captions in the captioner's file",
-    "human_caption_column": "column of captions in people's file",
+    "human_caption_column": "column of captions in the file of human captions",
     "label_column": "column of labels",
 }
 
@@ -192,8 +192,8 @@ def add_limits(parser: ArgumentParser) -> None:
         type=number(Share),
         default=LIMITS.negligible,
         metavar="SHARE",
-        help="equivalence margin: an attacker's score at equal speech counts as no bias if its "
-        f"whole interval is less than this above people's ({LIMITS.negligible})",
+        help="equivalence margin: an attacker's score at equal style counts as no bias if its "
+        f"whole interval is less than this above the annotators' (default: {LIMITS.negligible})",
     )
 
 

@@ -167,7 +167,7 @@ class _FileCells:
         return [*self.overrides, f"attribute={attribute}", *self.labels.get(attribute, ())]
 
     def _planned(self, plans: Mapping[str, Plan]) -> list[CellConfig]:
-        """For each attribute the metrics as published, then those at equal speech."""
+        """For each attribute the metrics as published, then the metrics at equal style."""
         jobs = [
             [
                 *(*self._of(attribute), f"metric={metric}", f"seeds={plan.seeds}"),
@@ -199,7 +199,7 @@ def parser() -> Parser:
         "--captions",
         type=Path,
         metavar="FILE",
-        help="people's captions of the same images: COCO captions JSON, or a table",
+        help="human captions of the same images: COCO captions JSON, or a table",
     )
     parser.add_argument(
         "--objects",
@@ -382,14 +382,14 @@ def _announce(
         warn(f"{which}{unseen(corpora[name], name, permitted, plan.matched)}")
         if plan.too_rich:
             warn(
-                f"{which}people can use only {plan.reach:.0%} of its words as often: at equal "
-                f"speech ({', '.join(plan.matched)}) the others are removed "
+                f"{which}annotators can use only {plan.reach:.0%} of its words as often: at equal "
+                f"style ({', '.join(plan.matched)}) the others are removed "
                 f"(alignment={MATCHED_BOTH})"
             )
         if plan.by_sentence:
             warn(
                 f"{which}compared by the first sentence of each caption too (lic, without "
-                f"preambles), since people can use {plan.first_sentence:.0%} of the words there as "
+                f"preambles), since annotators can use {plan.first_sentence:.0%} of its words "
                 "often"
             )
         if plan.left_out:
@@ -406,7 +406,7 @@ def _permitted(plan: Plan, corpus: Corpus) -> list[str]:
 
 
 def _notes(corpora: Mapping[str, Corpus]) -> list[str]:
-    """The notes of reading; with the attribute where not all attributes have it."""
+    """The notes on the files; with the attribute where not all attributes have the note."""
     attributes_by_note: dict[str, list[str]] = {}
     for name, corpus in corpora.items():
         for note in corpus.notes:

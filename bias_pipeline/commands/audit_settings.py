@@ -40,7 +40,7 @@ _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
         "text.stock",
         {
             "choices": get_args(Stock),
-            "help": "drop people's captions that describe nothing: stock sentences and copies, or "
+            "help": "drop human captions that describe nothing: stock sentences and copies, or "
             "keep them (drop)",
         },
     ),

@@ -151,7 +151,7 @@ def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:
 
 
 def print_inventory(corpora: Sequence[Corpus]) -> None:
-    """Print the facts, one column a captioner, and the notes of reading."""
+    """Print the facts, one column a captioner, and the notes on the files."""
     facts: list[Mapping[str, str]] = [inventory(corpus) for corpus in corpora]
     header = [f"dataset {corpora[0].dataset}", *(corpus.captioner for corpus in corpora)]
     names = dict.fromkeys(name for column in facts for name in column)

@@ -47,7 +47,7 @@ def parser() -> Parser:
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="fit to people's captions, or to those of captioner=... (human)",
+        help="fit to human captions, or to the captions of captioner=... (default: human)",
     )
     parser.add_argument(
         "--crop",

@@ -53,9 +53,9 @@ _COMPARE_ABOUT = """\
 Is captioner A fairer than the others? Name captioners of the data set, files of captions, or
 folders of finished runs; what has not run yet is run. Keys are those of `run`. Differences are
 paired over images and seeds; p values are adjusted for all decisions (Holm). A number decides only
-if it does not change when captions say more or less, and only between captioners that describe the
-same images and, for attackers, write captions of similar length and vocabulary; for all others the
-reason is printed.
+if it does not change with longer or shorter captions, and only between captioners that describe
+the same images. Attackers' scores also need captions of similar length and vocabulary. The reason
+is printed where a number does not decide.
 """
 
 

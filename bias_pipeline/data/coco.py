@@ -33,7 +33,7 @@ from bias_pipeline.data.picture_files import PictureFiles, readable_pictures
 from bias_pipeline.data.tables import check_file
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import (
-    NAME_PEOPLES_CAPTIONS,
+    NAME_HUMAN_CAPTIONS,
     ResourceError,
     UsageError,
     counted,
@@ -394,7 +394,7 @@ def _copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> t
         return ()
     return (
         "warning: people's captions are the captioner's, word for word, so nothing can differ; "
-        + NAME_PEOPLES_CAPTIONS,
+        + NAME_HUMAN_CAPTIONS,
     )
 
 

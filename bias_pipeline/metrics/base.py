@@ -26,7 +26,7 @@ _ROUNDING = 1e-6  # by which a value may lie outside its range
 
 # What metrics ask of a captioner, in the order in which an audit answers.
 QUESTIONS: Mapping[str, str] = {
-    "leakage": "Does it give the group away?",
+    "leakage": "Does it leak the group?",
     "misgendering": "Does it name the wrong group?",
     "describing": "Does it describe the groups differently?",
     "assuming": "Does it assume what nobody can see?",
@@ -35,7 +35,7 @@ QUESTIONS: Mapping[str, str] = {
     "mentions": "How often does it name each group?",
     "declining": "Does it decline to describe one group more often?",
     "quality": "How well does it describe?",
-    "retrieval": "Whom do neutral queries retrieve?",
+    "retrieval": "Whom do queries that name no group retrieve?",
 }
 NOT_SHOWN = "not beyond chance"  # why a metric that answers its question itself cannot tell
 # How a metric works: attackers guess, captions are counted, their language is rated, or queries
@@ -56,9 +56,9 @@ class EvidenceRule:
 
     Attributes:
         part: its name; may be the headline itself. A part ``NAME:increase`` is ``NAME`` minus
-            people's ``NAME:human``.
+            the annotators' ``NAME:human``.
         follows: those of :data:`TRAITS` that move it too: only captioners that are alike in them
-            can be compared. Empty: saying more or less, for all groups alike, does not move it.
+            can be compared. Empty: longer or shorter captions of all groups do not move it.
         named: whether only captions that name one group count; with few such captions no
             conclusion is drawn.
         matched: whether the traits no longer move it after matching (``alignment=matched``).

@@ -14,7 +14,7 @@ from scipy import sparse
 from bias_pipeline.array_types import BoolArray, Float64Array, Int32Array, IntArray
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.declared import Count, Positive
-from bias_pipeline.errors import NAME_PEOPLES_CAPTIONS, NotApplicableError
+from bias_pipeline.errors import NAME_HUMAN_CAPTIONS, NotApplicableError
 from bias_pipeline.metrics.base import Cost, EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import CountingMetric
@@ -140,7 +140,7 @@ class Quality(CountingMetric):
         if not sets:
             raise NotApplicableError(
                 f"captioner {view.corpus.captioner!r}: no image with a group and a caption of the "
-                f"model has human captions to compare it with; {NAME_PEOPLES_CAPTIONS}"
+                f"model has human captions to compare it with; {NAME_HUMAN_CAPTIONS}"
             )
         documents = sets[MODEL] if self.documents == "scored" else view.has("human")
         folds = self._folds(described, sets, documents)

@@ -42,7 +42,7 @@ class Answer:
         metric: and ``part``: the row of the number; empty if there is none.
         value: what is tested, with its interval: a difference from annotators where they are known.
             Fractions, not per cent; NaN if there is none.
-        at_most: how far above no bias the interval reaches; NaN where nothing is tested.
+        at_most: how far above no bias the interval ends; NaN where nothing is tested.
         annotators: their own number; for ``mentions`` that of the labels.
         unit: ``fraction``, ``nat`` and the like, as rows have it.
         by_group: group to the model's number with its interval.
@@ -193,7 +193,7 @@ def _judged(
 
 
 def _excess(finding: Finding) -> float:
-    """How far above no bias the interval reaches; an interval that is not known reaches far."""
+    """How far above no bias the interval ends; infinity for an interval that is not known."""
     excess = finding.compared.ci_high - finding.neutral
     return math.inf if math.isnan(excess) else excess
 

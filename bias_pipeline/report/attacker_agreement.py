@@ -173,7 +173,7 @@ class Agreement:
 
 
 def conflicts(values: Float64Array, neutral: Float64Array) -> BoolArray:
-    """Whether two variants disagree about bias: one is above neutral, the other is not.
+    """Whether two variants disagree about bias: one is above the no-bias value, the other is not.
 
     Args:
         values: (..., C, 2) scores.

@@ -2,7 +2,7 @@
 
 A resample gives each image the same weight for every captioner, and splits depend only on images
 and seeds. So a paired test needs only a captioner's number under every resample, if images, labels,
-people's captions, objects, settings, seeds and versions are the same.
+human captions, objects, settings, seeds and versions are the same.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from bias_pipeline.text.caption_language import untestable
 
 COVERAGE = 0.5
 NO_VALUE = "it has no value"
-NO_RULE = "it changes when captions say more or less, even without bias"
+NO_RULE = "it changes with longer or shorter captions, even without bias"
 DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # metrics that decide most often
 # Questions whose numbers rest on masked words or on named groups, and so on word lists.
 BY_LISTS = (
@@ -39,11 +39,11 @@ class Limits:
     blanks: float = BLANK_WARNING
     unknown_objects: float = MOST_UNKNOWN  # the largest share of objects whose names are unknown
     neutral: float = 0.1  # how much more often the fairer one may name no group
-    reach: float = 0.95  # the share of the captioner's words that people must use at equal speech
+    reach: float = 0.95  # the share of the model's words that annotators must use at equal style
     removed: float = 0.1  # the largest share of the captioner's words that an alignment may remove
-    longer: float = 2.0  # how many times as many words a caption as people a captioner may write
-    # The answer is no if an attacker's interval at equal speech ends at most this above
-    # people's, in its unit
+    longer: float = 2.0  # how many times as many words a caption as annotators a model may write
+    # The answer is no if an attacker's interval at equal style ends at most this above
+    # the annotators' value, in its unit
     negligible: float = 0.02
     # By what fraction words a caption and vocabularies may differ. Planted captioners without bias
     # that differ by more move attackers' scores out of their intervals.
@@ -54,9 +54,9 @@ LIMITS = Limits()
 
 
 def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
-    """Headline to the reading that may decide; none in results of earlier versions.
+    """Headline to the part that may decide; empty for results of earlier versions.
 
-    A reading that is flat at equal speech follows no trait there. Where each of the results has a
+    A part that is flat at equal style follows no trait there. Where each of the results has a
     number for what is beyond an annotator at the captioner's length, that decides.
     """
     stored = mapping_in(result.manifest, "metric", "readings")
@@ -74,7 +74,7 @@ def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
 
 
 def reach_of(result: Result, headline: str) -> float:
-    """Share of the captioner's words that people use at equal speech; NaN if not matched."""
+    """Share of the model's words that annotators use at equal style; NaN if not matched."""
     return _matched_share(result, headline, "reach")
 
 
@@ -90,7 +90,7 @@ def _value_of(result: Result, part: str) -> float:
 
 
 def people_part(part: str) -> str:
-    """The name of the same number of people against people at equal speech.
+    """The name of the same number with one annotator as the model, at equal style.
 
     Example:
         >>> people_part("score"), people_part("a_to_t:shared")
@@ -122,28 +122,29 @@ def scored_part(result: Result, headline: str) -> str:
 
 
 def unreached(result: Result, headline: str, limits: Limits = LIMITS) -> str:
-    """Why people cannot be compared with the captioner at equal speech; empty if they can."""
+    """Why annotators and the model cannot be compared at equal style; empty if they can."""
     reach = reach_of(result, headline)
     if reach < limits.reach:  # NaN if not matched
-        return "at equal speech, people use only " + _too_few(reach, "of its words", limits.reach)
+        few = _too_few(reach, "of its words", limits.reach)
+        return f"at equal style, annotators use only {few}"
     return ""
 
 
 def beyond_reach(result: Result, headline: str, limits: Limits = LIMITS) -> str:
-    """Why people cannot be compared with all that the captioner says; empty if they can."""
+    """Why annotators cannot be compared with all the model's words; empty if they can."""
     if reason := unreached(result, headline, limits):
         return reason
     retained = retained_in(result, headline)
     if not 1 - retained > limits.removed:
         return ""
     lost = max(round(100 * (1 - retained)), round(100 * limits.removed) + 1)
-    return f"{lost}% of its words were removed, since people do not use them as often"
+    return f"{lost}% of its words were removed, since annotators do not use them as often"
 
 
 def much_longer(result: Result, limits: Limits = LIMITS) -> str:
-    """That captions are too long to be compared with people's; empty if they are not.
+    """That captions are too long to be compared with human captions; empty if they are not.
 
-    People say in one short caption less of everything than a captioner in a long one.
+    A short human caption mentions less of everything than a long caption of a model.
     """
     longest = limits.longer
     if math.isfinite(_value_of(result, BEYOND)):
@@ -152,7 +153,7 @@ def much_longer(result: Result, limits: Limits = LIMITS) -> str:
     if not model > longest * human:
         return ""
     return (
-        f"it writes {model:.1f} words a caption and people {human:.1f}; more than "
+        f"it writes {model:.1f} words a caption and annotators {human:.1f}; more than "
         f"{limits.longer:g} times as many cannot be compared"
     )
 
@@ -176,7 +177,7 @@ def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, f
 
 
 def lacks_evidence(row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
-    """Why a reading cannot be used at all, empty if it can."""
+    """Why a number cannot be used at all, empty if it can."""
     if math.isnan(row.value):
         return NO_VALUE
     if row.coverage < limits.coverage:
@@ -208,15 +209,15 @@ def _too_few(share: float, of_what: str, limit: float) -> str:
 
 
 def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
-    """The trait that moves a reading and in which captioner and people differ; empty if none."""
+    """The trait that moves a number and in which model and annotators differ; empty if none."""
     model, human = (caption_statistics_of(result, side) for side in ("model", "human"))
-    return _unlike(("it", model), ("people", human), reading.follows, limits)
+    return _unlike(("it", model), ("annotators", human), reading.follows, limits)
 
 
 def incomparable_reasons(
     first: Result, other: Result, reading: EvidenceRule, limits: Limits = LIMITS
 ) -> Sequence[str]:
-    """Why two captioners cannot be compared by a reading; empty if they can."""
+    """Why two captioners cannot be compared by a number; empty if they can."""
     pair = [(result.rows[0].captioner, result) for result in (first, other)]
     one, two = ((name, caption_statistics_of(result)) for name, result in pair)
     reasons = [
@@ -272,7 +273,7 @@ def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limi
 
 
 def _images_tested(result: Result, reading: EvidenceRule) -> float:
-    """Images that a reading of attackers rests on; NaN if it needs none."""
+    """Images that a number of attackers rests on; NaN if it rests on no attackers."""
     if not mapping_in(result.manifest, "attackers"):
         return math.nan
     return next((row.n_images for row in result.rows if row.part == reading.part), math.nan)
@@ -314,7 +315,7 @@ def untried(results: Sequence[Result]) -> str:
         if not alignment.startswith("matched") and (info := info_of(metric))
         if any(reading.matched for reading in info.readings.values())
     ]
-    # What people cannot reach is what `matched_both` removes.
+    # `matched_both` removes the words that annotators do not use as often.
     unreached = {
         result.rows[0].metric: None
         for result in results
@@ -326,8 +327,8 @@ def untried(results: Sequence[Result]) -> str:
     }
     others = [metric for metric in DECISIVE if metric not in alignments]
     ways = {
-        ", or score {} at equal speech (alignment=matched)": unmatched,
-        ", or score {} by the words that people reach (alignment=matched_both)": unreached,
+        ", or score {} at equal style (alignment=matched)": unmatched,
+        ", or score {} by the words annotators use as often (alignment=matched_both)": unreached,
         ", or choose another metric ({})": others,
     }
     return "".join(way.format(", ".join(metrics)) for way, metrics in ways.items() if metrics)

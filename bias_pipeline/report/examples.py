@@ -42,7 +42,7 @@ class ScreenExamples:
 
     # Run id to captions that name the wrong group
     misnamed: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
-    # Run id to people's captions before and after the changes of equal speech
+    # Run id to human captions before and after the changes of equal style
     edited: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     # Attribute, data set and captioner to the most revealing words
     words: Mapping[tuple[str, str, str], Table] = field(default_factory=dict)
@@ -102,12 +102,12 @@ def misnamed_table(lines: Sequence[Mapping[str, str]]) -> Table:
 
 
 def edited_table(lines: Sequence[Mapping[str, str]]) -> Table:
-    """People's captions before and after words were taken out and put in."""
+    """Human captions before and after words were taken out and put in."""
     rows: list[list[Cell]] = [
         [shortened(line["before"]), shortened(line["after"]), line["image_id"]]
         for line in lines[:_EDITED]
     ]
-    caption = f"{len(rows)} of people's captions before and after they were brought to equal speech"
+    caption = f"{len(rows)} human captions before and after they were brought to equal style"
     return Table(caption, ["before", "after", "image"], rows)
 
 

@@ -1,7 +1,7 @@
 """Is the first captioner less fair than another?
 
 The leaderboards of :mod:`bias_pipeline.report.compare` rank headlines as published; many of them
-change when a captioner says more or less. A decision uses only readings that do not.
+change with longer or shorter captions. A decision uses only numbers that do not.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from bias_pipeline.errors import (
-    NAME_PEOPLES_CAPTIONS,
+    NAME_HUMAN_CAPTIONS,
     DataError,
     NotApplicableError,
     UsageError,
@@ -247,12 +247,12 @@ def _row(result: Result, part: str) -> Row | None:
 
 
 def check_margin(margin: float | None, metric: Metric) -> None:
-    """Refuse, before anything is computed, a margin that no difference of a metric can reach."""
+    """Refuse, before anything is computed, a margin above all differences of a metric."""
     _check_reach(margin, metric.info.name, *metric.headline_range)
 
 
 def _check_margin_of(margin: float | None, result: Result, headline: str) -> None:
-    """Refuse a margin that no difference of a stored headline can reach."""
+    """Refuse a margin above all possible differences of a stored headline."""
     bounds = mapping_in(result.manifest, "metric", "range").get(headline)
     if isinstance(bounds, Sequence) and None not in bounds:
         _check_reach(margin, result.rows[0].metric, *map(float, bounds))
@@ -403,12 +403,12 @@ def _nothing_to_compare(results: Sequence[Result]) -> str:
     if without:
         return (
             f"no two captioners have a score of {', '.join(dict.fromkeys(without))}; "
-            f"{NAME_PEOPLES_CAPTIONS} where the score needs them"
+            f"{NAME_HUMAN_CAPTIONS} where the score needs them"
         )
     return (
         "no two of these results have a score and differ only in the captioner"
         f"{_differences(results)}; compare cells of one metric, attribute and configuration, and "
-        f"{NAME_PEOPLES_CAPTIONS} where the score needs them"
+        f"{NAME_HUMAN_CAPTIONS} where the score needs them"
     )
 
 

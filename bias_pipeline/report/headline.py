@@ -136,7 +136,7 @@ def _not_found(verdict: Verdict, attribute: str) -> list[str]:
 
 
 def _why_untested(verdict: Verdict, question: str, attribute: str) -> str:
-    """Why no number answers a question; empty where only people's captions are lacking."""
+    """Why no number answers a question; empty where only human captions are lacking."""
     findings = verdict.on(question, attribute)
     if not findings:
         return "no run tests it"

@@ -83,8 +83,8 @@ CAVEATS = (
     "group.",
     "A captioner that names no group cannot name the wrong one: read every number together with "
     "the "
-    "neutral rate.",
-    "An attacker's score says how much captions give away to that attacker. Another attacker may "
+    "share of captions that name no group.",
+    "An attacker's score says how much captions leak to that attacker. Another attacker may "
     "find more; intervals cover training and the choice of images, not the choice of attacker.",
 )
 UNTRAINED = (

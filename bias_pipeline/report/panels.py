@@ -1,4 +1,4 @@
-"""The first screen's figure: one panel for each question, its numbers drawn against neutral.
+"""The first screen's figure: a panel for each question, with numbers and the no-bias value.
 
 Places are shares of a line's width, so a page draws them without a script and text stays text.
 """
@@ -26,17 +26,17 @@ _UNITS = {"fraction": "per cent", "quality": "CIDEr-D"}
 
 @dataclass(frozen=True)
 class PanelLine:
-    """One reading."""
+    """One number of a panel."""
 
     name: str  # of the metric, or of the captioner
     meaning: str  # what the number says, in plain words
-    number: NumberCell  # the value drawn: less people's share, where that is known
-    beside: str  # the captioner's own value and people's
+    number: NumberCell  # the value drawn: less the annotators' value, where that is known
+    beside: str  # the model's own value and the annotators'
     tone: str  # `worse`, `better`, `level`, or `doubt` where it is not used
     note: str  # why it is not used
-    neutral: float  # the value that means no bias
+    neutral: float  # the no-bias value
     unit: str  # of the number
-    # The same number of one person as the captioner, at equal speech; None without
+    # The same number with one annotator as the model, at equal style; None without
     people: NumberCell | None = None
 
     @property
@@ -84,7 +84,7 @@ class PanelBlock:
 
 @dataclass(frozen=True)
 class Panel:
-    """The readings of one question."""
+    """The numbers of one question."""
 
     kind: str  # of `PANELS`
     title: str  # the question
@@ -139,7 +139,7 @@ def panels_of_one(
 
 
 def _chip(answer: str, findings: Sequence[Finding]) -> str:
-    """The answer in a word or two; at equal speech the end of the interval."""
+    """The answer in a word or two; at equal style the end of the interval."""
     ends = [
         finding.compared.ci_high - finding.neutral
         for finding in findings
@@ -159,7 +159,7 @@ def panels_of_all(
     attribute: str,
     behind: ScreenExamples = NOTHING,
 ) -> list[Panel]:
-    """Several captioners: each is a line, under the reading that answers for most of them."""
+    """Several captioners: each is a line, under the number that answers for most of them."""
     every = [finding for verdict in verdicts.values() for finding in verdict.findings]
     panels = []
     for kind, panel_findings in _by_panel(every, attribute).items():
@@ -229,7 +229,7 @@ def _by_panel(findings: Iterable[Finding], attribute: str) -> dict[str, list[Fin
 
 
 def _leading(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings of the reading that answers for most captioners; of equals the best known."""
+    """The findings of the number that answers for most captioners; of equals the best known."""
     cells: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         cells.setdefault((finding.row.metric, finding.settings), []).append(finding)
@@ -278,7 +278,7 @@ def _meaning(finding: Finding, result: Result) -> str:
 
 
 def _beside(finding: Finding, rows: Mapping[str, Row]) -> str:
-    """The captioner's value and people's, where both are known."""
+    """The values of model and annotators, where both are known."""
     value, people = finding.row.value, finding.people
     unit = finding.row.unit
     for model, human in ((MODEL_PAIRED, HUMAN_PAIRED), (MODEL, HUMAN)):
@@ -286,7 +286,7 @@ def _beside(finding: Finding, rows: Mapping[str, Row]) -> str:
             value, people, unit = rows[model].value, rows[human].value, rows[model].unit
     if math.isnan(people):
         return ""
-    whose = "labels" if finding.question == "mentions" else "people"
+    whose = "labels" if finding.question == "mentions" else "annotators"
     texts = [NumberCell.in_unit(unit, number).text for number in (value, people)]
     return f"{texts[0]}, {whose} {texts[1]}"
 

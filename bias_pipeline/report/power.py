@@ -34,15 +34,15 @@ class Measurement:
 
     design: str  # where the bias was planted
     metric: str  # its name
-    alignment: str  # of people's captions
+    alignment: str  # of the human captions
     part: str  # the one that decides
     unit: str  # of the score
     n_images: int  # images a trial
     balanced: float  # see `balanced_images`; mean over trials
     planted: int  # per cent
     trials: int  # how many
-    score: float  # its mean distance from neutral
-    error: float  # its median standard error, towards neutral
+    score: float  # its mean distance from the no-bias value
+    error: float  # its median standard error, towards the no-bias value
     concluded: int  # trials in which an audit of this metric alone answers yes
     withheld: int  # trials in which it gives no answer
 
@@ -176,9 +176,9 @@ _TRAITS = {
     "neutral": "the share of captions that name no group",
 }
 _DIFFERING = (
-    "it changes with {}, and published captioners differ from people by more than "
-    f"{LIMITS.speech:.0%} in words and vocabulary; `audit` uses it for a captioner that writes as "
-    "people do, `compare` for captioners that write alike"
+    "it changes with {}, and published captioners differ from annotators by more than "
+    f"{LIMITS.speech:.0%} in words and vocabulary; `audit` uses it for a model that writes as "
+    "annotators do, `compare` for captioners that write alike"
 )
 
 
@@ -197,10 +197,10 @@ class Movement:
     """How far a number moves, in its unit."""
 
     metric: str  # its name
-    alignment: str  # of people's captions
+    alignment: str  # of the human captions
     part: str  # which number
     unit: str  # of the number
-    world: str  # whether people or simulated captioners speak
+    world: str  # whether annotators or simulated captioners write
     moved: float  # the largest change between speakers without bias
     half_width: float  # of the interval of that speaker's number; NaN if it has none
     speaker: str  # who changes it most
@@ -278,7 +278,7 @@ def movements() -> Sequence[Movement]:
 
 
 def movements_of(metric: str, part: str, alignment: str) -> list[Movement]:
-    """How far a number moves, or its difference from people where that is compared."""
+    """How much a number changes, or its difference from annotators where that is compared."""
     increase = sibling_name(part, "increase")
     return [
         movement

@@ -38,7 +38,7 @@ MARKED = (
     "the answers)"
 )
 UNUSED = (
-    "not used, because it changes when captions say more or less, or because another part decides"
+    "not used, because it changes with longer or shorter captions, or because another part decides"
 )
 BOLD = "Bold: fairer, or better, than every other captioner beyond chance (paired test, Holm)."
 
@@ -98,7 +98,7 @@ class _Matrix:
 
     def table(self) -> Table:
         """The table, with the coverage of each captioner's captions."""
-        head = ["captioner", *self.columns, "images", "coverage", "neutral"]
+        head = ["captioner", *self.columns, "images", "coverage", "no group"]
         metrics = ["", *self.columns.values(), "", "", ""]
         lines = [self._line(name) for name in self.cells]
         return Table("Headlines", head, lines, metrics=metrics)

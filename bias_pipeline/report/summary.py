@@ -48,7 +48,7 @@ class Summary:
     title: str  # the attribute and the data set
     facts: Sequence[tuple[str, str]]  # what was scored: name and value
     verdict: Sequence[str]  # about two sentences
-    sure: str  # how many readings they use, and what brackets and p mean
+    sure: str  # how many numbers they use, and what brackets and p mean
     panels: Sequence[Panel]  # the figure
     undecided: Sequence[str]  # numbers that are not used, and why
     several: bool = False  # whether the figure's lines are captioners
@@ -144,7 +144,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
         (
             "Blank captions",
             f"{sum(blanks.values()):,}"
-            + (f" (people {blank_human:,})" if blank_human else "")
+            + (f" (annotators {blank_human:,})" if blank_human else "")
             + f" {BLANK}" * any(map(has_blanks, results)),
         ),
         *([("Declined captions", f"{sum(declined.values()):,}")] if any(declined.values()) else []),
@@ -177,7 +177,7 @@ def _blanks(result: Result, side: str) -> int:
 
 
 def _lengths(results: Sequence[Result]) -> str:
-    """Mean words of captioners' captions, the fewest and the most, and of people's."""
+    """Mean words of captioners' captions, the fewest and the most, and of human captions."""
     words = {
         side: [n for r in results if (n := caption_statistics_of(r, side)["words"]) == n]
         for side in SIDES
@@ -187,7 +187,7 @@ def _lengths(results: Sequence[Result]) -> str:
         for side, numbers in words.items()
         if numbers
     }
-    people = f" (people {ends['human']})" if "human" in ends else ""
+    people = f" (annotators {ends['human']})" if "human" in ends else ""
     return f"{ends.get('model', '–')}{people}"
 
 
@@ -201,7 +201,7 @@ def _span(shares: Iterable[float]) -> str:
 
 
 def _basis(verdicts: Sequence[Verdict], results: Sequence[Result]) -> str:
-    """How many readings the verdict uses, and what brackets and p mean."""
+    """How many numbers the verdict uses, and what brackets and p mean."""
     decided = sum(not finding.doubt for verdict in verdicts for finding in verdict.findings)
     if not decided:
         return ""
@@ -213,8 +213,8 @@ def _basis(verdicts: Sequence[Verdict], results: Sequence[Result]) -> str:
         + (
             ""
             if amplifies
-            else " † A difference from people: we do not know that the captioner was trained on "
-            "captions of this data set, so this is not evidence of amplification."
+            else " † A difference from annotators: we do not know that the captioner was trained "
+            "on captions of this data set, so this is not evidence of amplification."
         )
     )
 

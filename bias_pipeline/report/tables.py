@@ -45,11 +45,11 @@ MARKS = {
     UNCOVERED: f"covers less than {COVERAGE:.0%} of its images: no verdict",
     UNMOVED: "every resampling of the images gives this number, but it is not certain: what none "
     "of n images shows may still be true of up to 4/n of all images",
-    UNREACHED: f"at equal speech, people use less than {LIMITS.reach:.0%} of its words, or more "
+    UNREACHED: f"at equal style, annotators use less than {LIMITS.reach:.0%} of its words, or more "
     f"than {LIMITS.removed:.0%} of them were removed: no verdict",
     UNTESTED: "the word lists are not in the language of the captions: no verdict",
-    TOO_LONG: f"its captions are more than {LIMITS.longer:g} times as long as people's, which "
-    "lowers this number: no verdict",
+    TOO_LONG: f"its captions are more than {LIMITS.longer:g} times as long as human captions, "
+    "which lowers this number: no verdict",
 }
 
 
@@ -82,7 +82,7 @@ def headline_table(results: Sequence[Result], beyond: Sequence[str] = ()) -> Tab
     sides = [part for part in SIDES if part in present]
     better = "" if any("lower" not in direction_in(result) for result in results) else " ↓"
     head = [*varying, *(f"{ARROWS.get(part, part)}{better}" for part in headlines), "p"]
-    head += ["coverage", "neutral", "images", *sides]
+    head += ["coverage", "no group", "images", *sides]
     rows = [_cells(result, varying, headlines, sides) for result in results]
     return Table(caption, head, rows, keys=len(varying))
 
@@ -107,7 +107,7 @@ def _p_cells(p_values: Sequence[float]) -> str:
 
 
 def arrow(row: Row, neutral: float = 0.0) -> str:
-    """Up if the interval lies above neutral, down if below, else level; empty without one."""
+    """Up if the interval lies above the no-bias value, down if below, else level."""
     if math.isnan(row.ci_low) or math.isnan(row.ci_high):
         return ""
     if row.ci_low > neutral:
@@ -137,7 +137,7 @@ def _cells(
 
 
 def _shown(result: Result) -> Row:
-    """The row whose coverage and neutral rate the table shows."""
+    """The row whose coverage and share without a group the table shows."""
     rows = {row.part: row for row in result.rows}
     return next((rows[part] for part in (*HEADLINES, *SIDES) if part in rows), result.rows[0])
 
@@ -182,7 +182,7 @@ def pointing(row: Row, result: Result) -> str:
 
 
 def _too_long_for_quality(row: Row, result: Result) -> bool:
-    """Whether captions cannot be as good as people's by length alone."""
+    """Whether captions cannot be as good as human captions by length alone."""
     return row.metric == "quality" and bool(much_longer(result))
 
 
@@ -254,7 +254,8 @@ def _notes(results: Sequence[Result]) -> list[str]:
             "not an amplification"
         )
     notes += legend(results)
-    return [*notes, "↑ above neutral, ↓ below, ≈ the interval includes it", *_directions(results)]
+    arrows = "↑ above the no-bias value, ↓ below, ≈ the interval includes it"
+    return [*notes, arrows, *_directions(results)]
 
 
 def _directions(results: Sequence[Result]) -> list[str]:

@@ -261,7 +261,7 @@ def _add_outcome(case: ElementTree.Element, kind: str, sentence: str) -> None:
 
 
 _TASK = {"type": "image-to-text", "name": "Image Captioning"}
-_LEVEL = "the captioner's own level: without people's captions there is no score"
+_LEVEL = "the model's own level: without human captions there is no score"
 # Columns of a row that say how a number was made, where they are not empty.
 _ARGUMENTS = ("attribute", "part", "encoder", "head", "masking", "alignment", "scoring")
 
@@ -285,7 +285,7 @@ def model_card(report: Report) -> str:
 
 
 def _headlines(report: Report) -> Iterator[Row]:
-    """The numbers that stand for each run; its side of the captioner where people's is absent."""
+    """The headline numbers of each run, or the model's own if there are no human captions."""
     for run_id in dict.fromkeys(row.run_id for row in report.rows):
         defined = {
             row.part: row
@@ -333,7 +333,7 @@ def _result(row: Row, report: Report) -> dict[str, Any]:
 def _body(report: Report, rows: list[Row], sections: list[str]) -> Iterator[str]:
     yield "## Bias\n"
     yield (
-        f"Measured by bias_pipeline {__version__}: is this captioner more biased than people who "
+        f"Measured by bias_pipeline {__version__}: is this model more biased than annotators who "
         "described the same images? Intervals cover attackers and images.\n"
     )
     yield from sections

@@ -1,6 +1,6 @@
 """Results of one captioner to an answer for each question.
 
-An answer uses only readings that stay the same when a captioner says more or less for all groups
+An answer uses only numbers that stay the same with longer or shorter captions, for all groups
 alike (:class:`~bias_pipeline.metrics.base.EvidenceRule`). All other headlines are only shown.
 """
 
@@ -32,7 +32,7 @@ JUDGED = tuple(question for question in QUESTIONS if question in BY_RULES + BY_M
 BASIC = ("misgendering", "assuming", "describing")
 # When an answer is wrong although its numbers are right.
 WRONG_IF: Mapping[str, str] = {
-    "leakage": "attackers use a harmless habit in which the captions differ from people's",
+    "leakage": "attackers use a harmless habit in which the captions differ from human captions",
     "misgendering": "the annotators' labels are wrong in the same images",
     "assuming": "people can see the group where annotators could not, and mention it less often",
     "tasks": "the word lists miss words that this captioner uses for groups or objects",
@@ -46,7 +46,7 @@ _ALPHA = 0.05
 
 # Doubts.
 UNCOMPARED = "there are no captions by people to compare it with"
-UNNAMED = "people's captions name a group too rarely to compare it with them"
+UNNAMED = "human captions name a group too rarely to compare it with them"
 # Questions that are not answered where captions are much longer than people's.
 _LIKE_PEOPLE = ("leakage", "assuming", "quality")
 
@@ -99,9 +99,9 @@ class Finding:
     # People's value of `row`; NaN where `row` already is a difference from people. For `mentions`
     # the value of the labels.
     people: float
-    compared: Row  # the row that is compared with neutral: less people's share, where known
-    neutral: float  # the value that means no bias
-    # That `compared` is neutral, adjusted for all findings that answer the same question on the
+    compared: Row  # the row that is tested for bias: less the annotators' value, where known
+    neutral: float  # the no-bias value
+    # p of no bias in `compared`, adjusted for all findings that answer the same question on the
     # same attribute (Holm); NaN where nothing is decided
     p_value: float
     doubt: str = ""  # why it is not used; empty if it is
@@ -109,17 +109,17 @@ class Finding:
     # tested: REASON`; empty if they allow one
     withheld: str = ""
     settings: str = ""  # in which its run differs from others of the metric, as part of its name
-    matched: bool = False  # whether people were compared at equal speech
+    matched: bool = False  # whether annotators were compared at equal style
     any_length: bool = False  # whether it compares captions of any length
     only: str = ""  # the part of the captions that it is about, in words; empty if it is all
     retained: float = 1.0  # the share of the captioner's words that was compared
     answered: OwnAnswer | None = None  # where the metric answers its question itself
     by_group: Mapping[str, Row] = field(default_factory=dict)  # the same number of each group
-    negligible: float = LIMITS.negligible  # bias up to this above neutral counts as none
+    negligible: float = LIMITS.negligible  # bias up to this counts as none
 
     @property
     def no(self) -> bool:
-        """Whether the interval at equal speech rules out more than negligible bias.
+        """Whether the interval at equal style rules out more than negligible bias.
 
         A part of the captions cannot: the rest may contain more.
         """
@@ -136,17 +136,17 @@ class Finding:
 
     @property
     def alone(self) -> bool:
-        """Whether there is a number but none of people to compare it with."""
+        """Whether there is a number but no annotators' number to compare it with."""
         return self.doubt == UNCOMPARED and not math.isnan(self.row.value)
 
     @property
     def significant(self) -> bool:
-        """Whether the number differs from neutral, by the adjusted p."""
+        """Whether the number differs from the no-bias value, by the adjusted p."""
         return self.p_value < _ALPHA
 
     @property
     def more(self) -> bool:
-        """Whether there is significantly more bias than neutral, without a doubt."""
+        """Whether there is significant bias, without a doubt."""
         if self.answered:
             return self.answered.answer == "yes"
         return not self.doubt and self.significant and self.compared.value > self.neutral
@@ -157,7 +157,7 @@ class Verdict:
     """All findings, by question in the order of asking."""
 
     findings: Sequence[Finding]  # every headline, those of one question together
-    # Attribute to the share of the captioner's words that was compared, or described people
+    # Attribute to the share of the model's words that was compared, or described persons
     covered: Mapping[str, float] = field(default_factory=dict)
     # Question and attribute to the p of its answer, corrected for all questions and attributes
     overall: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class Verdict:
         return [finding for finding in self.on(question, attribute) if not finding.doubt]
 
     def alone(self, question: str, attribute: str) -> list[Finding]:
-        """The findings that lack only people's captions."""
+        """The findings that lack only human captions."""
         return [finding for finding in self.on(question, attribute) if finding.alone]
 
     def withheld(self, question: str, attribute: str) -> str:
@@ -227,9 +227,9 @@ def verdict(results: Sequence[Result], limits: Limits = LIMITS) -> Verdict:
 
 
 def covered_words(results: Sequence[Result]) -> dict[str, float]:
-    """Attribute to the share of the captioner's words that was compared, or described people.
+    """Attribute to the share of the model's words that was compared, or described persons.
 
-    Known where an alignment left people's words alone.
+    Known where an alignment removed words that annotators do not use as often.
     """
     left: dict[str, float] = {}
     counted: dict[str, float] = {}
@@ -247,7 +247,7 @@ def covered_words(results: Sequence[Result]) -> dict[str, float]:
 def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], float]:
     """P of each answered question and attribute, corrected for all of them (Holm).
 
-    What a part of the words gives away, the other part may make good, so such a number does not
+    What a part of the words leaks, the other part may make good, so such a number does not
     count.
     """
     smallest: dict[tuple[str, str], float] = {}
@@ -262,14 +262,14 @@ def _overall_p_values(findings: Sequence[Finding]) -> dict[tuple[str, str], floa
 
 
 def _superseded(findings: Sequence[Finding]) -> list[Finding]:
-    """The same findings; a score at equal speech replaces the plain score of its metric."""
+    """The same findings; a score at equal style replaces the plain score of its metric."""
 
     def key(finding: Finding) -> tuple[str, str, str]:
         return finding.row.metric, finding.row.attribute, finding.headline
 
     decided = {key(finding) for finding in findings if finding.matched and not finding.doubt}
     return [
-        replace(finding, doubt="the score at equal speech is used instead", p_value=math.nan)
+        replace(finding, doubt="the score at equal style is used instead", p_value=math.nan)
         if key(finding) in decided and not finding.matched and not finding.doubt
         else finding
         for finding in findings
@@ -327,8 +327,8 @@ def _by_the_metric(result: Result, question: str, row: Row) -> Finding:
 def _withhold(finding: Finding, result: Result, limits: Limits) -> Finding:
     """Take the answer from a finding where these captions allow none.
 
-    Word lists may be in another language, and captions much longer than people's, unless words that
-    people use less often were removed.
+    Word lists may be in another language, and captions much longer than human captions, unless
+    words that annotators use less often were removed.
     """
     if foreign := conclusion_checks.foreign_to_lists(result):
         return replace(finding, doubt=f"it {foreign}", withheld=foreign, p_value=math.nan)
@@ -337,7 +337,7 @@ def _withhold(finding: Finding, result: Result, limits: Limits) -> Finding:
     whole = conclusion_checks.retained_in(result, finding.headline) >= limits.reach
     if not (whole and (longer := conclusion_checks.much_longer(result, limits))):
         return finding
-    doubt = finding.doubt or f"it cannot be compared with people's: {longer}"
+    doubt = finding.doubt or f"it cannot be compared with human captions: {longer}"
     return replace(finding, withheld=f"cannot tell: {longer}", doubt=doubt, p_value=math.nan)
 
 
@@ -438,7 +438,7 @@ def _doubt(
 
 
 def _lowest(result: Result, part: str) -> float:
-    """The lowest possible value; a number that cannot be below neutral is above it by chance."""
+    """The lowest possible value; a number whose lowest is no bias is above it by chance."""
     ranges = mapping_in(result.manifest, "metric", "range")
     headline = part if part in ranges else direction_of(part)
     bounds = ranges.get(headline) or ranges.get("score")
@@ -447,7 +447,7 @@ def _lowest(result: Result, part: str) -> float:
 
 
 def _p_value(row: Row, neutral: float) -> float:
-    """The row's; else two-sided, from the interval's half that faces neutral, as both agree."""
+    """The row's own p, else a two-sided p from the interval's half towards the no-bias value."""
     if not math.isnan(row.p_value):
         return row.p_value
     above = row.value > neutral

@@ -21,7 +21,7 @@ from bias_pipeline.results.rows import Row
 PANELS: Mapping[str, str] = {
     "misgendering": "Does it name the wrong {attribute}?",
     "assuming": "Does it assume {attribute} that nobody can see?",
-    "leakage": "Does it give {attribute} away?",
+    "leakage": "Does it leak {attribute}?",
     "directions": "Does it link objects and activities to {attribute}?",
     "counting": "What do counts of its words show?",
     "describing": "Does it describe the groups differently?",
@@ -33,20 +33,20 @@ PANELS: Mapping[str, str] = {
 # What a captioner does if the answer is yes; the second form stands after "does not".
 ANSWER_CLAUSES: Mapping[str, tuple[str, str]] = {
     "misgendering": (
-        "names the wrong {attribute} more often than people do",
-        "name the wrong {attribute} more often than people do",
+        "names the wrong {attribute} more often than annotators do",
+        "name the wrong {attribute} more often than annotators do",
     ),
     "leakage": (
-        "gives {attribute} away more than people do",
-        "give {attribute} away more than people do",
+        "leaks {attribute} more than annotators do",
+        "leak {attribute} more than annotators do",
     ),
     "assuming": (
-        "assumes {attribute} where nobody can see it more often than people do",
-        "assume {attribute} where nobody can see it more often than people do",
+        "assumes {attribute} where nobody can see it more often than annotators do",
+        "assume {attribute} where nobody can see it more often than annotators do",
     ),
     "tasks": (
-        "links objects and activities to {attribute} more than people do",
-        "link objects and activities to {attribute} more than people do",
+        "links objects and activities to {attribute} more than annotators do",
+        "link objects and activities to {attribute} more than annotators do",
     ),
     "describing": (
         "describes the groups of {attribute} differently than annotators do",
@@ -57,7 +57,7 @@ ANSWER_CLAUSES: Mapping[str, tuple[str, str]] = {
         "invent objects for one group of {attribute}",
     ),
 }
-# The first of these is shown if several readings decide equally well.
+# The first of these is shown if several numbers decide equally well.
 LEADS = (
     "gender_error",
     "assumed_group",
@@ -138,12 +138,12 @@ def _untested(verdicts: Iterable[Verdict], whether: str) -> str:
 
 
 def _by_itself(finding: Finding, attribute: str) -> str:
-    """A sentence on a number without one of people to compare it with."""
+    """A sentence on a number without an annotators' number to compare it with."""
     row = finding.row
     value, low, high = (value_text(finding, x) for x in (row.value, row.ci_low, row.ci_high))
     clause = clause_of(finding.question, 0, attribute)
     return (
-        f"{reading_name(finding)} is {value} [{low}, {high}]; without people's captions it is "
+        f"{reading_name(finding)} is {value} [{low}, {high}]; without human captions it is "
         f"unknown whether it {clause}."
     )
 
@@ -184,7 +184,7 @@ def brief_of_all(verdicts: Mapping[str, Verdict], attribute: str) -> list[str]:
 
 
 def _between(leads: Sequence[Finding]) -> str:
-    """The captioners with the lowest and highest value, if one reading decides for all."""
+    """The captioners with the lowest and highest value, if one number decides for all."""
     if len(leads) < 2 or len({finding_name(finding) for finding in leads}) > 1:
         return f" ({evidence_of(leads[0])})" if len(leads) == 1 else ""
     ends = [pick(leads, key=lambda finding: finding.row.value) for pick in (min, max)]
@@ -192,19 +192,19 @@ def _between(leads: Sequence[Finding]) -> str:
         f"{finding.row.captioner} {value_text(finding, finding.row.value)}" for finding in ends
     )
     people = sorted(finding.people for finding in leads if not math.isnan(finding.people))
-    # People's number may differ too: they are read with each captioner's words, on its images.
+    # The annotators' number may differ too: each captioner has its own words and images.
     people_ends = dict.fromkeys(value_text(ends[0], value) for value in (people[:1] + people[-1:]))
-    people_text = f", people {' to '.join(people_ends)}" if people_ends else ""
+    people_text = f", annotators {' to '.join(people_ends)}" if people_ends else ""
     worst = max(finding.p_value for finding in leads)
     return f" ({reading_name(leads[0])}: {span}{people_text}; largest {_p_text(worst)})"
 
 
-# Readings that are rates; other fractions are differences, in points.
+# Numbers that are rates; other fractions are differences, in points.
 _RATES = {("gender_error", "named"), ("assumed_group", "model")}
 
 
 def _unit(row: Row) -> str:
-    """The unit in which a reading is printed."""
+    """The unit in which a number is printed."""
     if row.unit != "fraction":
         return row.unit
     return "%" if _reading(row) in _RATES else "points"
@@ -216,7 +216,7 @@ def _reading(row: Row) -> tuple[str, str]:
 
 
 def value_text(finding: Finding, value: float) -> str:
-    """A value of a finding's reading, with its unit if that is short."""
+    """A value of a finding's number, with its unit if that is short."""
     fraction = finding.row.unit == "fraction"
     return f"{percent(value)} {_unit(finding.row)}" if fraction else number(value)
 
@@ -271,7 +271,7 @@ def named_parts(finding: Finding) -> list[str]:
 
 
 def evidence_of(finding: Finding) -> str:
-    """The number behind an answer, with people's number, and its p or what is still possible."""
+    """The number behind an answer, the annotators' number, and p or what is still possible."""
     row = finding.row
     if parts := named_parts(finding):
         return "; ".join(parts)
@@ -286,16 +286,18 @@ def evidence_of(finding: Finding) -> str:
         reading = f"in {value} % {ends} of the captions that name one"
     else:
         reading = f"{reading_name(finding)}: {value} {unit} {ends}"
-    people_text = "" if math.isnan(finding.people) else f", people {people}{' %' * (unit == '%')}"
+    sign = " %" if unit == "%" else ""
+    people_text = "" if math.isnan(finding.people) else f", annotators {people}{sign}"
     return (
         f"{reading}{people_text}; {_p_text(finding.p_value) if finding.more else possible(finding)}"
     )
 
 
 def possible(finding: Finding) -> str:
-    """How much more than neutral the interval does not exclude.
+    """How much bias the interval does not exclude.
 
-    An interval above neutral is not corrected for the other numbers of its question, so p is shown.
+    An interval above the no-bias value is not corrected for the question's other numbers, so p is
+    shown.
     """
     row = finding.compared
     excess = row.ci_high - finding.neutral
@@ -374,8 +376,9 @@ def _answered(verdict: Verdict, question: str) -> str:
     matched = [reading for reading in decided if reading.matched and not reading.of_few_words]
     if matched:
         only = join_sentences(parts) if (parts := {f.only: None for f in matched if f.only}) else ""
-        alone = f", by {only} alone; of the rest nothing is known" if only else ""
-        clauses.append(f"It is compared with people who use each word as often as it does{alone}")
+        alone = f", by {only} alone; the rest is not compared" if only else ""
+        equal = "Compared at equal style: annotators use each word as often as it does"
+        clauses.append(f"{equal}{alone}")
     # Where no image is unsure, nobody can assume a group.
     refused = by.get("", []) if question != "assuming" else []
     clauses += _unanswered(verdict, question, [*by.get("unknown", []), *refused])
@@ -392,16 +395,17 @@ def _unsure_clause(verdict: Verdict, question: str, attributes: Sequence[str]) -
 
 
 def _of_a_part(findings: Sequence[Finding], described: bool) -> Iterable[str]:
-    """Numbers of the words that people use as often, of which no more can be concluded."""
+    """Numbers that rest on the words that annotators use as often, and so conclude no more."""
     by_share: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         unit = finding.only.partition(" in ")[2]
         of_words = f"of its words in {unit}" if unit else "of its words"
         by_share.setdefault((percent(finding.retained, 0), of_words), []).append(finding)
     for (share, of_words), some in by_share.items():
-        rest = "; those that describe people are tested below" if described else ""
+        rest = "; those that describe persons are tested below" if described else ""
         yield (
-            f"On the {share} % {of_words} that people use as often: {_by_metric(some, _shown)}. "
+            f"On the {share} % {of_words} that annotators use as often: "
+            f"{_by_metric(some, _shown)}. "
             f"The other {100 - int(share)} % were removed{rest}"
         )
 
@@ -412,7 +416,7 @@ def _unanswered(verdict: Verdict, question: str, attributes: Sequence[str]) -> I
     if any(alone.values()):
         values = _by_metric([one for findings in alone.values() for one in findings], _shown)
         yield (
-            f"{values}; to compare this with people, give their captions (--captions FILE, in "
+            f"{values}; to compare this with annotators, give human captions (--captions FILE, in "
             "Python human=...)"
         )
     by_reason: dict[str, list[str]] = {}
@@ -469,7 +473,7 @@ def _shown(finding: Finding) -> str:
     value = NumberCell.of(finding.row).text
     if math.isnan(finding.people):
         return value
-    return f"{value} against people's {_plain(finding.people, finding.row.unit)}"
+    return f"{value} against the annotators' {_plain(finding.people, finding.row.unit)}"
 
 
 def _value_and_possible(finding: Finding) -> str:

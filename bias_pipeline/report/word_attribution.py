@@ -1,4 +1,4 @@
-"""The words that give an attribute away: in files, on the terminal and in the report.
+"""The words that leak an attribute: in files, on the terminal and in the report.
 
 ``words-RUN.csv`` has a line for each n-gram, side and group; ``word_examples-RUN.csv`` a line for
 each word of each example; ``words-RUN.sha256`` their checksums. Gains and weights are log-odds.
@@ -208,8 +208,8 @@ def word_files(folder: Path) -> tuple[list[RevealingWords], list[str]]:
 
 
 def revealing(words: RevealingWords) -> Table:
-    """A short table of the words that give most away in the model's captions."""
-    first = _table(words, "model", f"The {MOST_REVEALING} words that give most away")
+    """A short table of the words that leak most in the model's captions."""
+    first = _table(words, "model", f"The {MOST_REVEALING} words that leak most")
     return replace(first, rows=first.rows[1 : MOST_REVEALING + 1])
 
 
@@ -227,21 +227,21 @@ def section(words: RevealingWords) -> Section:
     )
     texts = [explanation] if exact else [explanation, f"By {words.method}. {NETWORK}"]
     return Section(
-        title=f"Words that give {words.attribute} away: {words.captioner}, {words.dataset}"
+        title=f"Words that leak {words.attribute}: {words.captioner}, {words.dataset}"
         + ("" if exact else " (network)"),
         texts=texts,
         tables=[*tables[:2], *_examples(words), *tables[2:]],
         captioner=words.captioner,
-        chapter="Words that give the group away",
+        chapter="Words that leak the group",
     )
 
 
 def word_tables(words: RevealingWords) -> list[Table]:
-    """Tables of the words that give most away: what was added, model's captions, people's."""
+    """Tables of the words that leak most: added words, the model's captions, human captions."""
     captions = {
         "difference": "What the captioner added, then what it left out: model minus human",
-        "model": f"What gives {words.attribute} away in the captions of {words.captioner}",
-        "human": f"What gives {words.attribute} away in people's captions",
+        "model": f"What leaks {words.attribute} in the captions of {words.captioner}",
+        "human": f"What leaks {words.attribute} in human captions",
     }
     sides = dict.fromkeys(word.side for word in words.words)
     return [_table(words, side, caption) for side, caption in captions.items() if side in sides]
@@ -303,7 +303,7 @@ def _examples(words: RevealingWords) -> list[Table]:
         ]
         for example in words.examples
     ]
-    caption = f"Test captions that give most away{shared}"
+    caption = f"Test captions that leak most{shared}"
     head = ["image", "side", "group", "log-odds", "caption"]
     return [Table(caption, head, rows, towards=(first, second))]
 
@@ -329,7 +329,7 @@ def print_added(words: Sequence[AddedWord], captioner: str) -> None:
 
 
 def print_words(words: RevealingWords) -> None:
-    """Print the words that give most away, those that the captioner added first."""
+    """Print the words that leak most, the words that the captioner added first."""
     for table in word_tables(words):
         print_table(table)
         print_out()

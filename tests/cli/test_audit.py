@@ -138,10 +138,10 @@ def test_every_attribute_of_the_labels_is_audited(whole, attribute):
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        pytest.param("Does it give the", "Yes, beyond chance: lic matched (gender", id="bias"),
-        pytest.param("Does it give the", "leakage matched (gender", id="leakage"),
+        pytest.param("Does it leak the", "Yes, beyond chance: lic matched (gender", id="bias"),
+        pytest.param("Does it leak the", "leakage matched (gender", id="leakage"),
         pytest.param("Not used: ", "ba_directional A→T (", id="no conclusion"),
-        pytest.param("Not used: ", "they change when captions say more or less", id="and why"),
+        pytest.param("Not used: ", "they change with longer or shorter captions", id="and why"),
         pytest.param("How often does it", "gender_ratio (", id="the ratio is not judged"),
     ],
 )
@@ -167,7 +167,7 @@ def test_no_has_the_bound_that_is_asked_for(whole, scenes):
     words = ("--attributes", scenes.attributes, "--captions", scenes.people)
     words += ("--objects", scenes.objects, "--negligible", "1")
     wide = audit(whole.folder, scenes.captions, *words)
-    answers = [lines(audited, "Does it give the group") for audited in (whole, wide)]
+    answers = [lines(audited, "Does it leak the group") for audited in (whole, wide)]
     assert ["No on " in answer for answer in answers] == [False, True], answers
 
 
@@ -291,8 +291,8 @@ def test_of_words_that_people_cannot_reach_the_others_are_scored(ok, plan, few, 
     longer = few.changed(tmp_path / "long.json", lambda _, text: f"{text} calmly", every=2)
     words = ("--attributes", few.labels, "--captions", few.people)
     text = ok("audit", longer, *words, "--notes")
-    assert "% of its words as often: at equal speech (lic) the others are removed" in text
-    assert re.search(r"On the \d\d % of its words that people use as often: lic", text)
+    assert "% of its words as often: at equal style (lic) the others are removed" in text
+    assert re.search(r"On the \d\d % of its words that annotators use as often: lic", text)
 
 
 PARAGRAPH = "The image depicts {}. Everything looks calm and bright, with soft colors in the scene."
@@ -316,7 +316,7 @@ def test_where_words_are_removed_the_answer_is_about_the_rest(ok, plan, few, tmp
     words = ("--attributes", few.labels, "--captions", few.people)
     text = ok("audit", longer, *words, "--notes")
     assert re.search(
-        r"On the \d\d % of its words that people use as often: lic matched_both",
+        r"On the \d\d % of its words that annotators use as often: lic matched_both",
         text,
     )
 

@@ -129,7 +129,10 @@ def test_a_gate_advises_to_remove_words_that_people_cannot_reach(reach, advised)
 
 @pytest.mark.parametrize(
     ("alignment", "reason"),
-    [("matched", "people use only"), ("matched_both", "of its words were removed, since people")],
+    [
+        ("matched", "annotators use only"),
+        ("matched_both", "of its words were removed, since annotators"),
+    ],
 )
 def test_of_captions_that_people_cannot_match_nothing_is_decided(ends, alignment, reason):
     few = ("dataset.n_images=300", "seeds=2", "stats.resamples=50", "metric.learning_curve=false")

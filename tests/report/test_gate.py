@@ -126,7 +126,7 @@ def test_who_wins(one, other, winner, message):
             cell("b", 0.5, attacked=True, n_images=450),
             "a was scored on 900 images and b on 450",
         ),
-        (cell("a", 0.5, None), cell("b", 0.1, None), "changes when captions say more or less"),
+        (cell("a", 0.5, None), cell("b", 0.1, None), "changes with longer or shorter captions"),
         (
             cell("a", 0.5, COUNTED, {**ALIKE, "neutral": 0.97}),
             cell("b", 0.1, COUNTED, {**ALIKE, "neutral": 0.97}),
@@ -245,7 +245,8 @@ def test_of_words_that_an_alignment_removed_nothing_is_decided(share, undecided)
     assert bool(decision.doubts) is undecided
     if undecided:
         assert (
-            "a: 15% of its words were removed, since people do not use them" in decision.doubts[0]
+            "a: 15% of its words were removed, since annotators do not use them"
+            in decision.doubts[0]
         )
 
 

@@ -147,7 +147,7 @@ def test_a_part_of_the_words_makes_no_headline_alone():
     leaks = half_of_the_words(at_equal_speech(0.3))
     text = text_of(leaks, *NOTHING, NOT_SHOWN)
     assert not text.startswith("BIAS")
-    assert text.startswith("Undecided: in a part of its words it gives gender away")
+    assert text.startswith("Undecided: in a part of its words it leaks gender")
 
 
 def test_what_first_sentences_do_is_a_bias_and_what_they_do_not_is_told_of_them_alone():
@@ -163,7 +163,7 @@ def test_a_question_that_nobody_asked_is_not_tested_since_no_run_tests_it():
 @pytest.mark.parametrize("described", [TOO_FEW, NOT_SHOWN])
 def test_removed_words_are_called_tested_only_where_describing_is_answered(described):
     leaks = half_of_the_words(at_equal_speech(0.0))
-    (line,) = (text for text in sentences(verdict([leaks, described])) if "give the group" in text)
+    (line,) = (text for text in sentences(verdict([leaks, described])) if "leak the group" in text)
     assert ("are tested below" in line) is (described is NOT_SHOWN)
 
 

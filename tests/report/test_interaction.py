@@ -202,7 +202,7 @@ def test_a_metric_leaves_its_own_sections_columns_and_links(shown):
     assert [text for text in _visible(shown, ".chapter h3") if text.startswith("lic")] == []
     _choose(shown, "lic")
     head = _visible(shown, "#c1 ~ section > details > .scroll thead th")
-    assert head == ["captioner", "lic", "images", "coverage", "neutral"]
+    assert head == ["captioner", "lic", "images", "coverage", "no group"]
     assert "Directions" not in _visible(shown, "nav a")
 
 

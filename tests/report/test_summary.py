@@ -127,10 +127,10 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
     [
         (
             [result()],
-            "sat names the wrong gender more often than people do (in 12.0 % [11.5, 12.5] of the "
-            "captions that name one, people 1.0 %; p <0.001).",
+            "sat names the wrong gender more often than annotators do (in 12.0 % [11.5, 12.5] of the "
+            "captions that name one, annotators 1.0 %; p <0.001).",
         ),
-        ([result()], "No run tests whether it gives gender away"),
+        ([result()], "No run tests whether it leaks gender"),
         ([result()], "Run 2026-01-02 Labelled images 10 With a caption 100 % Blank captions 0"),
         ([result()], "There are no captions to show"),
         (
@@ -139,11 +139,11 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
         ),
         (
             [result("lic", words=5.0)],
-            "It is unknown whether it gives gender away more than people do.",
+            "It is unknown whether it leaks gender more than annotators do.",
         ),
         (
             [result("lic", words=5.0)],
-            "lic: it changes with the style of captions: it writes 5.0 words a caption and people "
+            "lic: it changes with the style of captions: it writes 5.0 words a caption and annotators "
             "10.0",
         ),
         (
@@ -158,26 +158,26 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
             ],
             "lic and leakage: for 2 captioners they cover only 2% of their images; 50% are needed.",
         ),
-        ([at_equal_speech("lic", "score", 0.011)], "points [10.5, 11.5], people 1.1; "),
+        ([at_equal_speech("lic", "score", 0.011)], "points [10.5, 11.5], annotators 1.1; "),
         (
             [ALONE],
-            "gender_error (named) is 12.0 % [11.5 %, 12.5 %]; without people's captions it is "
-            "unknown whether it names the wrong gender more often than people do.",
+            "gender_error (named) is 12.0 % [11.5 %, 12.5 %]; without human captions it is "
+            "unknown whether it names the wrong gender more often than annotators do.",
         ),
-        (FAIR, "None, beyond chance, names the wrong gender more often than people do"),
+        (FAIR, "None, beyond chance, names the wrong gender more often than annotators do"),
         (
             [*FAIR, result("quality", "c")],
-            "names the wrong gender more often than people do; no run tests it for c.",
+            "names the wrong gender more often than annotators do; no run tests it for c.",
         ),
         ([*TWO, result("quality", "c")], "a and b name the wrong gender"),
         (
             [result("lic", "a", words=5.0), result("quality", "b")],
-            "It is unknown whether a gives gender away more than people do; no run tests it for b.",
+            "It is unknown whether a leaks gender more than annotators do; no run tests it for b.",
         ),
-        ([BLANK_PEOPLE], "Blank captions 0 (people 5) ‡"),
-        (TWO, "All 2 name the wrong gender more often than people do"),
-        (TWO, "a 11.0 % to b 21.0 %, people 1.0 %; largest p <0.001)"),
-        (OTHER_PEOPLE, "a 11.0 % to b 21.0 %, people 1.0 % to 3.0 %; largest p <0.001)"),
+        ([BLANK_PEOPLE], "Blank captions 0 (annotators 5) ‡"),
+        (TWO, "All 2 name the wrong gender more often than annotators do"),
+        (TWO, "a 11.0 % to b 21.0 %, annotators 1.0 %; largest p <0.001)"),
+        (OTHER_PEOPLE, "a 11.0 % to b 21.0 %, annotators 1.0 % to 3.0 %; largest p <0.001)"),
         ([result(), RACE], "gender, data set x : BIAS: it names the wrong gender: in 12.0 %"),
         ([result(), RACE], "race, data set x : BIAS: it names the wrong race: in 12.0 %"),
     ],
@@ -354,7 +354,7 @@ def test_three_captions_of_equal_speech_stand_behind_the_number_as_text(tmp_path
     lines = [{"image_id": str(i), "before": f"a <b>{i}</b>", "after": f"a {i}"} for i in range(10)]
     built = replace(result("lic"), tables={"equal_speech_examples": lines})
     text = first_screen_of(tmp_path, built)
-    title = "3 of people's captions before and after they were brought to equal speech"
+    title = "3 human captions before and after they were brought to equal style"
     assert title in unescape(text)
     assert [f"a &lt;b&gt;{i}&lt;/b&gt;" in text for i in range(4)] == [True, True, True, False]
 

@@ -67,7 +67,7 @@ def test_people_who_do_not_reach_the_captioner_are_marked(capsys, reach, marked)
     made.rows.append(row(part="matched:reach", value=reach))
     print_results([made])
     printed = capsys.readouterr().out
-    assert ("50 ‖" in printed, "‖ at equal speech" in printed) == (marked, marked)
+    assert ("50 ‖" in printed, "‖ at equal style" in printed) == (marked, marked)
 
 
 @pytest.mark.parametrize("sign", ["\x1b[31m", "\x07", "\r", "\n", "\u202e", "\u2066", "\ud800"])

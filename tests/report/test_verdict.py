@@ -97,7 +97,7 @@ def test_at_equal_speech_what_is_beyond_an_annotator_at_its_length_decides(resul
 
 def test_the_score_at_equal_speech_stands_beside_that_of_annotators_of_its_length():
     text = "\n".join(sentences(verdict([with_beyond(0.03, score=0.05)])))
-    assert "lic (gender 5.0 [4.0, 6.0] against people's 2.0)" in text
+    assert "lic (gender 5.0 [4.0, 6.0] against the annotators' 2.0)" in text
 
 
 def test_without_the_part_the_score_at_equal_speech_decides():
@@ -154,7 +154,7 @@ def test_a_number_without_a_value_is_not_used_for_that_reason(reading):
 def test_people_who_hardly_name_a_group_are_the_reason_where_they_are():
     values = {"score": 0.4, "named": 0.5, "named:human": math.nan, "named:increase": math.nan}
     (finding,) = verdict([cell(values, COUNTED, "misgendering", low=0.0)]).findings
-    assert finding.doubt == "people's captions name a group too rarely to compare it with them"
+    assert finding.doubt == "human captions name a group too rarely to compare it with them"
 
 
 def test_the_coverage_is_a_parameter():
@@ -199,7 +199,7 @@ def test_questions_stand_in_their_order():
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (cell({"score": 0.3}), "Does it give the group away? Yes, beyond chance: lic (gender 30.0"),
+        (cell({"score": 0.3}), "Does it leak the group? Yes, beyond chance: lic (gender 30.0"),
         (cell({"score": 0.3}), "This is wrong if attackers use a harmless habit"),
         (
             cell({"score": 0.0}),
@@ -207,7 +207,7 @@ def test_questions_stand_in_their_order():
         ),
         (
             cell({"score": 0.3}, reading=None),
-            "Not used: lic (gender 30.0): it changes when captions say more or less, even "
+            "Not used: lic (gender 30.0): it changes with longer or shorter captions, even "
             "without bias.",
         ),
         (cell({"score": 0.3}, coverage=0.02), "it covers only 2% of its images; 50% are needed"),
@@ -218,22 +218,22 @@ def test_questions_stand_in_their_order():
         (
             cell({"score": 0.3, "model": 0.7, "human": 0.4}, ASSUMED, "assuming"),
             "Does it assume what nobody can see? Yes, beyond chance: lic (model) (gender 70.0 "
-            "[60.0, 80.0] against people's 40.0).",
+            "[60.0, 80.0] against the annotators' 40.0).",
         ),
         (
             cell({"score": math.nan, "model": 0.7}, ASSUMED, "assuming"),
-            "to compare this with people, give their captions",
+            "to compare this with annotators, give human captions",
         ),
         (
             at_equal_speech(0.3, reach=0.9),
-            "at equal speech, people use only 90% of its words; 95% are needed",
+            "at equal style, annotators use only 90% of its words; 95% are needed",
         ),
         (
             at_equal_speech(0.3, reach=0.9499),
-            "at equal speech, people use only 94% of its words; 95% are needed",
+            "at equal style, annotators use only 94% of its words; 95% are needed",
         ),
         (at_equal_speech(0.0, 0.05), "not above 5.0 points"),
-        (at_equal_speech(0.0), "people who use each word as often as it does"),
+        (at_equal_speech(0.0), "annotators use each word as often"),
     ],
 )
 def test_a_verdict_is_told_in_sentences(result, message):
@@ -244,8 +244,8 @@ def test_several_numbers_that_are_not_used_are_named_in_the_plural():
     one, other = (cell({"score": 0.3}, reading=None, metric=name) for name in ("lic", "dpa"))
     (line,) = (text for text in sentences(verdict([one, other])) if text.startswith("Not used"))
     assert line == (
-        "Not used: lic (gender 30.0); dpa (gender 30.0): they change when captions say more or "
-        "less, even without bias."
+        "Not used: lic (gender 30.0); dpa (gender 30.0): they change with longer or shorter "
+        "captions, even without bias."
     )
 
 
@@ -321,13 +321,13 @@ def test_a_part_of_the_captions_shows_bias_but_cannot_rule_it_out(partly, value,
 def test_an_answer_by_the_first_sentence_of_each_caption_says_so():
     (line, *_) = sentences(verdict([first_sentence(at_equal_speech(0.0))]))
     part = "the first sentence of each caption"
-    assert f"as often as it does, by {part} alone; of the rest nothing is known." in line
+    assert f"as often as it does, by {part} alone; the rest is not compared." in line
 
 
 def test_an_answer_by_half_of_the_words_is_about_that_half():
     (line,) = sentences(verdict([half_of_the_words(at_equal_speech(0.0))]))
     assert line == (
-        "Does it give the group away? On the 50 % of its words that people use as often: lic "
+        "Does it leak the group? On the 50 % of its words that annotators use as often: lic "
         "(gender 0.0 [-1.0, 1.0]). The other 50 % were removed."
     )
 
@@ -338,7 +338,7 @@ def test_half_of_the_words_say_nothing_of_links(value):
     metric = {**result.manifest["metric"], "question": "tasks"}
     result = replace(result, manifest={**result.manifest, "metric": metric})
     assert answer(result) == "unknown"
-    reason = "50% of its words were removed, since people do not use them as often"
+    reason = "50% of its words were removed, since annotators do not use them as often"
     assert reason in "\n".join(sentences(verdict([result])))
 
 
@@ -443,7 +443,10 @@ def test_an_answer_quotes_the_two_numbers_that_were_compared():
     assert (finding.row.value, finding.people) == (0.429, 0.286)
     assert finding.row.value - finding.people == pytest.approx(finding.compared.value)
     (line,) = sentences(verdict([result]))
-    assert "assumed_group (model:paired) (gender 42.9 [32.9, 52.9] against people's 28.6" in line
+    assert (
+        "assumed_group (model:paired) (gender 42.9 [32.9, 52.9] against the annotators' 28.6"
+        in line
+    )
 
 
 @pytest.mark.parametrize("more", [{"named": 57}, {"named:human": 57}])
@@ -452,7 +455,7 @@ def test_an_error_among_named_groups_quotes_them_too(more):
     (finding,) = verdict([of_images(named, more)]).findings
     assert (finding.row.value, finding.people) == (0.4, 0.15)
     evidence = evidence_of(finding)
-    assert "in 40.0 % [30.0, 50.0] of the captions that name one, people 15.0 %" in evidence
+    assert "in 40.0 % [30.0, 50.0] of the captions that name one, annotators 15.0 %" in evidence
 
 
 def test_where_both_describe_the_same_images_the_plain_numbers_are_quoted():
@@ -466,7 +469,7 @@ def test_where_there_is_a_score_at_equal_speech_it_decides():
     conclusion = verdict([plain, matched])
     assert conclusion.answer("leakage", "gender") == "no"
     doubts = {finding.doubt for finding in conclusion.findings}
-    assert "the score at equal speech is used instead" in doubts
+    assert "the score at equal style is used instead" in doubts
 
 
 def test_beyond_reach_a_captioner_like_people_is_judged_as_published():
@@ -540,4 +543,4 @@ def test_captions_of_any_length_are_compared():
 
 def test_the_evidence_says_which_number_it_is():
     (line,) = sentences(verdict([assuming(0.0, 0.2)]))
-    assert "assumed_group (whole) (gender 60.0 [50.0, 70.0] against people's 40.0" in line
+    assert "assumed_group (whole) (gender 60.0 [50.0, 70.0] against the annotators' 40.0" in line

@@ -19,7 +19,7 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split, seeds_in, with_fewer_images
-from bias_pipeline.errors import NAME_PEOPLES_CAPTIONS, NotApplicableError
+from bias_pipeline.errors import NAME_HUMAN_CAPTIONS, NotApplicableError
 from bias_pipeline.metrics.attack.attack_runner import check_tested
 from bias_pipeline.metrics.attack.extra_parts import at_equal_speech
 from bias_pipeline.metrics.corpus_view import CorpusView
@@ -95,7 +95,7 @@ class Direction:
         if not usable.any():
             raise NotApplicableError(
                 f"captioner {self.corpus.captioner!r}: DBAC needs images with model and human "
-                f"captions; {NAME_PEOPLES_CAPTIONS}"
+                f"captions; {NAME_HUMAN_CAPTIONS}"
             )
         return np.flatnonzero(usable)
 

@@ -1,1 +1,1 @@
-"""Which words give the attribute away to attackers."""
+"""Which words leak the attribute to attackers."""

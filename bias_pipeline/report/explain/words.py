@@ -78,7 +78,7 @@ class RevealingWord:
 
 @dataclass(frozen=True)
 class RevealingWords:
-    """The words that reveal an attribute in the captions of one captioner and of people."""
+    """The words that reveal an attribute in the captions of one captioner and of annotators."""
 
     attribute: str  # its name
     dataset: str  # of the captions
