@@ -108,6 +108,8 @@ class Corpus(ReadCache, Sequence[Record]):
         notes: what happened while reading that readers of the result must know.
         prompts: the distinct prompts that the captioner's file has beside its captions; not part of
             the digest.
+        file_share: the share of the labelled images that the captioner's file is about; not part of
+            the digest.
         file: the user's own file from which the captions were read, else empty; not part of the
             digest.
         blank_counts: side to (N,) int64, how many of each image's captions were blank
@@ -135,6 +137,7 @@ class Corpus(ReadCache, Sequence[Record]):
     trained_on_reference: bool | None = None
     notes: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
+    file_share: float = 1.0
     file: str = ""
     objects_file: str = ""
     marked: BoolArray = field(default_factory=lambda: np.empty(0, bool))

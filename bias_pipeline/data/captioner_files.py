@@ -16,6 +16,7 @@ from bias_pipeline.data.text_folders import check_not_one_of_many, is_text_folde
 from bias_pipeline.errors import DataError, UsageError, counted, did_you_mean
 
 _FACE = re.compile(r"(.+)(_face\d+)")  # as programs that cut faces out of pictures name them
+LEAST_LABELLED = 0.2  # of a file's captions, so that its ids do not fit the labels by accident
 PARTLY = "what fits is scored"  # in every note on images that do not fit
 
 
@@ -115,6 +116,14 @@ class ImageMatch:
             yield (
                 f"{counted(unlabelled, 'captions are')} left out, whose images are not scored here"
             )
+
+    def file_share(self, model: Mapping[str, str]) -> float:
+        """The share of the labelled images that the file is about, in (0, 1].
+
+        It is 1 if hardly any of its captions is of a labelled image: ids may fit by accident then.
+        """
+        described = sum(image in model for image in self.images)
+        return described / len(self.images) if described >= LEAST_LABELLED * len(model) > 0 else 1.0
 
     def check_any(self, path: Path | None, captions: Collection[str]) -> None:
         """Refuse captions, by their images, if none is of a labelled image."""

@@ -199,7 +199,8 @@ class CocoDataset(Dataset):
             file=str(path.resolve()) if path else "",
             objects_file=str(self.files["instances"] or "") if self.strict else "",
         )
-        return replace(corpus, prompts=captioner_file.prompts)
+        share = match.file_share(contents.model)
+        return replace(corpus, prompts=captioner_file.prompts, file_share=share)
 
     def _labels(self, attribute: Attribute, layout: Layout) -> Labels:
         path = self.files["attributes"]

@@ -176,12 +176,15 @@ def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, f
     return {trait: number_or_nan(stored.get(trait)) for trait in traits}
 
 
-def lacks_evidence(row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
+def lacks_evidence(
+    result: Result, row: Row, reading: EvidenceRule, limits: Limits = LIMITS
+) -> str:
     """Why a number cannot be used at all, empty if it can."""
     if math.isnan(row.value):
         return NO_VALUE
-    if row.coverage < limits.coverage:
-        return "it covers only " + _too_few(row.coverage, "of its images", limits.coverage)
+    coverage = coverage_of(result, row)
+    if coverage < limits.coverage:
+        return "it covers only " + _too_few(coverage, "of its images", limits.coverage)
     if math.isnan(row.ci_low):
         return "it has no interval"
     if reading.named and 1 - row.neutral_rate < limits.named:
@@ -189,6 +192,15 @@ def lacks_evidence(row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> 
             1 - row.neutral_rate, "of the captions name a group", limits.named
         )
     return ""
+
+
+def coverage_of(result: Result, row: Row) -> float:
+    """The share of the images that a number rests on, of those that the model's file is about.
+
+    Who captions five hundred of ten thousand labelled images asks about these five hundred.
+    """
+    share = number_or_nan(mapping_in(result.manifest, "corpus").get("file_share", 1.0))
+    return min(1.0, row.coverage / share)
 
 
 def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> str:

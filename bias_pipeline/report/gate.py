@@ -286,14 +286,14 @@ def _doubts(
             return empty
         judged = mapping_in(pair[0].manifest, "metric").get("question") in BY_RULES
         return [conclusion_checks.NO_RULE if judged else conclusion_checks.NOT_JUDGED]
-    rows = {result.rows[0].captioner: _row(result, reading.part) for result in pair}
+    rows = [(result, _row(result, reading.part)) for result in pair]
     if foreign := _foreign(pair):
         return foreign
     reasons = [
-        f"{name}: {text}"
-        for name, row in rows.items()
+        f"{result.rows[0].captioner}: {text}"
+        for result, row in rows
         if (
-            text := conclusion_checks.lacks_evidence(row, reading, limits)
+            text := conclusion_checks.lacks_evidence(result, row, reading, limits)
             if row
             else "it is absent"
         )

@@ -427,7 +427,7 @@ def _doubt(
         conclusion_checks.unreached if question == "leakage" else conclusion_checks.beyond_reach
     )
     unsupported = (
-        conclusion_checks.lacks_evidence(row, reading, limits)
+        conclusion_checks.lacks_evidence(result, row, reading, limits)
         or conclusion_checks.rests_on_unknown(result, headline, limits)
         or compared_words(result, headline, limits)
     )

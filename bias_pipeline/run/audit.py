@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from bias_pipeline.corpus.corpus import BLANK_WORDS, Corpus
 from bias_pipeline.corpus.split import SMALLEST_GROUP
 from bias_pipeline.data.captioner_files import PARTLY
@@ -164,8 +166,11 @@ class Audit:
         return [*lines, *fold(" ".join(cautions(self.results, self.corpora)))]
 
     def _groups(self, attribute: str) -> str:
-        """The images of each group that has some."""
-        sizes = self.corpora[attribute].groupings[attribute].sizes
+        """The images of each group that the model describes."""
+        corpus = self.corpora[attribute]
+        grouping = corpus.groupings[attribute]
+        codes = grouping.codes[np.unique(corpus.model.image_rows)]
+        sizes = {name: int((codes == code).sum()) for code, name in enumerate(grouping.names)}
         return f"{attribute}: {', '.join(f'{n:,} {name}' for name, n in sizes.items() if n)}"
 
     @property
@@ -370,13 +375,16 @@ def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[s
     first = next(iter(corpora.values()))
     declined = [note for name, corpus in corpora.items() if (note := declines_note(corpus, name))]
     notes = dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes)
+    # Without the ids and the sizes of groups, in which attributes differ.
+    partly = dict.fromkeys(
+        note.partition(", such as ")[0].partition(" (")[0] for note in notes if PARTLY in note
+    )
     absent = [
-        note
+        note.removeprefix("warning: ")
         for note in notes
-        if PARTLY in note
-        or (note.startswith("warning: ") and (BLANK_WORDS in note or LANGUAGE_WORDS in note))
+        if note.startswith("warning: ") and (BLANK_WORDS in note or LANGUAGE_WORDS in note)
     ]
-    noted = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *absent]]
+    noted = [f"{note}." for note in [*declined[:1], *partly, *absent]]
     return [*noted, _caution(results, first)]
 
 

@@ -240,6 +240,7 @@ def _manifest(
             "declined": sum(int(declined_images(each).sum()) for each in corpus.each_sample),
             "unknown_objects": None if objects is None else objects.unknown_share,
             "captioned": captioned(corpus, metric.scope(corpus)),
+            "file_share": corpus.file_share,
             "trained_on_reference": corpus.trained_on_reference,
         },
         "speech": {
