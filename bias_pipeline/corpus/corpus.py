@@ -92,7 +92,7 @@ class Corpus(ReadCache, Sequence[Record]):
         captioner: the captioner's name.
         ids: the N canonical ids, ascending.
         model: the captioner's captions, at most one an image.
-        human: the captions people wrote, any number an image.
+        human: the captions annotators wrote, any number an image.
         marked: (C,) those of them of which their file says that they describe nothing; empty if it
             says so of none. Not part of the digest.
         groupings: attribute name to the images' groups.

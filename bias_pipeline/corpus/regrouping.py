@@ -32,7 +32,7 @@ class Intersection(Attribute):
 
     A group of the product has no words of its own: ``words`` are those of the parts' groups, so
     that masking replaces both. A caption names a group of the product if it names one of each; a
-    caption that names a group of only one attribute is neutral.
+    caption that names a group of only one attribute names no group of the product.
     """
 
     parts: Mapping[str, Attribute] = field(default_factory=dict)  # `first` and `second`

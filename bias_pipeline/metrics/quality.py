@@ -1,4 +1,4 @@
-"""Caption quality: does the captioner describe as well as people, and all groups equally well?"""
+"""Caption quality: does it describe as well as annotators, and all groups equally well?"""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ METEOR = PartName("meteor", side="model")
 _N_COLUMNS = 4 + 2 * len(ORDERS)  # see _sums
 _TOGETHER = 10_000  # candidates compared at once, which bounds memory
 _TOO_FEW = (
-    "no image has two human captions or more: people's captions cannot be compared with each "
+    "no image has two human captions or more: human captions cannot be compared with each "
     "other, so there is no score"
 )
 
 
 @dataclass(eq=False, kw_only=True)
 class Quality(CountingMetric):
-    """CIDEr-D of the captioner minus that of people, with the same references.
+    """CIDEr-D of the captioner minus the annotators' CIDEr-D, with the same references.
 
     A caption of an image is compared with that image's human captions. For ``score`` each human
     caption in turn is left out of the references, and it and the captioner's are compared with
@@ -109,7 +109,7 @@ class Quality(CountingMetric):
         cost=Cost(per_caption=6e-5),
         responses={
             "score": ExpectedResponse(
-                moves=("neutral alone",),
+                moves=("names no group",),
                 stays=("negation", "synonym"),
             )
         },
@@ -165,7 +165,7 @@ class Quality(CountingMetric):
         folds: dict[PartName, dict[str, sparse.csr_array]] = {part: {} for part in sets}
         frequencies = described.frequencies(documents, self.positions)
         for left_out, counts in zip((None, *range(self.positions)), frequencies, strict=True):
-            done: dict[bytes, sparse.csr_array] = {}  # people's captions are often the same twice
+            done: dict[bytes, sparse.csr_array] = {}  # human captions are often the same twice
             for part in [part for part in sets if (part == MODEL) == (left_out is None)]:
                 scored = described.candidates(part, sets[part], left_out or 0)
                 if not len(scored):

@@ -154,7 +154,7 @@ NULL = PartName("null")
 def with_null(
     estimates: Mapping[PartName, Estimate], null: FairRanker
 ) -> list[tuple[PartName, Estimate, float | None]]:
-    """Names, estimates and neutral values of all parts; that of a fair ranker comes second."""
+    """Names, estimates and no-bias values of all parts; the part of a fair ranker comes second."""
     fair = Estimate(null.expected, ci_low=null.low, ci_high=null.high)
     named = [
         (name, estimate, None if name.what == "recall" else null.expected)

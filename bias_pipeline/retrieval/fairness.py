@@ -91,7 +91,7 @@ class RetrievalFairness(Metric):
       1 / K by chance. ``attacker:text:linear``, ``attacker:text:kernel``: the same from vectors of
       sentences with group words that no debiasing was fitted to; their intervals resample
       sentences.
-    * ``recall:image@k``, ``recall:text@k``: if there are people's captions, the share of them
+    * ``recall:image@k``, ``recall:text@k``: if there are human captions, the share of them
       whose picture is among the k nearest, and of pictures whose caption is.
 
     Entropy is the paper's number and ignores which group a query prefers: if six in ten images are

@@ -39,7 +39,7 @@ FORMULAS: dict[str, Formula] = {
         "â is the group that the attacker guesses from a caption whose group words are masked, a "
         "the label, s the "
         "attacker's confidence in its guess, N the number of captions. LIC_D is the same on "
-        "people's captions.",
+        "human captions.",
         "Three captions: guessed right with 0.8, right with 0.6, wrong. (0.8 + 0.6 + 0) / 3 = "
         "0.467.",
         """\

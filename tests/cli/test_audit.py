@@ -193,7 +193,7 @@ def test_each_attribute_has_a_block_of_answers(whole):
 
 @pytest.fixture(scope="module")
 def alone(few, tmp_path_factory) -> Audited:
-    """Without people's captions, from a file of an odd name.
+    """Without human captions, from a file of an odd name.
 
     It has no captions of some images, and names the wrong group in some others.
     """

@@ -1,4 +1,4 @@
-"""People's captions that describe nothing: what is left out, what stays, and the same numbers."""
+"""Human captions that describe nothing: what is left out, what stays, and the same numbers."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ DROP, KEEP = ScoredText(), ScoredText(stock="keep")
 
 
 def corpus(*captions: Sequence[str]) -> Corpus:
-    """An image for each list of people's captions."""
+    """An image for each list of human captions."""
     return make_corpus(
         [
             Record(str(i), "a dog", tuple(texts), {"gender": "mf"[i % 2]})
@@ -121,7 +121,7 @@ def test_equal_captions_of_an_image_are_one():
     lists = [["a kite"] * 5, ["a dog", "a dog", "a cat", "a cow", "a pig"], ["a bus", "a bus"]]
     scored = DROP.of(corpus(*lists))
     assert [len(each) for each in texts(scored)] == [1, 5, 2]
-    assert "1 image has people's captions" in scored.notes[-1]
+    assert "1 image has human captions" in scored.notes[-1]
     assert [len(each) for each in texts(KEEP.of(corpus(*lists)))] == [5, 5, 2]
     assert [len(each) for each in texts(DROP.of(corpus(["a", "a"], ["b", "c"])))] == [1, 2]
 

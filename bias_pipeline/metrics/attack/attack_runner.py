@@ -25,7 +25,7 @@ from bias_pipeline.text.transform import Transform, alternatives, is_special
 WORDLESS_WARNING = 0.05
 _SEVERAL = 3  # groups, of which chance and balance are told
 
-_UNKNOWN = "<unk>"  # alignment writes it for people's words that the captioner does not use
+_UNKNOWN = "<unk>"  # alignment writes it for human words that the captioner does not use
 
 
 def _range(counts: IntArray) -> str:
@@ -55,9 +55,9 @@ def _wordless(captioner: str, side: str, captions: Captions, share: float) -> Da
         return NotApplicableError(
             f"captioner {captioner!r}: {share:.0%} of the human captions contain no word that the "
             "captioner uses, once masked; it may write another language, or almost no words "
-            "(alignment=none keeps people's words)"
+            "(alignment=none keeps the annotators' words)"
         )
-    if side == "human":  # alignment may remove people's words that the captioner does not use
+    if side == "human":  # alignment may remove human words that the captioner does not use
         return NotApplicableError(
             f"captioner {captioner!r}: {share:.0%} of the human captions contain no word once "
             "masked and aligned; it may write another language, or almost no words"

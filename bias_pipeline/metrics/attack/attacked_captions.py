@@ -89,7 +89,7 @@ class AttackedCaptions:
 
     @cached_property
     def captioner(self) -> AttackRunner:
-        """Attackers of the captioner's and of people's captions."""
+        """Attackers of the captioner's and of human captions."""
         transformed = self.metric.transformed(self.transforms[self._first :], self._unaligned)
         return AttackRunner(self.metric.attack_settings, transformed, self.splits)
 

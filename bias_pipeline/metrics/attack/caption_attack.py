@@ -173,7 +173,7 @@ class CaptionAttack(Metric, ABC):
     def _under(
         self, transforms: Sequence[Transform], corpus: Corpus, splits: Sequence[Split]
     ) -> Score:
-        """The score under transforms; at equal speech also with annotators as the captioner."""
+        """The score under transforms; at equal style also with annotators as the captioner."""
         attacked = attacked_captions(self, transforms, corpus, splits)
         score = self._score(corpus, attacked.captioner)
         if attacked.align is not None and SCORE in score.parts:
@@ -329,7 +329,7 @@ class CaptionAttack(Metric, ABC):
         return replace(part, unit=unit, range=(0.0, 1.0 if unit == "fraction" else math.inf))
 
     def _compared(self, part: Number) -> Number:
-        """A part with the unit, range and neutral value of the headline."""
+        """A part with the unit, range and no-bias value of the headline."""
         return replace(
             part, unit=self._unit, range=self.headline_range, neutral=self.comparison.neutral
         )

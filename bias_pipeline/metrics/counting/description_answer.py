@@ -84,7 +84,7 @@ def _reason(contrasts: Sequence[DescriptionContrast], n_images: int, annotated: 
     if not annotated:
         return (
             "without annotators' captions, pictures and habit may explain all differences; name a "
-            "file of people's captions (dataset.captions=FILE, audit --captions FILE)"
+            "file of human captions (dataset.captions=FILE, audit --captions FILE)"
         )
     return too_few(n_images)
 

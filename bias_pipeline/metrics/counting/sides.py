@@ -3,7 +3,7 @@
 BA_MALS, BA-> and Multi-> compare the groups and tasks of labels with those of captions. Other
 metrics compare the captioner with people, who write several captions an image where the captioner
 writes one. Noise makes some numbers larger, such as a maximum. They are therefore computed for
-each caption position of people, from as many captions as the captioner wrote, and averaged; an
+each human caption position, from as many captions as the captioner wrote, and averaged; an
 image with fewer captions than others begins again with its first at later positions.
 """
 
@@ -215,7 +215,7 @@ def described_images(view: CorpusView, among: BoolArray) -> dict[PartName, BoolA
 class CaptionSides:
     """The images of each part."""
 
-    positions: int  # how many caption positions of people are used
+    positions: int  # how many human caption positions are used
     images: Mapping[PartName, BoolArray]  # see `described_images`
 
     @classmethod

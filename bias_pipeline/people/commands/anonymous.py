@@ -204,7 +204,7 @@ def _counted(result: Filtered) -> str:
 ANSWERED, CAPTIONS = "answers", "captions.json"
 METRICS = ("lic", "imagecaptioner2")  # the columns of Table 5
 _SCORE_ABOUT = (
-    "From captions of anonymous pictures (captioners/NAME.json) and people's answers about them: "
+    "From captions of anonymous pictures (captioners/NAME.json) and raters' answers about them: "
     "the share of captions from which people name a group (GT of AnonymousBench), which groups, "
     "and with a true group how often they are right. Attackers that learn from labelled data "
     "(--reference) read the same captions, and correlations over captioners say how well metrics "
@@ -397,7 +397,7 @@ def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
     few = [line for line in lines if line.n_captioners < FEWEST_CORRELATED]
     if few:
         print_out(
-            f"a correlation needs {FEWEST_CORRELATED} captioners or more with people's answers; "
+            f"a correlation needs {FEWEST_CORRELATED} captioners or more with raters' answers; "
             f"{few[0].metric} has {few[0].n_captioners}"
         )
     if len(few) == len(lines):

@@ -292,7 +292,7 @@ def _gather(options: Namespace) -> None:
 
 
 _COMPOSING = threading.Lock()  # Hydra composes one configuration at a time
-_ALIGNMENT = "alignment"  # it changes people's captions, by the words of all of the captioner's
+_ALIGNMENT = "alignment"  # it changes human captions, by the words of all of the captioner's
 
 
 def browse_parser() -> Parser:

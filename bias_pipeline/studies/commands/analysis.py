@@ -89,7 +89,7 @@ def claims_parser() -> Parser:
 _NOTES = (
     "5 %, 10 %, 20 %: trials in which an audit of the metric alone detected a planted bias of this "
     "size, with the measured number of images nearest to yours; a dash where it gave no answer",
-    "people words: a word that people use more often for the group, in that share of captions; "
+    "people words: a word that annotators use more for the group, in that share of captions; "
     "scenes a_to_t, t_to_a: settings of simulated captioners (docs/which_metric.md)",
 )
 
@@ -242,7 +242,7 @@ _SHIFTS_ABOUT = (
     "Caption photos as they are, with the background slightly blurred, and with one annotated "
     "object in ten hidden, and score all three with every metric of captions: a number is steady "
     "if it stays within its interval. Options are those of caption, key=value those of run (labels "
-    "and people's captions: dataset.attributes=, dataset.captions=); image_masking.blur= and "
+    "and human captions: dataset.attributes=, dataset.captions=); image_masking.blur= and "
     "image_masking.share= say how much is changed."
 )
 
@@ -337,7 +337,7 @@ def rebalance_parser() -> Parser:
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="as for fit: people's captions, or those of captioner=... (human)",
+        help="as for fit: human captions, or those of captioner=... (human)",
     )
     return parser
 
@@ -375,7 +375,7 @@ def rebalance_command(words: Sequence[str]) -> int:
     ]
     print_out(
         f"{result.run_id}: {counted(len(objects), 'objects are')} with one group more often than "
-        "in people's captions"
+        "in human captions"
     )
     caption = f"share of {first}, per cent; how often captions of {first} and {second} are drawn"
     print_table(Table(caption, header, lines))
