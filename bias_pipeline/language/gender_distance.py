@@ -219,7 +219,7 @@ class GenderDistance(TaskMetric):
         return [line for line in lines if line["captions"]]
 
     def _terms(self, view: CorpusView) -> list[str]:
-        """The word of each group, and the neutral one."""
+        """The word of each group, and the neutral word."""
         return [
             *(term_of(group, self.attribute, self.terms or {}) for group in view.groups),
             self.neutral,

@@ -120,7 +120,7 @@ class MetricInfo:
         version: raise it whenever any value changes; part of a result's identity.
         unit: of the headline.
         range: lowest and highest possible headline.
-        neutral: the headline of a captioner that adds no bias.
+        neutral: the no-bias value, the headline of a captioner that adds no bias.
         direction: how to read it.
         family: which of :data:`FAMILIES` it belongs to.
         question: which of :data:`QUESTIONS` it answers.

@@ -78,8 +78,8 @@ Written by `python -m bias_pipeline metrics --cards`; a test checks that this pa
 
 If the unit is `fraction`, values are fractions in files and per cent on screen. *No bias* is the
 value of a model without bias. *Properties* are those by which papers compare metrics
-(ImageCaptioner2, Table 1; DBAC, Table 1). *Planted habits* are changes made to captions; tests check their effects
-(`python -m bias_pipeline metrics`).
+(ImageCaptioner2, Table 1; DBAC, Table 1). *Planted habits* are changes made to
+captions; tests check their effects (`python -m bias_pipeline metrics`).
 
 *Usable for a conclusion* says whether `audit` draws a conclusion from a headline if the captioner
 writes differently from people, as the published captioners do. *Only a yes*: if the metric finds

@@ -1,4 +1,4 @@
-"""Replaces the words that name a group by those of another group, or by neutral ones."""
+"""Replaces the words that name a group by words of another group, or by neutral words."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def term_of(group: str, attribute: Attribute, terms: Mapping[str, str]) -> str:
 def captions_naming_nobody(
     captions: Captions, attribute: Attribute, word: str, words: Mapping[str, str]
 ) -> Captions:
-    """Captions in which every word that names a group is replaced by a neutral one.
+    """Captions in which every word that names a group is replaced by a neutral word.
 
     Their form is that of :func:`captions_naming`.
 

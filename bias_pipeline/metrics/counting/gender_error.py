@@ -55,7 +55,7 @@ class GenderError(CountingMetric):
     A caption that names no group or several is not wrong, so neutral captions lower the error: read
     it with the share of captions that name no group. If almost no caption names a group there is no
     error. ``human`` is the same of human captions, ``named`` the error over captions that name one
-    group alone, which neutral captions do not lower, ``named:human`` the annotators' and
+    group alone, which captions without a group do not lower, ``named:human`` the annotators' and
     ``named:increase`` the difference on the images that both describe (``named:model:paired``,
     ``named:human:paired`` where one describes more), ``group:NAME`` the error on a group's images,
     ``named:NAME`` that over its captions that name one group. Works for any number of groups. The
