@@ -356,7 +356,7 @@ class _InMemoryRunner:
         return word_reach(lic, self._corpus(lic))
 
     def scored(self, plans: Mapping[str, Plan]) -> SweepOutcome:
-        """The results that the data permit; failures raise."""
+        """Results of every metric that the data allow. Raises if a metric fails."""
         results: list[Result] = []
         skipped: dict[str, str] = {}
         captioner = next(iter(self.files))
@@ -394,7 +394,7 @@ class _InMemoryRunner:
         return self._cell(next(iter(self.files)), **self._of(attribute)).label_noise is not None
 
     def _of(self, attribute: str) -> dict[str, object]:
-        """The settings of an attribute, without label errors that are those of others."""
+        """The settings of an attribute, without label errors of other attributes."""
         dataset = self.settings["dataset"]
         with_errors = _attributes_with_errors(dataset.get("label_noise"))
         if not with_errors or attribute in with_errors:

@@ -295,7 +295,7 @@ def _slug(name: str) -> str:
 def _labels_of(
     overrides: Sequence[str], options: Namespace, meanings: Mapping[str, Meanings]
 ) -> dict[str, list[str]]:
-    """Attribute to the overrides for its labels; none where they do not fit."""
+    """Attribute to the overrides for its labels; empty if the labels do not fit."""
     words_by_attribute = {name: _own_labels(options, words) for name, words in meanings.items()}
     cells = _FileCells(overrides, words_by_attribute)
     read = {
@@ -321,7 +321,7 @@ def _check_noise(path: Path | None, attributes: Mapping[str, object]) -> None:
 
 
 def _noise(path: Path | None, attribute: str) -> list[str]:
-    """The override for label errors; none for an attribute of which the table says nothing."""
+    """The override for label errors; empty for an attribute that the table does not name."""
     if path is None or attribute not in read_label_errors(path):
         return []
     return [f"{_NOISE}{quoted(str(path))}"]

@@ -235,7 +235,7 @@ def _computed(
 
 
 def _beside(first: str, finished: SweepOutcome) -> list[Result]:
-    """The results of the first captioner, then those of the others in the same cells."""
+    """The results of the first captioner, then of the others in the same cells."""
     cells = [dict(swept) for swept in finished.swept]
     captioners = [
         override_values(f"captioner={cell.pop('captioner', quoted(first))}")[0] for cell in cells

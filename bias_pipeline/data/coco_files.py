@@ -233,7 +233,7 @@ class _Numbered:
 
 
 def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, str, list[str]]:
-    """The rows of a file of captions, its column of ids and those of captions."""
+    """The rows of a file of captions, its column of ids and its columns of captions."""
     named = layout.wanted(IMAGE, kind)
     wanted = ["id", *MARKS, SAMPLE, DECODING, MASKED, *PROMPTS, *named, *COLUMNS]
     rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)

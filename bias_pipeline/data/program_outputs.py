@@ -106,7 +106,7 @@ class Samples(ProgramOutput):
 
     A captioning task's metric is ``{"answer": [...], "pred": "...", "image_id": 42}``, where
     ``answer`` holds human captions. In ``coco_cap_chair`` both are names of objects, so captions
-    are always those of ``filtered_resps``, and ``answer`` counts only beside a text.
+    always come from ``filtered_resps``, and ``answer`` counts only beside a text.
     """
 
     name = "samples of lmms-eval"

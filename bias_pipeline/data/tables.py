@@ -232,7 +232,7 @@ class Rows:
             )
 
     def note_printed(self, layout: Layout) -> None:
-        """Note how many cells held printed lists or mappings, of which the texts were read."""
+        """Note how many cells held printed lists or mappings, whose texts were read."""
         for column, n in self.printed.items():
             layout.add_note(
                 self.path,

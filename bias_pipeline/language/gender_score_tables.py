@@ -1,6 +1,6 @@
 """Further tables of the Gender Score: neutral captions, word deletion, examples.
 
-Neutral captions are those by whose Gender Score those of the groups are divided (Table 3). Deletion
+Table 3 divides the Gender Score of each group by the score of neutral captions. Deletion
 shows which words of captions make one group's version likelier. Examples show how each object
 revises a caption's score for every group (Figure 2).
 """

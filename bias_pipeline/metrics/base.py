@@ -111,7 +111,7 @@ class Cost:
 class MetricInfo:
     """What a reader must know of a metric.
 
-    The eight properties are those of the papers' comparison tables (ImageCaptioner2 Table 1,
+    The eight properties stand in the papers' comparison tables (ImageCaptioner2 Table 1,
     DBAC Table 1).
 
     Attributes:

@@ -139,7 +139,7 @@ class CorpusView:
 
     @property
     def _every_group(self) -> tuple[str, ...]:
-        """The attribute's groups of which there are images, those that are left out too."""
+        """The attribute's groups that have images, groups that are left out included."""
         known = {*self.groups, *self.corpus.groupings[self.attribute.name].strata}
         return tuple(name for name in self.attribute.groups if name in known)
 

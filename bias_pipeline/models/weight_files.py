@@ -1,4 +1,4 @@
-"""Reads PyTorch files of weights as numbers, never as code, and renames those of foreign files.
+"""Reads PyTorch files of weights as numbers, never as code, and renames weights of foreign files.
 
 Reading a pickle calls the classes it names. Each class listed here is replaced by an empty one that
 does nothing; all others are refused.

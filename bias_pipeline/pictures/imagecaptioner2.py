@@ -150,7 +150,7 @@ class ImageCaptioner2(CaptionAttack):
     def predictions(
         self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
     ) -> list[Predictions]:
-        """Probabilities of the groups' answers, without those of other words."""
+        """Probabilities of the groups' answers, without other words."""
         return [
             replace(one, probs=tuple(probs[:, : data.n_classes] for probs in one.probs))
             for one in super().predictions(data, sets)

@@ -327,7 +327,7 @@ class Bounds:
 
 
 def bounds(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> list[Bounds]:
-    """The bounds of every headline in a sweep over annotators; none in any other sweep."""
+    """The bounds of every headline in a sweep over annotators; empty in any other sweep."""
     rows_by_setting: dict[tuple[str, ...], dict[str, Row]] = defaultdict(dict)
     for result, overrides in zip(results, swept, strict=True):
         settings = " ".join(

@@ -291,7 +291,7 @@ def _adjusted(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
-    """A finding that is shown and never judged: the captioner's value and that of the labels."""
+    """A finding that is shown and never judged: the captioner's value and the labels' value."""
     nan = math.nan
     row = rows.get("model", rows[headline])
     people = rows["human"].value if "human" in rows else nan

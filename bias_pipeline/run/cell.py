@@ -334,7 +334,7 @@ def _trained(score: Score) -> bool:
 
 
 def _has_p(score: Score) -> bool:
-    """Whether a headline has a p; that of permuted labels needs no second seed."""
+    """Whether a headline has a p; a p from permuted labels needs no second seed."""
     headlines = [part for name, part in score.parts.items() if name in HEADLINES]
     return any(math.isfinite(part.p_value) for part in headlines)
 

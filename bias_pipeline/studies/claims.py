@@ -73,7 +73,7 @@ def most_above(a: Series) -> ClaimCheck:
 
 
 def all_lower(a: Series, b: Series) -> ClaimCheck:
-    """Every number of ``a`` lies below that of ``b``; how many significantly, where known."""
+    """Every number of ``a`` lies below its number of ``b``; how many significantly, where known."""
     gaps = {name: x.value - b[name].value for name, x in a.items()}
     lower = [name for name, gap in gaps.items() if gap < 0]
     finding = f"{len(lower)} of {len(gaps)} lower"

@@ -77,7 +77,7 @@ Written by `python -m bias_pipeline metrics --cards`; a test checks that this pa
 [dbac.md](dbac.md) and [dpa.md](dpa.md) have formulas and choices.
 
 If the unit is `fraction`, values are fractions in files and per cent on screen. *No bias* is the
-value of a model without bias. *Properties* are those by which papers compare metrics
+value of a model without bias. *Properties* are the columns of papers' tables of metrics
 (ImageCaptioner2, Table 1; DBAC, Table 1). *Planted habits* are changes made to
 captions; tests check their effects (`python -m bias_pipeline metrics`).
 
@@ -265,7 +265,7 @@ def _sources(info: MetricInfo) -> str:
 
 
 def _settings(tree: Mapping[str, Any]) -> str:
-    """The metric's own settings with their defaults, without those of other groups."""
+    """The metric's own settings with their defaults, without settings of other groups."""
     settings = {
         key: value
         for key, value in tree.items()

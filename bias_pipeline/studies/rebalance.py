@@ -2,8 +2,8 @@
 
 A finished run of ``cooccurrence`` says how often captions name an object o together with the first
 of two groups: q_M(o) for the captioner, q_H(o) for people. Where the interval of the object's
-increase in skew lies above 0, and that of the mean over objects too, the captioner puts the two
-together too often, and the captions of a group g that name o are drawn
+increase in skew lies above 0, and the interval of the mean over objects too, the captioner puts the
+two together too often, and the captions of a group g that name o are drawn
 
     r(g, o) = q_H(g | o) / q_M(g | o), at least 1/5 and at most 5,
 

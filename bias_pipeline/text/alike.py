@@ -58,7 +58,7 @@ class AlikeAnnotators:
         )
 
     def _most(self, joined: IntArray) -> IntArray:
-        """(M,) the captioner's lengths in the order of those of joined captions; ties are drawn."""
+        """(M,) the captioner's lengths in the order of joined captions' lengths; ties are drawn."""
         keys = self.corpus.keys[self.images]
         drawn = random_words("annotator's length", self.seed, keys)
         most = np.empty_like(joined)
@@ -149,7 +149,7 @@ def _is_word(captions: Captions) -> BoolArray:
 
 
 def _drawn(corpus: Corpus, seed: int) -> Captions:
-    """The human captions, those of each image in an order drawn by its id."""
+    """The human captions, each image's in an order drawn by its id."""
     human = corpus.human
     keys, part = corpus.keys[human.image_rows], human.positions.astype(np.uint64)
     drawn = random_words("annotator alike", seed, keys, part)

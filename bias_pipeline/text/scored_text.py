@@ -175,7 +175,7 @@ def most_common(preambles: Iterable[str]) -> str:
 
 
 def _letters(word: str) -> list[str]:
-    """A word in lower case without the signs at its ends; none if it is only signs."""
+    """A word in lower case without the signs at its ends; empty if it is only signs."""
     bare = word.lower().strip("\"'“”’.,:;!?()[]*_#-–—")
     return [bare] if bare else []
 
@@ -391,7 +391,7 @@ def _mean_length(captions: Captions) -> float:
 def visible(word: str) -> str:
     """A word without format characters (Unicode's Cf): zero-width, soft hyphens, byte order marks.
 
-    A joiner stays between two characters beyond ASCII, where it is part of what is written.
+    Keep a zero-width joiner between two non-ASCII characters, where it is part of the spelling.
 
     Example:
         >>> visible("wo" + chr(0x200B) + "man" + chr(0x200D))

@@ -46,7 +46,7 @@ def _holding(captions: Captions, types: BoolArray) -> BoolArray:
 
 
 def _wordless(captioner: str, side: str, captions: Captions, share: float) -> DataError:
-    """Why nothing can be learnt from captions of which this share contains no word.
+    """Why nothing can be learnt if this share of the captions contains no word.
 
     Not applicable if the captions may be in another language; an error if they have no words.
     """
@@ -193,7 +193,7 @@ class AttackRunner:
 
 
 def check_tested(data: LabelledCaptions, splits: Sequence[Split], captioner: str) -> None:
-    """Refuse captions of which a seed tests none: it has no score, and with it the metric."""
+    """Refuse captions if a seed tests none of them: without its score the metric has none."""
     groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
     tested = dict.fromkeys(seeds_in(splits), 0)
     for split in splits:

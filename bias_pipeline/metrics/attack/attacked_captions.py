@@ -174,7 +174,7 @@ def attacked_captions(
     corpus: Corpus,
     splits: Sequence[Split],
 ) -> AttackedCaptions:
-    """The attackers of a corpus; those of the metric before if it asked for the same."""
+    """The attackers of a corpus, shared with the metric before if it asked for the same."""
     decides = (
         metric.trains_alone and metric,
         metric.attribute.name,

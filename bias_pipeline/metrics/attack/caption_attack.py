@@ -157,7 +157,7 @@ class CaptionAttack(Metric, ABC):
         return AttackSettings(self.attribute.name, self.positions, self.wordless_limit, *functions)
 
     def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Number]:
-        """Parts besides those of the captions; here none.
+        """Parts besides the parts of the captions; here none.
 
         Args:
             images: (N,) those that are attacked.
@@ -167,7 +167,7 @@ class CaptionAttack(Metric, ABC):
 
     @property
     def trains_alone(self) -> bool:
-        """Whether it trains attackers that no other metric knows; then it shares none."""
+        """Whether it trains attackers that no other metric knows, and so shares no attackers."""
         return type(self).extra_parts is not CaptionAttack.extra_parts
 
     def _under(

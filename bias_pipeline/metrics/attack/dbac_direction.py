@@ -157,7 +157,7 @@ class Direction:
 
     @property
     def by_group(self) -> bool:
-        """Whether each group also has a score, as those of an intersection have."""
+        """Whether each group also has a score, as the groups of an intersection have."""
         return self.settings.attribute.crossed
 
     @property

@@ -84,7 +84,7 @@ class DirectionScorer:
         )
 
     def with_learning_curve(self, score: Score) -> Score:
-        """The score with those of attackers that learn from fewer images, without intervals.
+        """The score, with scores of attackers that learn from fewer images, without intervals.
 
         They are of the first seed and the first human caption of each image, as is
         ``learning:all``, with which they are compared: a curve of all seeds and positions would
@@ -260,7 +260,7 @@ class DirectionScorer:
 
     @property
     def _source(self) -> Float64Array:
-        """(M, T) tasks from which a pair's images are chosen: those of captions, or of images."""
+        """(M, T) the tasks that choose a pair's images: tasks of captions, or of images."""
         return self.counts.tasks["model"] if self.to_task else self.counts.objects
 
     def _examples(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:

@@ -80,7 +80,7 @@ _WHOSE = {"": "", "a_to_t": " of A→T", "t_to_a": " of T→A"}
 
 
 def learning_parts(curve: Mapping[str, Number], direction: str = "") -> dict[str, Number]:
-    """Parts such as ``learning:all`` and ``a_to_t:learning:half``, from those of the shares."""
+    """Parts such as ``learning:all`` and ``a_to_t:learning:half``, from the parts of the shares."""
     return {
         PartName("learning", direction=direction, detail=share): part
         for share, part in curve.items()
@@ -229,7 +229,7 @@ def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, 
 def with_annotators(
     score: Score, matched: Corpus, people: Score, alike: Score, level: float
 ) -> Score:
-    """A score at equal style with those of annotators as the captioner beside it."""
+    """A score at equal style beside the scores of annotators as the captioner."""
     headline = score.parts[SCORE]
     return replace(
         score,

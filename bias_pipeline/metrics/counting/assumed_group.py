@@ -61,11 +61,11 @@ class AssumedGroup(CountingMetric):
     names exactly one group (``whole:model``), minus the chance that the captions of min(s, K)
     annotators, read as one, do (``whole:human``).
 
-    ``group:NAME`` is the share that names NAME, ``both`` that of captions that name several groups,
-    ``both:human`` annotators'. With two groups ``ratio`` is how many of these captions name the
-    first for each that names the second, ``ratio:human`` annotators', and ``ratio:labelled`` the
-    captioner's on images with a labelled group. A captioner that never names a group scores 0, so
-    read the share of captions that name no group too. The table ``assumed`` has at most a dozen
+    ``group:NAME`` is the share that names NAME, ``both`` the share of captions that name several
+    groups, ``both:human`` annotators'. With two groups ``ratio`` is how many of these captions name
+    the first for each that names the second, ``ratio:human`` annotators', and ``ratio:labelled``
+    the captioner's on images with a labelled group. A captioner that never names a group scores 0,
+    so read the share of captions that name no group too. The table ``assumed`` has at most a dozen
     captions that name a group.
     """
 

@@ -134,7 +134,7 @@ class _Test:
 
 
 def concept_sentence(contrast: DescriptionContrast, concept: int) -> str:
-    """How often a concept is said of each group, of which more, and how much beyond annotators."""
+    """How often each group gets a concept, which gets it more, and how much beyond annotators."""
     shown, beyond = contrast.differences.shown, contrast.differences.excess
     size = _points(float(beyond.values[concept]), CONCEPT_ERRORS * float(beyond.errors[concept]))
     more = contrast.group if shown.values[concept] > 0 else contrast.others

@@ -162,11 +162,11 @@ DIVERGENCE = PartName("divergence")
 class GroupAccuracy(CountingMetric):
     """Largest minus smallest share of a group's images whose caption names that group.
 
-    ``group:NAME`` is the share named correctly, ``incorrect:NAME`` wrongly; ``other:NAME`` is that
-    of captions that name no group or several; the three sum to 1. ``divergence`` is the
-    Jensen-Shannon divergence of the groups' triples in bits, ``human`` the score of human
-    captions. Works for any number of groups; those without images are left out. Of more than two
-    the interval of the gap is corrected for all pairs (Bonferroni).
+    ``group:NAME`` is the share named correctly, ``incorrect:NAME`` wrongly; ``other:NAME`` is the
+    share of captions that name no group or several; the three sum to 1. ``divergence`` is the
+    Jensen-Shannon divergence of the groups' triples in bits, ``human`` the score of human captions.
+    Works for any number of groups; those without images are left out. Of more than two the interval
+    of the gap is corrected for all pairs (Bonferroni).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(

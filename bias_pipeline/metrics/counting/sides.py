@@ -1,10 +1,10 @@
 """The two sides that a metric compares, as tables of images: labels and captions, or captions.
 
-BA_MALS, BA-> and Multi-> compare the groups and tasks of labels with those of captions. Other
-metrics compare the captioner with people, who write several captions an image where the captioner
-writes one. Noise makes some numbers larger, such as a maximum. They are therefore computed for
-each human caption position, from as many captions as the captioner wrote, and averaged; an
-image with fewer captions than others begins again with its first at later positions.
+BA_MALS, BA-> and Multi-> compare the groups and tasks of labels with the groups and tasks of
+captions. Other metrics compare the captioner with people, who write several captions an image where
+the captioner writes one. Noise makes some numbers larger, such as a maximum. They are therefore
+computed for each human caption position, from as many captions as the captioner wrote, and
+averaged; an image with fewer captions than others begins again with its first at later positions.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class CaptionSides:
 
     @property
     def both(self) -> BoolArray:
-        """(N,) the images that both sides describe; without annotators those of the model."""
+        """(N,) the images that both sides describe; without annotators the model's images."""
         return self.images.get(MODEL_PAIRED, self.images[MODEL])
 
     @property

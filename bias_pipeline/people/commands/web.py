@@ -87,7 +87,7 @@ def token_of(options: Namespace) -> str:
 
 
 def hosts_of(options: Namespace) -> frozenset[str]:
-    """The names by which the page may be called, without ports."""
+    """The host names that may call the page, without ports."""
     return _HERE | ({options.host.lower()} if options.host else frozenset())
 
 

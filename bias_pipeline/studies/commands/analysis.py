@@ -337,7 +337,7 @@ def rebalance_parser() -> Parser:
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="as for fit: human captions, or those of captioner=... (human)",
+        help="as for fit: human captions, or the captions of captioner=... (default: human)",
     )
     return parser
 
