@@ -211,17 +211,20 @@ def parser() -> Parser:
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="how often labels are wrong, as rate --gather writes it; also prints how scores would "
-        "change if that many more were wrong, which takes many times as long (--minutes)",
+        help="how often labels are wrong, as rate --gather writes it: also print how scores "
+        "would change if so many more labels were wrong; takes many times as long (--minutes)",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder of runs and report (outputs/audit-NAME)"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder of runs and report (default: outputs/audit-NAME)",
     )
     parser.add_argument(
         "--minutes",
         type=number(Positive),
-        help="at most this time for each attribute; the slowest metrics are left out (1; with more "
-        "than 10,000 captions 5)",
+        help="at most this time for each attribute; the slowest metrics are left out (default: 1; "
+        "5 with more than 10,000 captions)",
     )
     parser.add_argument(
         arguments.LIMIT,

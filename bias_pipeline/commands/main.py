@@ -395,7 +395,9 @@ def completion_command(words: list[str]) -> int:
 
 def completion_parser() -> Parser:
     parser = Parser(f"{PROGRAM} completion", description=_COMPLETION_ABOUT)
-    parser.add_argument("shell", nargs="?", choices=list(_SCRIPTS), help="(bash)")
+    parser.add_argument(
+        "shell", nargs="?", choices=list(_SCRIPTS), help="of which shell (default: bash)"
+    )
     parser.add_argument(_ASK, help=SUPPRESS)
     return parser
 

@@ -71,7 +71,7 @@ def analysis_words_parser() -> Parser:
         "--resamples",
         type=number(Resamples),
         default=RESAMPLES,
-        help=f"bootstrap resamples of the images ({RESAMPLES})",
+        help=f"bootstrap resamples of the images (default: {RESAMPLES})",
     )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as for run")
     network = parser.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")
@@ -142,7 +142,8 @@ def analysis_alignment_parser() -> Parser:
         description="How many words of human captions have a similar word of the captioner",
     )
     help_text = (
-        "score N aligned captions against their originals by METEOR; 60 a second, needs Java (0)"
+        "score N aligned captions against their originals by METEOR; 60 a second, needs Java "
+        "(default: 0)"
     )
     parser.add_argument(
         "--meteor", type=number(NotNegativeCount), default=0, metavar="N", help=help_text

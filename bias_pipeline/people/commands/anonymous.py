@@ -59,10 +59,14 @@ def build_parser() -> Parser:
         "overrides",
         nargs="*",
         metavar="dataset.n_images=N",
-        help="with --scenes: of dataset=scenes (dataset.n_images=200 dataset.seed=1)",
+        help="with --scenes: settings of dataset=scenes (default: dataset.n_images=200 "
+        "dataset.seed=1)",
     )
     parser.add_argument(
-        "--out", type=Path, required=True, help="a new folder; with --model also one to go on with"
+        "--out",
+        type=Path,
+        required=True,
+        help="a new folder; with --model also a folder to continue",
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
@@ -78,9 +82,14 @@ def build_parser() -> Parser:
     ):
         parser.add_argument(f"--{name}", type=number(kind), metavar="N", help=about)
     parser.add_argument(
-        "--prompts", type=Path, metavar="FILE", help="a table with the column prompt (500 of ours)"
+        "--prompts",
+        type=Path,
+        metavar="FILE",
+        help="a table with the column prompt (default: our 500 prompts)",
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
+    parser.add_argument(
+        "--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)"
+    )
     return parser
 
 
@@ -143,13 +152,13 @@ def _make_pictures(options: Namespace) -> None:
 def filter_parser() -> Parser:
     """The options and their help."""
     parser = Parser(f"{PROGRAM} anonymous filter", description=_FILTER_ABOUT)
-    parser.add_argument("folder", type=Path, help="of anonymous build")
+    parser.add_argument("folder", type=Path, help="folder of anonymous build")
     parser.add_argument(
         "--limit",
         type=number(Count),
         default=_LIMIT,
         metavar="N",
-        help=f"keep the first N pictures at most ({_LIMIT})",
+        help=f"keep the first N pictures at most (default: {_LIMIT})",
     )
     return parser
 
@@ -215,9 +224,13 @@ _SCORE_ABOUT = (
 def score_parser() -> Parser:
     """The options and their help."""
     parser = Parser(f"{PROGRAM} anonymous score", description=_SCORE_ABOUT)
-    parser.add_argument("folder", type=Path, help="of anonymous build")
+    parser.add_argument("folder", type=Path, help="folder of anonymous build")
     parser.add_argument(
-        "--attribute", nargs="+", default=["gender"], metavar="NAME", help="attributes (gender)"
+        "--attribute",
+        nargs="+",
+        default=["gender"],
+        metavar="NAME",
+        help="attributes (default: gender)",
     )
     parser.add_argument(
         "--reference",
@@ -231,7 +244,7 @@ def score_parser() -> Parser:
         nargs="+",
         action="append",
         metavar=("lic|imagecaptioner2", "key=value"),
-        help="attackers that learn from them, with settings; may be repeated (both)",
+        help="attackers that learn from them, with settings; may be repeated (default: both)",
     )
     parser.add_argument(
         "--runs", type=Path, metavar="DIR", help="finished runs: metrics' values on labelled data"

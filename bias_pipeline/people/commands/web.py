@@ -53,10 +53,15 @@ _LEAST_TOKEN = 12  # characters
 def add_address_options(parser: Parser, others: str) -> None:
     """Add ``--port``, ``--host`` and ``--token``."""
     parser.add_argument(
-        "--port", type=number(Port), default=PORT, help=f"port; 0 takes any free one ({PORT})"
+        "--port",
+        type=number(Port),
+        default=PORT,
+        help=f"port; 0 takes any free one (default: {PORT})",
     )
     parser.add_argument(
-        "--host", metavar="NAME", help=f"name or address of this machine, for {others} elsewhere"
+        "--host",
+        metavar="NAME",
+        help=f"name or address of this machine, that {others} elsewhere can open",
     )
     parser.add_argument(
         "--token",
@@ -108,12 +113,14 @@ def rate_parser() -> Parser:
         "--attribute", metavar="NAME", help="ask for this attribute, its groups are the answers"
     )
     parser.add_argument(
-        "--question", metavar="TEXT", help="what raters are asked (a question about the attribute)"
+        "--question",
+        metavar="TEXT",
+        help="what raters are asked (default: a question about the attribute)",
     )
     parser.add_argument(
         "--answers",
         metavar="A,B,...",
-        help='answers to --question; "cannot tell" is added (yes,no)',
+        help='answers to --question; "cannot tell" is added (default: yes,no)',
     )
     parser.add_argument(
         "--ordinal",
@@ -151,8 +158,8 @@ def rate_parser() -> Parser:
         type=Path,
         nargs="+",
         metavar="DIR",
-        help="print how far raters in DIR agree, and write how often labels are wrong; of studies "
-        "of pairs also what raters say",
+        help="print how far raters in DIR agree, and write how often labels are wrong; for "
+        "studies of pairs also print what raters said",
     )
     parser.add_argument(
         "--runs",
@@ -303,7 +310,11 @@ def browse_parser() -> Parser:
         "leaves the machine",
     )
     parser.add_argument(
-        "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
+        "folder",
+        type=Path,
+        nargs="?",
+        default=Path("outputs"),
+        help="folder of runs (default: outputs)",
     )
     parser.add_argument(
         "--data",

@@ -200,7 +200,9 @@ def sensitivity_parser() -> Parser:
         "How much scores vary between attackers: coefficients of variation (DBAC, 5.3).",
     )
     parser.add_argument(
-        "--against", metavar="METRIC", help="how much less other metrics vary than this one"
+        "--against",
+        metavar="METRIC",
+        help="compare with this metric: how much less the others vary",
     )
     return parser
 
@@ -399,10 +401,17 @@ def pairs_parser() -> Parser:
         "overrides", nargs="*", metavar="key=value", help="the captions and labels, as for run"
     )
     parser.add_argument(
-        "--out", type=file_of("CSV", ".csv"), required=True, help="the file; a new one"
+        "--out",
+        type=file_of("CSV", ".csv"),
+        required=True,
+        help="the file to write; it must not exist",
     )
     parser.add_argument(
-        "--n", type=number(Count), default=PAIRS, metavar="N", help=f"pairs at most ({PAIRS})"
+        "--n",
+        type=number(Count),
+        default=PAIRS,
+        metavar="N",
+        help=f"pairs at most (default: {PAIRS})",
     )
     parser.add_argument(
         "--groups", default="", metavar="A,B", help="two groups, where the attribute has more"
