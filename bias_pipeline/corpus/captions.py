@@ -337,7 +337,7 @@ def cut(text: str, longest: int) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a raw caption is empty of content; used for people and models alike.
+    """Whether a raw caption is empty of content; used for annotators and models alike.
 
     Blank: empty text, white space, punctuation without a letter or digit, only words in angle
     brackets (``<unk>``), and texts for a missing value (NaN, None, null, N/A).

@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class CocoDataset(Dataset):
-    """Captions of people and of one captioner, labels and objects, each in its own file.
+    """Human captions and one captioner's, labels and objects, each in its own file.
 
     The images of the label file are scored. Human captions may cover a part of them: then that part
     is scored, with a note. Unless ``strict`` is off, the captioner's file must have a caption for

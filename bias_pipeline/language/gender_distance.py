@@ -85,7 +85,7 @@ class GenderDistance(TaskMetric):
         family="language",
         question="tasks",
         sources={SABIR_2023: "eq. 1 and 2", ZHAO_2017: "an object's ratio"},
-        ours="the difference to people is",
+        ours="the difference from annotators is",
         needs=(WEIGHTS,),
         without={"human captions": MODEL},
         cost=Cost(per_caption=2e-5),

@@ -95,7 +95,7 @@ class GenderScore(CountingMetric):
         family="language",
         question="tasks",
         sources={SABIR_2023: "eq. 3"},
-        ours="the difference to annotators is",
+        ours="the difference from annotators is",
         needs=("objects", WEIGHTS),
         without={"human captions": MODEL},
         cost=Cost(per_caption=0.1),

@@ -166,8 +166,8 @@ class CorpusView:
         who = f"captioner {self.corpus.captioner!r}" if side == "model" else "the human side"
         return (
             f"{who} names one group of {self.attribute.name!r} in {n_named} of {len(named)} "
-            f"captions of labelled images, fewer than {needed}: nothing can be said of whom it "
-            "names"
+            f"captions of labelled images, fewer than {needed}: too few to measure which groups "
+            "it names"
         )
 
     def mentions(self, side: str) -> sparse.csr_array:

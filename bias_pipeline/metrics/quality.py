@@ -73,7 +73,7 @@ class Quality(CountingMetric):
     A caption of an image is compared with that image's human captions. For ``score`` each human
     caption in turn is left out of the references, and it and the captioner's are compared with
     the others; ``score`` is the mean over positions of ``model:paired`` minus ``human:paired``.
-    So one more person would get 0, whatever the number of references. ``model`` is the captioner
+    So one more annotator would get 0, whatever the number of references. ``model`` is the captioner
     against all human captions, as in papers (which multiply by 100), ``human`` each human caption
     against the others.
 
@@ -96,7 +96,7 @@ class Quality(CountingMetric):
         unit=_UNIT,
         range=(-CIDER_SCALE, CIDER_SCALE),
         neutral=0.0,
-        direction="higher is better; 0: describes as one more person would",
+        direction="higher is better; 0: describes as one more annotator would",
         family="language",
         question="quality",
         sources={
@@ -114,7 +114,7 @@ class Quality(CountingMetric):
             )
         },
         says={
-            "score": "CIDEr-D, minus that of one more person; higher is better",
+            "score": "CIDEr-D, minus the CIDEr-D of one more annotator; higher is better",
         },
         readings={"score": EvidenceRule("score")},
     )

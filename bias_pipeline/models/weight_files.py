@@ -229,7 +229,7 @@ def check_fit(
     for name, shape in shapes.items():
         if name not in weights:
             raise DataError(
-                f"{path}: {name!r} is absent; it is the file of another network, or cut"
+                f"{path}: {name!r} is absent; it is the file of another network, or is cut off"
             )
         if weights[name].shape != shape:
             raise DataError(

@@ -287,7 +287,8 @@ class VisoGenderDataset(PeopleDataset):
         if not tables:
             raise ResourceError(
                 f"dataset 'visogender': no table *.tsv in {self.root}, nor in its folders OO and "
-                "OP; set dataset.root=... to the folder of the tables, or to that of OO and OP"
+                "OP; set dataset.root=... to the folder of the tables, or to the folder that "
+                "holds OO and OP"
             )
         for kind in ("Object", "Participant"):
             same = [path for path in tables if open_rows(path, what="a table").has(kind)]

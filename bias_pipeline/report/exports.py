@@ -251,7 +251,9 @@ class RunError:
 RUN_ERRORS = {
     "seeds": RunError("std", attrgetter("std"), "± is the standard deviation over seeds"),
     "interval": RunError(
-        "ci95", half_width, "± is half of the 95 % interval over runs, without that of images"
+        "ci95",
+        half_width,
+        "± is half of the 95 % interval over runs, without the variance of images",
     ),
 }
 

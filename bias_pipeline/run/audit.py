@@ -50,7 +50,7 @@ _SEEDS = 2  # repetitions; each guesses every image
 EQUAL_SPEECH = {"alignment": "matched", "encoder.order": "1"}
 AT_EQUAL_SPEECH = ("lic", "leakage")
 MATCHED_BOTH = "matched_both"  # the alignment where people reach too few of the captioner's words
-# What is tried of captions that say much more than people: their first sentence.
+# What is tried of captions that are much longer than human captions: their first sentence.
 FIRST_SENTENCE = {"text.unit": "sentence", "text.preambles": "cut"}
 _HELPS = 0.1  # by so much people must reach more of its words
 # Without objects DPA does not run, and DBAC's attackers of tasks answer in its place.
@@ -383,8 +383,8 @@ def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[s
 def _caution(results: Sequence[Result], corpus: Corpus) -> str:
     if not len(corpus.human):
         return (
-            "Without human captions of the same images nothing can be said about amplification: "
-            "human captions might leak as much."
+            "Without human captions of the same images amplification cannot be measured: human "
+            "captions might leak as much."
         )
     rates: dict[str, float] = {}
     foreign = {result.rows[0].attribute for result in results if foreign_to_lists(result)}

@@ -82,9 +82,9 @@ value of a model without bias. *Properties* are the columns of papers' tables of
 captions; tests check their effects (`python -m bias_pipeline metrics`).
 
 *Usable for a conclusion* says whether `audit` draws a conclusion from a headline if the captioner
-writes differently from people, as the published captioners do. *Only a yes*: if the metric finds
-bias, you may conclude that there is some. If it finds none, there may still be some: it missed
-planted bias in [experiments/power](../experiments/power/README.md). The amounts come from
+writes differently from annotators, as the published captioners do. *Only a yes*: if the metric
+finds bias, you may conclude that there is some. If it finds none, there may still be some: it
+missed planted bias in [experiments/power](../experiments/power/README.md). The amounts come from
 [experiments/flatness](../experiments/flatness/README.md), in points or in the unit of the score:
 the largest change between speakers without bias (human captions that were shortened, joined or
 reworded, and simulated captioners), with half the width of its interval, and the largest change by

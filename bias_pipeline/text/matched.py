@@ -149,7 +149,7 @@ class MatchedAlignment(TextTransform):
         return WordUsage(words, wanted, used)
 
     def _reachable(self, corpus: Corpus, usage: WordUsage) -> Captions:
-        """The captioner's captions with each word as often as people can use it at most."""
+        """The captioner's captions with each word at most as often as annotators can use it."""
         model, words = corpus.model, usage.words
         rows = np.flatnonzero(comparable(corpus)[model.image_rows])
         here, images = words.indicators(model)[rows], corpus.keys[model.image_rows[rows]]

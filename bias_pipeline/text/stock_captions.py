@@ -72,7 +72,7 @@ def without_stock(
 
 def _fault(human: Captions, left_out: BoolArray, sentences: str, n_marked: int) -> str:
     n_left_out = int(left_out.sum())
-    share = f"of {len(human)} captions by people ({n_left_out / len(human):.1%})"
+    share = f"of {len(human)} human captions ({n_left_out / len(human):.1%})"
     marks = f"{n_marked} by their file's is_precanned or is_rejected" if n_marked else ""
     which = "; ".join(filter(None, [sentences, marks]))
     return f"{counted(n_left_out, f'{share} describe')} nothing ({which})"

@@ -30,7 +30,7 @@ FURTHER = {
     "differential_fairness": ("metric.min_support=20",),
 }
 CROSSED = ("attribute=[gender,race]", "attribute.min_images=20")
-NOTHING = "nothing can be said of whom it names"
+NOTHING = "too few to measure which groups it names"
 
 
 @cache

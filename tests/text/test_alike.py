@@ -115,7 +115,7 @@ def test_another_seed_draws_other_annotators():
 @pytest.mark.parametrize(
     ("n_people", "model_words", "message"),
     [
-        (1, (3, 6), "people wrote one caption an image"),
+        (1, (3, 6), "annotators wrote one caption an image"),
         (2, (9, 12), "human captions are too short or too few: all of an image but one"),
         (3, (13, 18), "human captions are too short or too few: all of an image but one"),
     ],

@@ -85,12 +85,12 @@ def test_where_all_captions_are_the_same_none_stands_out():
 def test_an_image_without_another_caption_has_none():
     scored = DROP.of(corpus(*([STOCK] for _ in range(20)), *distinct(80)))
     assert texts(scored)[:20] == [()] * 20
-    assert any(n.startswith("warning: 20 of 180 captions by people (11.1%)") for n in scored.notes)
+    assert any(n.startswith("warning: 20 of 180 human captions (11.1%)") for n in scored.notes)
 
 
 def test_too_many_are_refused_with_what_scores_them():
     lists = [*([STOCK] for _ in range(60)), *distinct(20)]
-    with pytest.raises(DataError, match=r"60 of 100 captions by people .* text\.stock=keep"):
+    with pytest.raises(DataError, match=r"60 of 100 human captions .* text\.stock=keep"):
         DROP.of(corpus(*lists))
     assert len(KEEP.of(corpus(*lists)).human) == 100
 

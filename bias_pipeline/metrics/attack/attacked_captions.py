@@ -95,7 +95,7 @@ class AttackedCaptions:
 
     @cached_property
     def one_person(self) -> AnnotatorAttack | str:
-        """Attackers of one person's captions and of the others'; why there are none."""
+        """Attackers of one annotator's captions and of the others'; why there are none."""
         people = one_person_as_captioner(self.corpus, self.metric.attribute.name)
         if people is None:
             return NO_SECOND_PERSON

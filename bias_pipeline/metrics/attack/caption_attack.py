@@ -361,7 +361,7 @@ class CaptionAttack(Metric, ABC):
         if set(self.sides) < set(SIDES):
             return [f"only the {self.sides[0]} side was attacked: there is no score"]
         if not has_human.any():
-            return ["no human captions: nothing can be said of amplification"]
+            return ["no human captions: amplification cannot be measured"]
         lacking = int((has_model & ~has_human).sum())
         if lacking:
             return [

@@ -77,7 +77,7 @@ class AssumedGroup(CountingMetric):
         range=(-1.0, 1.0),
         neutral=0.0,
         direction="lower is fairer; above 0 it names a group that nobody can see more often than "
-        "people do",
+        "annotators do",
         family="counting",
         question="assuming",
         sources={HENDRICKS_2018: "section 4", BAKR_2023: "section 5.5.1"},
@@ -260,11 +260,11 @@ def outcome_shares(
 def _notes(model: BoolArray, paired: BoolArray, human: BoolArray) -> list[str]:
     """Notes for the reader about the images."""
     if not human.any():
-        return ["no human captions: there is model, but no score"]
+        return ["no human captions: there is a number of the model, but no score"]
     lacking = int((model & ~paired).sum())
     if not lacking:
         return []
     return [
-        f"{lacking} images of people of unknown group have a model caption and no human captions: "
+        f"{lacking} images of persons of unknown group have a model caption and no human captions: "
         "they count in model, not in score"
     ]

@@ -80,7 +80,7 @@ def answer_of(contrasts: Sequence[DescriptionContrast], n_images: int, annotated
 
 def _reason(contrasts: Sequence[DescriptionContrast], n_images: int, annotated: bool) -> str:
     if not contrasts:
-        return "no caption describes a person, or all say the same of theirs"
+        return "no caption describes a person, or all describe their person alike"
     if not annotated:
         return (
             "without annotators' captions, pictures and habit may explain all differences; name a "

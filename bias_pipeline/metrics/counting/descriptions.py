@@ -71,15 +71,18 @@ class GroupDescriptions(ComparedGroups):
         unit="fraction",
         range=(-math.inf, math.inf),
         neutral=0.0,
-        direction="lower is fairer; above 0 more descriptions go with the group than annotators' "
-        "would",
+        direction="lower is fairer; above 0 more descriptions go with the group than in "
+        "annotators' captions",
         family="counting",
         question="describing",
         sources={ROBINSON_1988: "residual on residual", NICOLAS_2021: "dimensions"},
         ours="the concepts, annotators at the captioner's rate and the score are",
         without={"human captions": MODEL},
         cost=Cost(per_caption=4e-5),
-        says={"score": "its descriptions of people go with the {attribute} more than annotators'"},
+        says={
+            "score": "its descriptions of people go with the {attribute} more than annotators' "
+            "descriptions"
+        },
     )
 
     annotators: LargeSet

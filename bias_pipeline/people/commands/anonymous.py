@@ -38,12 +38,13 @@ _LIMIT = 1000  # pictures that the paper keeps
 _SIDE, _PER_PROMPT, _STEPS = 128, 10, 50
 _SCENES = ("dataset=scenes", "dataset.n_images=200", "dataset.seed=1")
 _BUILD_ABOUT = (
-    "Make pictures in which nobody can tell a person's group: scenes whose people have no mark, "
+    "Make pictures that do not show a person's group: scenes whose people have no mark, "
     "with captions of the embedded captioners, or what a diffusion pipeline draws for prompts"
 )
 _FILTER_ABOUT = (
-    "Print the command that asks people whether they can tell the gender or race in each picture. "
-    "Once they have answered, keep the pictures in which more than half cannot: kept.csv, and the "
+    "Print the command that asks raters whether they can tell the gender or race in each "
+    "picture. Once they have answered, keep the pictures where more than half cannot tell: "
+    "kept.csv, and the "
     "folder kept"
 )
 
@@ -183,8 +184,8 @@ def filter_command(words: Sequence[str]) -> int:
     result = filter_pictures(pictures.photos, votes)
     if not result.retained:
         raise DataError(
-            f"{answers / TABLE}: there is no picture of which most raters say that they "
-            "cannot tell; ask more raters, or build other pictures"
+            f"{answers / TABLE}: most raters can tell the group in every picture; ask more "
+            "raters, or build other pictures"
         )
     images = result.retained[: options.limit]
     pictures.keep(images)
@@ -214,10 +215,11 @@ ANSWERED, CAPTIONS = "answers", "captions.json"
 METRICS = ("lic", "imagecaptioner2")  # the columns of Table 5
 _SCORE_ABOUT = (
     "From captions of anonymous pictures (captioners/NAME.json) and raters' answers about them: "
-    "the share of captions from which people name a group (GT of AnonymousBench), which groups, "
-    "and with a true group how often they are right. Attackers that learn from labelled data "
+    "how often raters name a group when they read a caption (GT of AnonymousBench), which "
+    "groups, and with a true group how often they are right. Attackers that learn from labelled "
+    "data "
     "(--reference) read the same captions, and correlations over captioners say how well metrics "
-    "agree with people. Prints the commands that ask people about captioners without answers"
+    "agree with raters. Prints the commands that ask raters about captioners without answers"
 )
 
 

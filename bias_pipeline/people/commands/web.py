@@ -75,8 +75,7 @@ def add_address_options(parser: Parser, others: str) -> None:
 def check_address(options: Namespace) -> None:
     """Refuse an address that lets others in without a token."""
     refused = {
-        "--host takes the name or address by which others reach this machine": options.host
-        in _EVERYWHERE,
+        "--host takes this machine's name or address in the network": options.host in _EVERYWHERE,
         "--host lets others in and needs --token": options.host and options.token is None,
         f"--token: give {_LEAST_TOKEN} characters or more, or none": options.token
         and len(options.token) < _LEAST_TOKEN,
@@ -165,8 +164,8 @@ def rate_parser() -> Parser:
         "--runs",
         type=Path,
         metavar="DIR",
-        help="with --gather of three studies of pairs or more: how metrics' numbers in finished "
-        "runs go with what raters say",
+        help="with --gather of three studies of pairs or more: correlate metrics' numbers in "
+        "finished runs with raters' answers",
     )
     return parser
 

@@ -134,8 +134,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--emotion",
         metavar="NAME|predicted|FILE",
-        help="what a captioner of fit sat encoder.grounding=emotion writes for: an emotion, the "
-        "one that it predicts of each photo, or a table with image_id, emotion",
+        help="the emotion that a captioner of fit sat encoder.grounding=emotion writes for: its "
+        "name, the emotion predicted for each photo, or a table with image_id, emotion",
     )
     add_server_options(parser)
     parser.set_defaults(batch=None)

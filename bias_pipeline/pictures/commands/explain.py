@@ -62,7 +62,7 @@ def gradcam_parser() -> Parser:
         "--layer",
         default="auto",
         help="name of a module; attention: the last one with cross-attention; auto: the last "
-        "feature map through which all of the picture passes (default: auto)",
+        "feature map that all of the picture passes through (default: auto)",
     )
     parser.add_argument(
         "--people",

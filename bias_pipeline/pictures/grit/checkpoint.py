@@ -102,7 +102,7 @@ def read_checkpoint(path: Path) -> GritCheckpoint:
     if captions and _POSITIONS not in captions:
         raise DataError(
             f"{path}: 'cap_generator.pos_emb.weight' is absent, without which captions cannot be "
-            "read; it is the file of another network, or cut"
+            "read; it is the file of another network, or is cut off"
         )
     return GritCheckpoint(path, detector, captions)
 

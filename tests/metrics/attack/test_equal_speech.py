@@ -245,7 +245,7 @@ def test_annotators_at_its_length_score_what_a_witness_finds():
 @pytest.mark.parametrize(
     ("n_people", "manner", "message"),
     [
-        (1, plain, "people wrote one caption an image"),
+        (1, plain, "annotators wrote one caption an image"),
         (2, doubled, "human captions are too short or too few"),
     ],
 )
