@@ -1,6 +1,6 @@
 """``audit`` of one file of captions, as a newcomer calls it: announced time, real time, memory.
 
-LIC alone, of a million captions of people, is measured beside it.
+LIC alone, of a million human captions, is measured beside it.
 
 Usage: python -m benchmarks.audit [CASE ...]
 """
@@ -50,7 +50,7 @@ class Case:
     @property
     def name(self) -> str:
         """In words."""
-        files = ["people's captions"] * self.people + ["objects"] * self.objects
+        files = ["human captions"] * self.people + ["objects"] * self.objects
         beside = " and ".join(files) or "no other file"
         alone = f"; {self.metric} alone" if self.metric else ""
         attributes = (

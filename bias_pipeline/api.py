@@ -101,7 +101,7 @@ def score(
             the others, a DataFrame with columns ``id`` and ``caption``, or a file.
         labels: image id to label, a list, attribute to either, a DataFrame with a column an
             attribute, or a file.
-        human: people's captions: image id to captions, lists, a DataFrame with a line a caption,
+        human: human captions: image id to captions, lists, a DataFrame with a line a caption,
             or a file.
         objects: image id to the names of the objects in the image, lists, a DataFrame with columns
             ``id`` and ``category``, or a file.
@@ -152,7 +152,7 @@ def audit(
         captioner: see :func:`score`.
         minutes: the time limit (1; with more than 10,000 captions 5).
         least_coverage: share of the labelled images that an answer must use.
-        negligible: how far above people's an attacker's score at equal speech counts as no bias.
+        negligible: how far above the annotators' an attacker's score at equal style is no bias.
         out: folder to store results and a report in, ``report.html``.
         settings: see :func:`score`; the time decides which metrics, and seeds are two.
 
@@ -348,7 +348,7 @@ class _InMemoryRunner:
         return self._corpus(self._cell(next(iter(self.files)), attribute=attribute))
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
-        """The share of the first captioner's words that people reach; NaN if set otherwise."""
+        """Coverage of the first captioner's vocabulary by annotators; NaN if set otherwise."""
         if "text" in self.settings and FIRST_SENTENCE.keys() <= settings.keys():
             return math.nan
         chosen = {**self._of(attribute), **_numbers(settings), "metric": "lic"}
@@ -356,7 +356,7 @@ class _InMemoryRunner:
         return word_reach(lic, self._corpus(lic))
 
     def scored(self, plans: Mapping[str, Plan]) -> SweepOutcome:
-        """The results that the data permit; failures raise."""
+        """Results of every metric that the data allow. Raises if a metric fails."""
         results: list[Result] = []
         skipped: dict[str, str] = {}
         captioner = next(iter(self.files))
@@ -394,7 +394,7 @@ class _InMemoryRunner:
         return self._cell(next(iter(self.files)), **self._of(attribute)).label_noise is not None
 
     def _of(self, attribute: str) -> dict[str, object]:
-        """The settings of an attribute, without label errors that are those of others."""
+        """The settings of an attribute, without label errors of other attributes."""
         dataset = self.settings["dataset"]
         with_errors = _attributes_with_errors(dataset.get("label_noise"))
         if not with_errors or attribute in with_errors:

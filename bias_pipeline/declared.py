@@ -46,7 +46,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 class _Signature:
-    """The signature of a class is that of its ``__init__``, although it has a ``__new__``."""
+    """A class has the signature of its ``__init__``, although it has a ``__new__``."""
 
     def __get__(self, _: object, target: type) -> inspect.Signature:
         constructor = inspect.signature(target.__init__)  # type: ignore[misc]

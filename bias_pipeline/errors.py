@@ -117,8 +117,8 @@ def unwritable(what: object, error: OSError) -> ResourceError:
 
 
 NO_MEMORY = (
-    "this process has no memory left, or may not use more (ulimit -v, a job's limit); allow it "
-    "more, or use less: limit=N images, smaller batches (--batch, encoder.batch_size)"
+    "this process has no memory left, or may not use more (ulimit -v, a job's limit); allow more "
+    "memory, or use less: limit=N images, smaller batches (--batch, encoder.batch_size)"
 )
 # Messages of libraries that have no exception for it.
 _MEMORY_SIGNS = (

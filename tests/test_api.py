@@ -109,7 +109,7 @@ def test_a_score_is_the_commands(scenes, tmp_path, metric):
 
 @pytest.mark.slow
 def test_an_audit_is_the_commands(scenes, tmp_path, monkeypatch):
-    """Without people's captions and without figures, for the sake of time."""
+    """Without human captions and without figures, for the sake of time."""
     for module in (api, audit):
         monkeypatch.setattr(module, "write_page", lambda folder, path, *_: path.touch())
     labels = scenes.labels[["id", "bb_gender"]]

@@ -285,7 +285,7 @@ CALM = of_each("ein Mann sitzt am Strand", "eine Frau sitzt am Tisch")
 MANY = of_each("male", "female")
 UNTESTED = (
     "cannot be tested: the word lists are English, and 0% of the captioner's captions and 0% of "
-    "people's captions are"
+    "human captions are"
 )
 QUICK = {"stats": {"resamples": 50}, "seeds": 2}
 

@@ -42,7 +42,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: bp.score("lic", OTHERS, LABELS),
         "or name the column that does with dataset={'id_column': COLUMN}",
     ),
-    "people's captions of other images": (
+    "human captions of other images": (
         lambda: bp.score("lic", CAPTIONS, LABELS, OTHERS),
         "human: no caption is of a labelled image",
     ),
@@ -88,7 +88,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: bp.score("lic", dict.fromkeys(IDS, ""), LABELS),
         "complete the captions, or raise dataset={'blank_limit': ...}",
     ),
-    "no captions of people": (
+    "no human captions": (
         lambda: bp.score("quality", CAPTIONS, LABELS),
         "name a file of human captions (human=...)",
     ),
@@ -135,7 +135,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: bp.score("gender_error", CAPTIONS, {}),
         "labels: there is nothing in it; give data of the images",
     ),
-    "people's captions of no image": (
+    "human captions of no image": (
         lambda: bp.score("gender_error", CAPTIONS, LABELS, {}),
         "human: there is nothing in it; give data of the images, or None if there are none",
     ),

@@ -194,8 +194,8 @@ def test_the_readme_has_the_rows_of_the_study():
     _, _, after = study.partition("## gender: every metric\n\n")
     lines = [line.strip("| ").split(" | ") for line in after.partition("\n\n")[0].splitlines()]
     table = {name: cells for name, *cells in lines}
-    table["at equal speech"] = [_at_equal_speech(name) for name in table["gender"]]
-    shown = ("gender", "LIC", "at equal speech", "DBAC A→T", "DBAC T→A", "Error", "Quality")
+    table["at equal style"] = [_at_equal_speech(name) for name in table["gender"]]
+    shown = ("gender", "LIC", "at equal style", "DBAC A→T", "DBAC T→A", "Error", "Quality")
     expected = {f"| {' | '.join(line)} |" for line in zip(*map(table.get, shown), strict=True)}
     assert expected - set(README.splitlines()) == set()
 

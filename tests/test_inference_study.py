@@ -57,7 +57,7 @@ def test_two_captioners_of_scenes_are_two():
 
 @pytest.mark.parametrize(("metric", "distance"), [("ba_mals", False), ("gender_ratio", True)])
 def test_captioners_are_compared_as_compare_does(metric, distance):
-    """By the number where lower is fairer, by its distance from neutral where neutral is."""
+    """By the number where lower is fairer, by its distance where the no-bias value is."""
     built = trials.built(DATA, metric)
     score = built.compute(two_faithful(DATA, 400, 3)[0], splits=[])
     draws = trials.ranked_draws(built, score, "score")

@@ -257,7 +257,7 @@ class Ensemble(pl.LightningModule):
         self.sums = torch.zeros(len(self.members), 2, device=self.device)
 
     def training_step(self, batch: NumberedBatches, batch_idx: int) -> Tensor:
-        """The sum of the members' losses, whose gradient is each member's own."""
+        """The sum of all members' losses; each member gets the gradient of its own loss only."""
         del batch_idx
         members = [self.attackers()[number] for number, _ in batch]
         generators = [self.generators[number] for number, _ in batch]

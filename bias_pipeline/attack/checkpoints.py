@@ -35,7 +35,7 @@ class Learner(pl.LightningModule):
         self.losses: list[float] = []
 
     def note(self, loss: Tensor, n_rows: int) -> None:
-        """Add the mean loss of a batch of ``n_rows`` rows to that of the epoch."""
+        """Add the mean loss of a batch of ``n_rows`` rows to the epoch's loss."""
         self.log("train_loss", loss, on_step=False, on_epoch=True, batch_size=n_rows)
 
     def on_train_epoch_end(self) -> None:

@@ -191,7 +191,7 @@ class DesignMatrix:
         return squares, frequent, dense.astype(np.float32)
 
     def usual_inverse(self, level: int) -> UsualInverse:
-        """See :class:`UsualInverse`; the level is that of `_levels`."""
+        """See :class:`UsualInverse`; `_levels` gives the level."""
         if level not in self._inverses:
             squares, frequent, products = self.occurrences
             penalty = np.float32(4.0 ** (level + 1) / self.inverse_penalty)
@@ -254,7 +254,7 @@ class _Design:
 
     @classmethod
     def of(cls, items: DesignMatrix, x: Matrix) -> _Design:
-        """The design of those of the items that have the features ``x``."""
+        """The design of the items that have the features ``x``."""
         single = _single(x)
         return cls(items, x, _transposed(x), (single, _transposed(single)))
 

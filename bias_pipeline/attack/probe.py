@@ -202,7 +202,7 @@ VERSION = 1  # raise it whenever any prediction changes
 class ZeroShotProbe(Probe):
     """The answers of a model about the test captions of each split.
 
-    Seeds differ only in their splits, so their spread is that of the images alone.
+    Seeds differ only in their splits, so their spread comes from the images alone.
     """
 
     def __init__(

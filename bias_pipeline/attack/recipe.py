@@ -188,7 +188,7 @@ class Recipe:
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All settings that change an attacker's weights, with those of the encoder.
+        """All settings that change an attacker's weights, with the encoder's settings.
 
         How many attackers or processes share the work does not matter. Whether weights are stacked
         does: it changes the order of sums.

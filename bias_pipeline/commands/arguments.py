@@ -178,7 +178,8 @@ def add_least_coverage(parser: ArgumentParser) -> None:
         type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
-        help=f"no conclusion from less than this share of the labelled images ({COVERAGE})",
+        help="no conclusion from less than this share of the labelled images (default: "
+        f"{COVERAGE})",
     )
 
 

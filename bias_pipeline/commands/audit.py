@@ -211,17 +211,20 @@ def parser() -> Parser:
         "--label-noise",
         type=Path,
         metavar="FILE",
-        help="how often labels are wrong, as rate --gather writes it; also prints how scores would "
-        "change if that many more were wrong, which takes many times as long (--minutes)",
+        help="how often labels are wrong, as rate --gather writes it: also print how scores "
+        "would change if so many more labels were wrong; takes many times as long (--minutes)",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder of runs and report (outputs/audit-NAME)"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder of runs and report (default: outputs/audit-NAME)",
     )
     parser.add_argument(
         "--minutes",
         type=number(Positive),
-        help="at most this time for each attribute; the slowest metrics are left out (1; with more "
-        "than 10,000 captions 5)",
+        help="at most this time for each attribute; the slowest metrics are left out (default: 1; "
+        "5 with more than 10,000 captions)",
     )
     parser.add_argument(
         arguments.LIMIT,
@@ -295,7 +298,7 @@ def _slug(name: str) -> str:
 def _labels_of(
     overrides: Sequence[str], options: Namespace, meanings: Mapping[str, Meanings]
 ) -> dict[str, list[str]]:
-    """Attribute to the overrides for its labels; none where they do not fit."""
+    """Attribute to the overrides for its labels; empty if the labels do not fit."""
     words_by_attribute = {name: _own_labels(options, words) for name, words in meanings.items()}
     cells = _FileCells(overrides, words_by_attribute)
     read = {
@@ -321,7 +324,7 @@ def _check_noise(path: Path | None, attributes: Mapping[str, object]) -> None:
 
 
 def _noise(path: Path | None, attribute: str) -> list[str]:
-    """The override for label errors; none for an attribute of which the table says nothing."""
+    """The override for label errors; empty for an attribute that the table does not name."""
     if path is None or attribute not in read_label_errors(path):
         return []
     return [f"{_NOISE}{quoted(str(path))}"]

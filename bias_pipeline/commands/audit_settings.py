@@ -18,7 +18,8 @@ _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
         "text.preambles",
         {
             "choices": get_args(Preambles),
-            "help": "cut what language models write before the content, on both sides (keep)",
+            "help": "cut what language models write before the content, on both sides (default: "
+            "keep)",
         },
     ),
     "--unit": (
@@ -26,14 +27,15 @@ _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "choices": get_args(Unit),
             "help": "score all of each caption, its first sentence, or its sentences with a word "
-            "for a person (caption)",
+            "for a person (default: caption)",
         },
     ),
     "--declined": (
         "text.declined",
         {
             "choices": get_args(Declined),
-            "help": "captions that decline to describe count as absent, or as captions (absent)",
+            "help": "captions that decline to describe count as absent, or as captions (default: "
+            "absent)",
         },
     ),
     "--stock": (
@@ -41,7 +43,7 @@ _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "choices": get_args(Stock),
             "help": "drop human captions that describe nothing: stock sentences and copies, or "
-            "keep them (drop)",
+            "keep them (default: drop)",
         },
     ),
     "--blank-limit": (
@@ -49,7 +51,8 @@ _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "type": number(Share),
             "metavar": "SHARE",
-            "help": f"refuse more blank and declined captions of a side ({BLANK_LIMIT})",
+            "help": "refuse a side's captions if a larger share is blank or declines (default: "
+            f"{BLANK_LIMIT})",
         },
     ),
     "--multi-caption": (
@@ -65,14 +68,14 @@ _SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "type": number(Annotated[int, Range(low=0)]),
             "metavar": "N",
-            "help": "which of several captions of an image is scored, from 0 (0)",
+            "help": "which of several captions of an image is scored, from 0 (default: 0)",
         },
     ),
     "--separator": (
         "dataset.separator",
         {
             "choices": get_args(Separator),
-            "help": "what is between several captions in a cell; none: each cell is one caption",
+            "help": "the sign between several captions in a cell; none: each cell is one caption",
         },
     ),
 }

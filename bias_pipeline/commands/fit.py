@@ -53,24 +53,28 @@ def parser() -> Parser:
         "--crop",
         choices=["person", "none"],
         help="what a CLIP sees: the largest person, if the data set has boxes of people, or the "
-        "whole picture (person)",
+        "whole picture (default: person)",
     )
     parser.add_argument(
         "--prompts",
         choices=["outputs", "states"],
         help="with debias: let load_debias.py also debias prompts of a generator with the same "
         "text "
-        "model, by the edit of CLIP's outputs, or by one fitted to the states of tokens",
+        "model, by the edit of CLIP's outputs, or by an edit fitted to the states of tokens",
     )
     _add_captioner_options(parser)
     for name, kind, about in (
         (
             "epochs",
             Count,
-            "passes over the pictures (15; captioners: trainer.max_epochs)",
+            "passes over the pictures (default: 15; captioners: trainer.max_epochs)",
         ),
-        ("batch-size", Count, "pictures of a batch (128; captioners: attacker.batch_size)"),
-        ("seed", Seed, "of weights and batches, or of the split (0)"),
+        (
+            "batch-size",
+            Count,
+            "pictures of a batch (default: 128; captioners: attacker.batch_size)",
+        ),
+        ("seed", Seed, "seed of weights and batches, or of the split (default: 0)"),
     ):
         parser.add_argument(f"--{name}", type=number(kind), help=about)
     return parser
@@ -100,13 +104,13 @@ def _add_captioner_options(parser: Parser) -> None:
         "--confusion-weight",
         type=number(NotNegative),
         metavar="WEIGHT",
-        help="of the loss with people hidden (10)",
+        help="weight of the loss with people hidden (default: 10)",
     )
     group.add_argument(
         "--confident-weight",
         type=number(NotNegative),
         metavar="WEIGHT",
-        help="of the loss of whole pictures (1)",
+        help="weight of the loss of whole pictures (default: 1)",
     )
 
 

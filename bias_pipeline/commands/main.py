@@ -249,13 +249,13 @@ WORDS = (
     ),
     Command(
         "anonymous build",
-        "make pictures in which nobody can tell the group",
+        "make pictures that do not show the group of a person",
         f"--scenes|--model FOLDER --out DIR {KEYS}",
     ),
-    Command("anonymous filter", "keep the pictures in which raters cannot tell it", "DIR"),
+    Command("anonymous filter", "keep the pictures whose group raters cannot tell", "DIR"),
     Command(
         "anonymous score",
-        "which groups people and attackers read from captions of such pictures",
+        "which groups raters and attackers read from captions of such pictures",
         "DIR [--reference dataset=...] ...",
     ),
     Command("metrics", "what each metric can detect", "[--cards]"),
@@ -277,7 +277,7 @@ WORDS = (
     ),
     Command(
         "analysis rebalance",
-        "weights of training images, against pairs that a captioner overdoes",
+        "weights of training images against pairs that a captioner names too often",
         f"RUN --out FILE.parquet {KEYS}",
     ),
     Command(
@@ -395,7 +395,9 @@ def completion_command(words: list[str]) -> int:
 
 def completion_parser() -> Parser:
     parser = Parser(f"{PROGRAM} completion", description=_COMPLETION_ABOUT)
-    parser.add_argument("shell", nargs="?", choices=list(_SCRIPTS), help="(bash)")
+    parser.add_argument(
+        "shell", nargs="?", choices=list(_SCRIPTS), help="of which shell (default: bash)"
+    )
     parser.add_argument(_ASK, help=SUPPRESS)
     return parser
 

@@ -79,7 +79,7 @@ def list_parser() -> Parser:
     return Parser(
         f"{PROGRAM} models list",
         description="Which published weights encoders and metrics need, which captioners papers "
-        "measured, as far as they say it, and where to get all of them",
+        "measured (as far as the papers say), and where to get them",
     )
 
 
@@ -157,7 +157,9 @@ def show_parser() -> Parser:
         metavar="NAME|FOLDER|key=value",
         help="models or encoders, or the keys of a run",
     )
-    parser.add_argument("--revision", default=MAIN, help="of a name on the hub (main)")
+    parser.add_argument(
+        "--revision", default=MAIN, help="revision of a name on the hub (default: main)"
+    )
     return parser
 
 
@@ -276,7 +278,9 @@ def prefetch_parser() -> Parser:
     parser.add_argument(
         "names", nargs="+", metavar="NAME", help="names of models on the hub, or of encoders"
     )
-    parser.add_argument("--revision", default=MAIN, help="a branch, a tag or a commit (main)")
+    parser.add_argument(
+        "--revision", default=MAIN, help="a branch, a tag or a commit (default: main)"
+    )
     return parser
 
 

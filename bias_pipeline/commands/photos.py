@@ -38,7 +38,9 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
         "folder", type=Path, nargs="?", help="folder of photos; folders inside it are ignored"
     )
     parser.add_argument("--model", help="a folder, or a name on the hub, with safetensors")
-    parser.add_argument("--revision", default="", help="revision of a model on the hub (main)")
+    parser.add_argument(
+        "--revision", default="", help="revision of a model on the hub (default: main)"
+    )
     parser.add_argument(
         "--out", type=Path, help="folder of unfinished results; parallel jobs may share it"
     )
@@ -46,17 +48,23 @@ def photo_parser(command: str, description: str | None, noun: str) -> Parser:
         "--shard",
         default="",
         metavar="K/N",
-        help="do share K of N, counted from 0 (in a Slurm array its own share, else 0/1)",
+        help="do share K of N, counted from 0 (default: in a Slurm array the job's own share, "
+        "otherwise 0/1)",
     )
-    parser.add_argument("--batch", type=number(Batch), default=BATCH, help=f"batch size ({BATCH})")
+    parser.add_argument(
+        "--batch", type=number(Batch), default=BATCH, help=f"batch size (default: {BATCH})"
+    )
     parser.add_argument(
         "--threads",
         type=number(Threads),
         default=n_threads(),
-        help="threads that compute, and as many that read files (OMP_NUM_THREADS, or what Slurm "
+        help="threads that compute, and as many that read files (default: OMP_NUM_THREADS, or "
+        "what Slurm "
         "gives the job, or all cores)",
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
+    parser.add_argument(
+        "--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)"
+    )
     parser.add_argument(
         "--gather", type=Path, metavar="OUT", help=f"write what is finished in OUT as one {noun}"
     )

@@ -138,7 +138,8 @@ def compare_parser() -> Parser:
         "--margin",
         type=number(NotNegative),
         metavar="DIFFERENCE",
-        help="the same with a margin, in the metric's unit (0.01 is one point): exit code 0 only "
+        help=f"like {FLAG}, with a margin in the metric's unit (0.01 is one point): exit code 0 "
+        "only "
         f"if the whole interval of each difference is below it, {WORSE} if one is above it, "
         f"{UndecidedError.exit_code} otherwise",
     )
@@ -152,7 +153,7 @@ def compare_parser() -> Parser:
         default=LIMITS.speech,
         metavar="SHARE",
         help="how much caption length and vocabulary may differ between captioners where attackers "
-        f"read captions ({LIMITS.speech})",
+        f"read captions (default: {LIMITS.speech})",
     )
     arguments.add_column_options(parser)
     return parser
@@ -235,7 +236,7 @@ def _computed(
 
 
 def _beside(first: str, finished: SweepOutcome) -> list[Result]:
-    """The results of the first captioner, then those of the others in the same cells."""
+    """The results of the first captioner, then of the others in the same cells."""
     cells = [dict(swept) for swept in finished.swept]
     captioners = [
         override_values(f"captioner={cell.pop('captioner', quoted(first))}")[0] for cell in cells
@@ -332,10 +333,16 @@ def report_parser() -> Parser:
         description="Write finished runs as one HTML page",
     )
     parser.add_argument(
-        "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
+        "folder",
+        type=Path,
+        nargs="?",
+        default=Path("outputs"),
+        help="folder of runs (default: outputs)",
     )
     page = file_of("HTML", ".html", ".htm")
-    parser.add_argument("--out", type=page, metavar="FILE", help="the page (FOLDER/report.html)")
+    parser.add_argument(
+        "--out", type=page, metavar="FILE", help="the page (default: FOLDER/report.html)"
+    )
     parser.add_argument(
         "--export",
         type=Path,
@@ -405,20 +412,26 @@ def report_wandb_parser() -> Parser:
 
     parser = Parser(f"{PROGRAM} report wandb", description="Write finished runs as W&B runs")
     parser.add_argument(
-        "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
+        "folder",
+        type=Path,
+        nargs="?",
+        default=Path("outputs"),
+        help="folder of runs (default: outputs)",
     )
-    parser.add_argument("--project", default="bias_pipeline", help="W&B project (bias_pipeline)")
-    parser.add_argument("--entity", help="user or team (your default)")
+    parser.add_argument(
+        "--project", default="bias_pipeline", help="W&B project (default: bias_pipeline)"
+    )
+    parser.add_argument("--entity", help="user or team (default: as W&B is configured)")
     parser.add_argument(
         "--mode",
         default="",
-        help="offline or online (WANDB_MODE; else online where a key is set)",
+        help="offline or online (default: WANDB_MODE, or online where a key is set)",
     )
     parser.add_argument(
         "--timeout",
         type=number(Seconds),
         default=RUN_S,
-        help=f"longest time for a run, in seconds ({RUN_S:g})",
+        help=f"longest time for a run, in seconds (default: {RUN_S:g})",
     )
     parser.add_argument(
         "--workspace",

@@ -270,12 +270,12 @@ class Attribute(Configurable):
 
     @property
     def singles(self) -> tuple[Attribute, ...]:
-        """The attributes that labels are read for: itself, or those of an intersection."""
+        """The attributes that labels are read for: itself, or the attributes of an intersection."""
         return (self,)
 
     @property
     def crossed(self) -> bool:
-        """Whether its groups are those of several attributes together."""
+        """Whether its groups combine several attributes."""
         return len(self.singles) > 1
 
     @property

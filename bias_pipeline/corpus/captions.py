@@ -245,7 +245,7 @@ class Captions(ReadCache):
         return self._expand(tuple(index), flat, sizes)
 
     def _without(self, types: tuple[str, ...], flat: Int32Array, retained: BoolArray) -> Captions:
-        """Replace the retained words, (V,) flags, by those of ``flat``; drop the others."""
+        """Replace the retained words, (V,) flags, by the words of ``flat``; drop the others."""
         renumber = np.full(len(retained), -1, np.int32)
         renumber[retained] = flat
         tokens = renumber[self.tokens]
@@ -300,7 +300,7 @@ class Captions(ReadCache):
         return occurrences
 
     def _occurrences(self, phrase: Sequence[int], begins: IntArray) -> IntArray:
-        """Those of the given places where a phrase begins, never across two captions."""
+        """The places, of the given ones, where a phrase begins, never across two captions."""
         begins = begins[begins + len(phrase) <= len(self.tokens)]
         for offset, token in enumerate(phrase):
             begins = begins[self.tokens[begins + offset] == token]
@@ -337,7 +337,7 @@ def cut(text: str, longest: int) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a raw caption is empty of content; used for people and models alike.
+    """Whether a raw caption is empty of content; used for annotators and models alike.
 
     Blank: empty text, white space, punctuation without a letter or digit, only words in angle
     brackets (``<unk>``), and texts for a missing value (NaN, None, null, N/A).

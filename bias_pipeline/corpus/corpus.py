@@ -60,7 +60,7 @@ class Grouping:
 
     @property
     def unsure(self) -> BoolArray:
-        """(N,) images of which annotators could not tell the group.
+        """(N,) images whose group annotators could not tell.
 
         Example:
             >>> Grouping(("male", "female"), np.array([0, NO_GROUP, UNSURE]), {}).unsure.tolist()
@@ -70,7 +70,7 @@ class Grouping:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Group name to its number of images, those of no group left out.
+        """Group name to its number of images, without images of no group.
 
         Example:
             >>> Grouping(("male", "female"), np.array([0, -1, 1, 1]), {}).sizes
@@ -92,7 +92,7 @@ class Corpus(ReadCache, Sequence[Record]):
         captioner: the captioner's name.
         ids: the N canonical ids, ascending.
         model: the captioner's captions, at most one an image.
-        human: the captions people wrote, any number an image.
+        human: the captions annotators wrote, any number an image.
         marked: (C,) those of them of which their file says that they describe nothing; empty if it
             says so of none. Not part of the digest.
         groupings: attribute name to the images' groups.
@@ -273,7 +273,7 @@ class Corpus(ReadCache, Sequence[Record]):
         return {side: int(counts.sum()) for side, counts in self.blank_counts.items()}
 
     def absent_share(self, side: str) -> float:
-        """Share of a side's captions that were blank or declined, in [0, 1]; 0 if it has none."""
+        """Share of a side's captions that were blank or declined, in [0, 1]; 0 without captions."""
         absent = self.blanks.get(side, 0) + (int(self.declined.sum()) if side == "model" else 0)
         return absent / (absent + len(self.side(side))) if absent else 0.0
 

@@ -31,7 +31,7 @@ class Region:
             that of the file.
         polygons: outlines x1, y1, x2, y2, ...; empty where there are none.
         counts: run lengths of a mask as COCO's tools write them; empty where there is none.
-        score: how certain a detector was, in [0, 1]; 1 for people's annotations.
+        score: how certain a detector was, in [0, 1]; 1 for annotations by hand.
     """
 
     category: str

@@ -19,7 +19,7 @@ LONGEST = 10_000  # characters of a caption that are read
 
 
 class StockCaption(str):
-    """A caption of which its file says that it describes nothing."""
+    """A caption that describes nothing, as its file says."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ class Record:
     Attributes:
         id: canonical, see :func:`~bias_pipeline.corpus.image_ids.canonical_id`.
         model: the captioner's caption, None if it wrote none.
-        human: the captions people wrote, possibly none.
+        human: the captions annotators wrote, possibly none.
         labels: attribute name to raw label, as the data set writes it.
         objects: the objects in the image by task name, None if unknown.
         image: where the picture is, or what draws it; None if there is none.

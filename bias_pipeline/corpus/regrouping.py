@@ -30,9 +30,9 @@ FEWEST = 100
 class Intersection(Attribute):
     """The product of two attributes, as ``attribute=[gender,race]``.
 
-    A group of the product has no words of its own: ``words`` are those of the parts' groups, so
-    that masking replaces both. A caption names a group of the product if it names one of each; a
-    caption that names a group of only one attribute is neutral.
+    A group of the product has no words of its own: ``words`` join the words of the parts' groups,
+    so that masking replaces both. A caption names a group of the product if it names one of each; a
+    caption that names a group of only one attribute names no group of the product.
     """
 
     parts: Mapping[str, Attribute] = field(default_factory=dict)  # `first` and `second`

@@ -287,7 +287,7 @@ class CrossFit(SplitRule):
 
 
 def _after(order: IntArray, fold_of: IntArray, fold: int) -> IntArray:
-    """The rows of all folds except one; those of later folds come first.
+    """The rows of all folds except one; rows of later folds come first.
 
     Example:
         >>> _after(np.array([7, 8, 9]), np.array([0, 1, 2]), 1).tolist()

@@ -111,7 +111,7 @@ def _has_pictures(kind: DataType) -> bool:
 
 
 def blocks_of_batches(path: Path, batches: Iterator[RecordBatch]) -> Iterator[Block]:
-    """The rows of batches, of which Arrow does not read more than a few at once."""
+    """The rows of batches; Arrow reads only a few batches at once."""
     import pyarrow as pa
 
     read = text = 0
@@ -250,7 +250,7 @@ def _data_file(folder: Path, entry: object, number: int) -> Path:
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """A file or folder of that name in a folder; never one elsewhere."""
+    """Find a file or folder by name inside ``folder``, never outside it."""
     if name in ("", ".", "..") or set(name) & set("/\\\0"):
         raise DataError(f"{folder}: {name!r} is not in the folder; save the data set again")
     return folder / name

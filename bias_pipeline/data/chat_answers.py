@@ -24,7 +24,7 @@ class Answer:
 
     image: Any  # the image's id as it is written
     captions: Sequence[str] = ()  # the model's
-    human: Sequence[str] = ()  # people's captions that the file has beside them
+    human: Sequence[str] = ()  # human captions that the file has beside them
     absent: str = ""  # why there is no caption; empty if there is one
     cut: str = ""  # why the caption is not whole; empty if it is
     # Which of several captions of the image it is, from 0; None if they are not numbered

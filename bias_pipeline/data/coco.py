@@ -46,9 +46,9 @@ T = TypeVar("T")
 
 
 class CocoDataset(Dataset):
-    """Captions of people and of one captioner, labels and objects, each in its own file.
+    """Human captions and one captioner's, labels and objects, each in its own file.
 
-    The images are those of the label file. Human captions may cover a part of them: then that part
+    The images of the label file are scored. Human captions may cover a part of them: then that part
     is scored, with a note. Unless ``strict`` is off, the captioner's file must have a caption for
     every labelled image of a group, and no image that is in no other file.
 
@@ -243,12 +243,12 @@ class CocoDataset(Dataset):
     def _human(
         self, captioner: CaptionerFile, path: Path | None, layout: Layout
     ) -> tuple[Mapping[str, tuple[str, ...]], int]:
-        """People's captions; those in the captioner's file where no other file is named."""
+        """Human captions; those in the captioner's file where no other file is named."""
         named = self.files["captions"]
         if named:
             return human_captions(check_file(named, "dataset.captions"), layout)
         if path and captioner.human:
-            layout.add_note(file_of(path), "people's captions from 'answer'")
+            layout.add_note(file_of(path), "human captions from 'answer'")
         return captioner.human, 0
 
     def _objects(self, layout: Layout) -> Mapping[str, frozenset[str]] | None:
@@ -264,7 +264,7 @@ class CocoDataset(Dataset):
         return labels.parts
 
     def _sources(self, captioner: Path | None, *, inside: bool) -> _Sources:
-        """The files; people's captions may be inside the captioner's."""
+        """The files; human captions may be inside the captioner's."""
         labels = file_of(self.files["attributes"]) if self.files["attributes"] else None
         model = file_of(captioner) if captioner else None
         return _Sources(
@@ -390,11 +390,11 @@ def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Reco
 
 
 def _copied(model: Mapping[str, str], human: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """A warning if people's captions are the captioner's."""
+    """A warning if human captions are the captioner's."""
     if not model or any(human.get(image) != (caption,) for image, caption in model.items()):
         return ()
     return (
-        "warning: people's captions are the captioner's, word for word, so nothing can differ; "
+        "warning: human captions are the captioner's, word for word, so nothing can differ; "
         + NAME_HUMAN_CAPTIONS,
     )
 

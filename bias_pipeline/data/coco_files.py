@@ -61,7 +61,7 @@ class CaptionerFile(NamedTuple):
     captions: dict[str, str]  # canonical id to caption, in the file's order
     repeated: int  # equal repetitions that were collapsed
     unused: int  # captions that were not taken
-    # Canonical id to people's captions, where the file has them beside the captioner's
+    # Canonical id to human captions, where the file has them beside the captioner's
     human: dict[str, tuple[str, ...]]
     prompts: tuple[str, ...] = ()  # the distinct prompts that the file has beside its captions
 
@@ -233,7 +233,7 @@ class _Numbered:
 
 
 def _captions(path: Path, what: str, kind: Kind, layout: Layout) -> tuple[Rows, str, list[str]]:
-    """The rows of a file of captions, its column of ids and those of captions."""
+    """The rows of a file of captions, its column of ids and its columns of captions."""
     named = layout.wanted(IMAGE, kind)
     wanted = ["id", *MARKS, SAMPLE, DECODING, MASKED, *PROMPTS, *named, *COLUMNS]
     rows = open_rows(path, what=what, wanted=wanted, key="annotations", column=kind.name)
@@ -263,7 +263,7 @@ def _numbered(first: dict[str, str], more: Mapping[str, list[str]], index: int) 
 def human_captions(
     path: Path, layout: Layout | None = None
 ) -> tuple[dict[str, tuple[str, ...]], int]:
-    """The captions of people.
+    """The human captions.
 
     An image's captions are sorted by their ids, or in file order without ids. (A caption's position
     decides which attacker reads it.)
@@ -281,7 +281,7 @@ def human_captions(
         written.add(block, ids, numbered, captions)
     rows.note_printed(layout)
     if rows.people and not any(written.captions):
-        raise DataError(f"{path}: has no captions of people in 'answer'; expected {CAPTIONS}")
+        raise DataError(f"{path}: has no human captions in 'answer'; expected {CAPTIONS}")
     by_image, repeated = written.by_image()
     return {**split_cells(path, by_image, layout, HUMAN)}, repeated
 
@@ -293,7 +293,7 @@ def _index() -> dict[str, int]:
 
 @dataclass
 class _Written:
-    """People's captions, by the rows of a file."""
+    """Human captions, by the rows of a file."""
 
     rows: Rows
     images: dict[str, int] = field(default_factory=_index)  # image to its place among all
@@ -326,7 +326,7 @@ class _Written:
     def _are_first(
         self, ids: Sequence[str], captions: Sequence[str | Sequence[str]]
     ) -> Iterator[bool]:
-        """Whether each row has the first captions of people beside captions of its image."""
+        """Whether each row has the first human captions beside captions of its image."""
         for identifier, texts in zip(ids, captions, strict=True):
             yield identifier not in self.described
             if texts:

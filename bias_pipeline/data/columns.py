@@ -113,7 +113,7 @@ MODEL = Kind(
 )
 HUMAN = Kind(
     "caption",
-    "people's captions",
+    "human captions",
     "human_caption_column",
     (_PEOPLES | {"caption"}, _LOOSE),
     _PEOPLES | {"caption", "cap", "human", "text", "sentence", "sent", "comment", "description"},

@@ -19,7 +19,7 @@ _FILES = ("file_name", "filename")
 
 
 def listed_names(path: Path, images: object) -> dict[str, str]:
-    """The names in a file's list of images by the file's numbers; none if all have theirs.
+    """The names in a file's list of images by the file's numbers; empty if all have names.
 
     Example:
         >>> listed_names(Path("a.json"), [{"id": 95, "file_name": "000001.jpg"}])
@@ -46,7 +46,7 @@ def listed_names(path: Path, images: object) -> dict[str, str]:
 
 
 def name_column(row: Mapping[str, Any], key: str) -> str | None:
-    """The column, beside that of ids, with the name of a picture's file.
+    """The column, beside the column of ids, with the name of a picture's file.
 
     Example:
         >>> name_column({"image_id": 95, "image": "000001.jpg", "text": "a dog"}, "image_id")

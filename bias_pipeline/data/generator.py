@@ -49,7 +49,7 @@ class Generator(Dataset):
     @classmethod
     @abstractmethod
     def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
-        """The numbers of those pictures within the world of a seed; none if they are of another."""
+        """The numbers of the pictures in a seed's world; empty if they belong to another world."""
 
     @abstractmethod
     def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:
@@ -64,7 +64,7 @@ class Generator(Dataset):
 
 
 def is_generator(target: str) -> bool:
-    """Whether a dotted name is that of the embedded data set's class.
+    """Whether a dotted name names the embedded data set's class.
 
     Example:
         >>> is_generator("bias_pipeline.data.coco.CocoDataset")

@@ -371,7 +371,7 @@ class MaskedPhotos:
     crop: Crop = "none"  # `person`: only the box of the largest person is left, on a grey square
 
     def __str__(self) -> str:
-        """The settings that differ from those of whole photos."""
+        """The settings that differ from the settings of whole photos."""
         settings = {**asdict(self.masking), "crop": self.crop}
         usual = {**asdict(type(self.masking)(person="none")), "crop": "none"}
         return " ".join(f"{key}={value}" for key, value in settings.items() if value != usual[key])

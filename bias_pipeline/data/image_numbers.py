@@ -66,8 +66,8 @@ class LabelledImages:
 
     Names of files win over numbers where labels or captions know pictures by name, or where names
     find nearly all labelled images; else what finds more. A tie is decided by words in common with
-    other captions of the images, or refused. Numbers without names are those of another file's
-    list, if only that finds labelled images.
+    other captions of the images, or refused. Numbers without names come from another file's list,
+    if only that finds labelled images.
     """
 
     ids: Collection[str]
@@ -109,7 +109,7 @@ class LabelledImages:
         return {i: photos[photo] for photo, i in through.items()} if through else photos
 
     def _reading(self, path: Path, ids: Collection[str], alike: Alike | None) -> Names:
-        """Each id to that of its picture, for ids that change."""
+        """Each id to its picture's id, for ids that change."""
         names = self._lists.get(path, {})
         named = self._named(names, ids)
         by_name, by_number = self._count(named.values()), self._count(ids)
@@ -167,7 +167,7 @@ class LabelledImages:
         return plain_name(self.layout.id_column or "") == plain_name(name)
 
     def _of_others(self, path: Path, ids: Collection[str], alike: Alike | None) -> Names:
-        """The reading of ids without names of their own by the names in another file."""
+        """Names for ids without names of their own, by the names in another file."""
         through = self._through_numbers(ids)
         as_is, written = self._count(ids), is_named(ids)
         if through and (written or not as_is):
@@ -203,7 +203,7 @@ class LabelledImages:
         return {image: self.numbers.get(self._key(name), name) for image, name in known}
 
     def _whole(self, path: Path, ids: Collection[str], named: Names, where: str) -> Names:
-        """The reading, unless an id without a name would pass for a labelled image."""
+        """The names; refuses an id without a name that would pass for a labelled image."""
         for image in ids:
             if image not in named and self._key(image) in self._known:
                 raise DataError(

@@ -55,7 +55,7 @@ def _number(cell: object) -> float:
 
 
 def caption_shares(weights: Float64Array, captions: Captions) -> Float64Array:
-    """(C,) with which probability each caption is drawn: in proportion to its image's weight.
+    """(C,) how probable each caption is to be drawn, in proportion to its image's weight.
 
     Args:
         weights: (N,) of all images of the corpus.

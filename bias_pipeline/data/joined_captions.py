@@ -220,7 +220,7 @@ def _example(parts: Sequence[str]) -> str:
 
 
 def check_chosen(path: Path, captions: Mapping[str, tuple[str, ...]], index: int | None) -> None:
-    """Refuse a captioner's captions of which an image has several, unless one is chosen."""
+    """Refuse several captions of an image by a captioner, unless one is chosen."""
     image = next((image for image, texts in captions.items() if len(texts) > 1), None)
     if image is not None and index is None:
         raise DataError(

@@ -372,7 +372,7 @@ def _refuse_unknown(
     labels: LabelMap,
     attribute: Attribute,
 ) -> NoReturn:
-    """Raise the DataError for unknown labels, of which an image has the first."""
+    """Raise the DataError for unknown labels; an image has the first of them."""
     unknown, example = labelled
     allowed = [label or "(empty)" for label in (*labels.groups, *labels.strata)]
     listed = ", ".join(repr(label[:_CUT]) for label in unknown[:_SHOWN])

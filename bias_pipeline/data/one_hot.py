@@ -89,7 +89,7 @@ def one_label(cells: Mapping[str, str]) -> str | None:
 def with_labels(
     rows: Rows, columns: Mapping[str, str], field: str
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Number and content of each row, with one column of labels made from those of the groups."""
+    """Number and content of each row, with one column of labels made from the groups' columns."""
     written: set[str] = set()
     for number, row in rows.items:
         cells = {group: rows.label(number, row, column) for group, column in columns.items()}

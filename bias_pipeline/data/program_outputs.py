@@ -2,7 +2,7 @@
 
 lmms-eval's samples, answers of a batch of an OpenAI-compatible service, LLaVA's conversations and
 answers, VLMEvalKit's sheets. Each becomes rows of image id, the model's captions and, where the
-file has them, people's captions.
+file has them, human captions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ProgramOutput(ABC):
     name: ClassVar[str]
     marks: ClassVar[frozenset[str]]  # keys that the first entry of such a file has
     columns: ClassVar[tuple[str, ...]]  # that are read of a table, beside the usual names
-    people: ClassVar[str] = ""  # the column of people's captions in the rows that are made
+    people: ClassVar[str] = ""  # the column of human captions in the rows that are made
 
     def __init__(self, rows: Rows, first: Mapping[str, Any], layout: Layout) -> None:
         self.rows, self.first, self.layout = rows, first, layout
@@ -54,7 +54,7 @@ class ProgramOutput(ABC):
         """What one entry says; None if it is about no image."""
 
     def plain(self) -> Rows:
-        """The file as rows of ``image_id``, ``caption`` and, if it has them, people's captions."""
+        """The file as rows of ``image_id``, ``caption`` and, if it has them, human captions."""
         blocks = blocks_of(self._items())
         return Rows(self.rows.path, self.rows.unit, None, blocks, people=self.people)
 
@@ -105,8 +105,8 @@ class Samples(ProgramOutput):
     """Samples of lmms-eval: an entry a document, with the values of each metric.
 
     A captioning task's metric is ``{"answer": [...], "pred": "...", "image_id": 42}``, where
-    ``answer`` holds people's captions. In ``coco_cap_chair`` both are names of objects, so captions
-    are always those of ``filtered_resps``, and ``answer`` counts only beside a text.
+    ``answer`` holds human captions. In ``coco_cap_chair`` both are names of objects, so captions
+    always come from ``filtered_resps``, and ``answer`` counts only beside a text.
     """
 
     name = "samples of lmms-eval"
@@ -169,7 +169,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _peoples(metrics: Iterable[Mapping[str, Any]]) -> Sequence[str]:
-    """People's captions beside a caption; none where the metric is about something else."""
+    """Human captions beside a caption; none where the metric is about something else."""
     for value in metrics:
         texts = value.get("answer")
         if isinstance(value["pred"], str) and isinstance(texts, list):

@@ -237,8 +237,9 @@ def box_of_runs(counts: bytes, height: int, width: int) -> tuple[float, float, f
 def _runs(counts: bytes) -> list[int]:
     """The numbers in COCO's compressed run lengths.
 
-    Six bits a byte, five of them the number's, the lowest first; from the third number on each is
-    the difference to the last but one. COCO's own reader goes beyond the mask where they are wrong.
+    Each byte has six bits, five of the number, lowest first. From the third number on, the
+    difference from two numbers earlier is stored. COCO's own reader goes beyond the mask where they
+    are wrong.
     """
     runs: list[int] = []
     number = shift = 0

@@ -65,7 +65,7 @@ class Rows:
     columns: Sequence[str] | None  # the columns of a table; None if each row has its own keys
     blocks: Iterator[Block]  # can be iterated once
     shape: str = ""  # how the file deviates from its format, empty if it does not
-    people: str = ""  # the column of people's captions in a captioner's file, empty if it has none
+    people: str = ""  # the column of human captions in a captioner's file, empty if it has none
     # Column to how many of its cells were printed lists; filled while reading
     printed: Counter[str] = field(default_factory=Counter)
     # Label as it is written and as it was meant, to how often they differ; filled while reading
@@ -79,7 +79,7 @@ class Rows:
         return chain.from_iterable(block.rows() for block in self.blocks)
 
     def read(self, *readings: Callable[[Block], Any]) -> Iterator[tuple[Any, ...]]:
-        """Each block with what the readings make of it; a faulty one row by row.
+        """What the functions make of each block; a faulty block is read row by row.
 
         So the first row with a fault is named, and what is said of rows before it comes first.
         """
@@ -232,7 +232,7 @@ class Rows:
             )
 
     def note_printed(self, layout: Layout) -> None:
-        """Note how many cells held printed lists or mappings, of which the texts were read."""
+        """Note how many cells held printed lists or mappings, whose texts were read."""
         for column, n in self.printed.items():
             layout.add_note(
                 self.path,

@@ -25,7 +25,7 @@ def check_python() -> None:
 
 
 def requirements() -> list[str]:
-    """The packages that the installed package always needs; none where it is not installed."""
+    """The packages that the installed package always needs; empty where it is not installed."""
     try:
         lines = metadata.requires("bias_pipeline") or []
     except metadata.PackageNotFoundError:

@@ -213,7 +213,7 @@ def _parse(source: _Source, max_depth: int) -> object:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, unless it has a duplicate key, of which json would silently take the last."""
+    """An object, unless it has a duplicate key: json would silently take the last."""
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         raise _RefusedError("duplicate")

@@ -110,7 +110,7 @@ def secrets() -> tuple[tuple[str, str], ...]:
 
 
 def redacted(text: str) -> str:
-    """Text with secrets replaced by the names of their variables, and those of addresses.
+    """Text with secrets replaced by the names of their variables, also secrets in addresses.
 
     Example:
         >>> redacted("nothing of the environment")

@@ -241,8 +241,8 @@ class ContextualAlignment(ConstantAlignment):
             return nearest_words(self.vectors, [*filter(is_word, unknown)], known, self.cache)
         except LookupError:
             lacking = (
-                f"none of its {len(known)} words has a vector in {self.vectors}, so people's words "
-                "cannot be replaced; choose other vectors (alignment.vectors)"
+                f"none of its {len(known)} words has a vector in {self.vectors}, so words of human "
+                "captions cannot be replaced; choose other vectors (alignment.vectors)"
                 if known
                 else "its captions contain no word once masked; there is nothing to align with"
             )

@@ -68,7 +68,7 @@ class GenderDistance(TaskMetric):
     * ``cooccurrence:model``, ``:human``, ``cooccurrence``: the first group's share among the pairs
       of an object and the one group that a caption names (Zhao et al. 2017), and
       ``cooccurrence:NAME:model`` and ``:human`` of one object (the paper's Table 4);
-    * ``leakage:GROUP``: captions of the captioner that name a group over people's (Table 3).
+    * ``leakage:GROUP``: how many captions name a group, the captioner's over human ones (Table 3).
 
     The table ``objects.csv`` has counts, cosines and the nearest group of every object (Table 1).
     """
@@ -80,21 +80,21 @@ class GenderDistance(TaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="0: it names objects as near to each group as people do; above 0 it names "
+        direction="0: it names objects as near to each group as annotators do; above 0 it names "
         "objects nearer to the first group",
         family="language",
         question="tasks",
         sources={SABIR_2023: "eq. 1 and 2", ZHAO_2017: "an object's ratio"},
-        ours="the difference to people is",
+        ours="the difference from annotators is",
         needs=(WEIGHTS,),
         without={"human captions": MODEL},
         cost=Cost(per_caption=2e-5),
         responses={
             "score": ExpectedResponse(
-                stays=("women called men", "group follows object", "neutral alone", "synonym")
+                stays=("women called men", "group follows object", "names no group", "synonym")
             )
         },
-        says={"score": "it names objects nearer to the first group's word than people do"},
+        says={"score": "it names objects nearer to the first group's word than annotators do"},
         amplification=True,
     )
 
@@ -219,7 +219,7 @@ class GenderDistance(TaskMetric):
         return [line for line in lines if line["captions"]]
 
     def _terms(self, view: CorpusView) -> list[str]:
-        """The word of each group, and the neutral one."""
+        """The word of each group, and the neutral word."""
         return [
             *(term_of(group, self.attribute, self.terms or {}) for group in view.groups),
             self.neutral,

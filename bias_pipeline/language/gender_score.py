@@ -51,17 +51,17 @@ DELETIONS, EXAMPLES = "deletions", "examples"  # names of tables
 
 @dataclass(eq=False, kw_only=True)
 class GenderScore(CountingMetric):
-    """Gender Score of captions (Sabir and Padro 2023, eq. 3), of the captioner minus people's.
+    """Gender Score of captions (Sabir and Padro 2023, eq. 3), of the captioner minus annotators'.
 
     A caption's score is its likelihood P(g) by a language model, revised by its similarity to the
     objects in the picture: P(g)^alpha, alpha = [(1 - sim) / (1 + sim)]^(1 - P(c)). Captions that
     name one group and whose image has objects are scored, each by the mean over its objects.
-    ``gs:GROUP`` is the mean over the captions that name a group (``:human`` of people's), and
+    ``gs:GROUP`` is the mean over the captions that name a group (``:human`` of human captions), and
     ``model`` and ``human`` are the first group's share in the sum of these means (eq. 1), 1/K if
     the groups' captions are equally expected. ``score`` is their difference on the images that both
     sides describe, which the paper does not have. Further parts:
 
-    * ``gs:person`` (``:human`` of people's): the mean over neutral captions, and
+    * ``gs:person`` (``:human`` of human captions): the mean over neutral captions, and
       ``to_neutral:GROUP:model`` and ``:human`` a group's mean divided by it (Table 3). The paper
       does not say which captions those are: see ``neutral_captions``;
     * ``group:NAME:model`` and ``:human``: each group's share; ``group:NAME`` the difference;
@@ -90,12 +90,12 @@ class GenderScore(CountingMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="0: a language model finds captions of both groups as likely as people's; above "
-        "0 it finds those of the first group more likely",
+        direction="0: a language model finds captions of both groups as likely as human captions; "
+        "above 0 it finds captions of the first group more likely",
         family="language",
         question="tasks",
         sources={SABIR_2023: "eq. 3"},
-        ours="the difference to people is",
+        ours="the difference from annotators is",
         needs=("objects", WEIGHTS),
         without={"human captions": MODEL},
         cost=Cost(per_caption=0.1),
@@ -106,13 +106,13 @@ class GenderScore(CountingMetric):
                     *("object follows group", "group follows object", "tire and diaper"),
                     *("negation", "synonym", "word order"),
                 ),
-                stays=("unlisted word", "women called men", "biased people"),
-                absent=("neutral alone", "neutral instead of wrong"),
+                stays=("unlisted word", "women called men", "biased annotators"),
+                absent=("names no group", "no group instead of wrong"),
             )
         },
         says={
             "score": "a language model finds its captions of the first group more likely than "
-            "people's",
+            "annotators' captions",
         },
         amplification=True,
         full_context=True,

@@ -1,6 +1,6 @@
 """Further tables of the Gender Score: neutral captions, word deletion, examples.
 
-Neutral captions are those by whose Gender Score those of the groups are divided (Table 3). Deletion
+Table 3 divides the Gender Score of each group by the score of neutral captions. Deletion
 shows which words of captions make one group's version likelier. Examples show how each object
 revises a caption's score for every group (Figure 2).
 """
@@ -42,7 +42,7 @@ TABLE = "neutral:"  # how names of its tables begin
 
 @dataclass(frozen=True)
 class Neutral:
-    """Which captions are neutral."""
+    """Which captions count as neutral captions."""
 
     word: str  # replaces the groups' words
     # Listed word to its own neutral one, such as `his` to `their`
@@ -79,7 +79,7 @@ class Neutral:
     def numbers(
         self, sums: Sums, sides: CaptionSides, groups: Mapping[PartName, CountedNumber]
     ) -> dict[PartName, CountedNumber]:
-        """The neutral mean of a side, and each group's as a multiple of it (eq. 2).
+        """The mean over a side's neutral captions, and each group's as a multiple of it (eq. 2).
 
         Args:
             groups: the groups' means.

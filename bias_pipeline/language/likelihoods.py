@@ -171,7 +171,7 @@ class Likelihoods:
 
     @property
     def _body(self) -> Any:
-        """The network without its head; transformers 4.51 does not find that of a Gemma 3."""
+        """The network without its head; transformers 4.51 does not find the head of a Gemma 3."""
         body = self._network.base_model
         return self._network.get_decoder() if body is self._network else body
 

@@ -111,7 +111,7 @@ class Cost:
 class MetricInfo:
     """What a reader must know of a metric.
 
-    The eight properties are those of the papers' comparison tables (ImageCaptioner2 Table 1,
+    The eight properties stand in the papers' comparison tables (ImageCaptioner2 Table 1,
     DBAC Table 1).
 
     Attributes:
@@ -120,7 +120,7 @@ class MetricInfo:
         version: raise it whenever any value changes; part of a result's identity.
         unit: of the headline.
         range: lowest and highest possible headline.
-        neutral: the headline of a captioner that adds no bias.
+        neutral: the no-bias value, the headline of a captioner that adds no bias.
         direction: how to read it.
         family: which of :data:`FAMILIES` it belongs to.
         question: which of :data:`QUESTIONS` it answers.
@@ -133,12 +133,12 @@ class MetricInfo:
             of these.
         cost: how long it takes.
         responses: headline to its response to planted behaviours.
-        says: headline to what a number above neutral means, in words that need no paper;
+        says: headline to what a number above the no-bias value means, in words that need no paper;
             ``{attribute}`` is replaced by gender, race or another attribute.
         readings: headline to the part that a conclusion on it may rest on. A headline without one
             changes with how much a captioner says, so no conclusion is drawn from it. Each is
             tested on planted captioners (``tests/report/test_readings.py``).
-        untested: headlines that people's captions also move away from ``neutral``, so they have no
+        untested: headlines that human captions also move away from ``neutral``, so they have no
             p against it and no arrow.
         least_seeds: attackers' seeds that a p of the headlines needs. Few seeds often make the
             spread look too small, so the smallest p values come too often.
@@ -150,7 +150,7 @@ class MetricInfo:
         consistent: ranks captioners alike under different attackers, as
             ``experiments/encoder_sensitivity`` found (``tests/test_studies.py``).
         directional: separates attribute-to-task from task-to-attribute.
-        language_aware: corrects for how rich people's and models' language is.
+        language_aware: corrects for how rich the language of annotators and models is.
     """
 
     name: str

@@ -139,7 +139,7 @@ class CorpusView:
 
     @property
     def _every_group(self) -> tuple[str, ...]:
-        """The attribute's groups of which there are images, those that are left out too."""
+        """The attribute's groups that have images, groups that are left out included."""
         known = {*self.groups, *self.corpus.groupings[self.attribute.name].strata}
         return tuple(name for name in self.attribute.groups if name in known)
 
@@ -166,8 +166,8 @@ class CorpusView:
         who = f"captioner {self.corpus.captioner!r}" if side == "model" else "the human side"
         return (
             f"{who} names one group of {self.attribute.name!r} in {n_named} of {len(named)} "
-            f"captions of labelled images, fewer than {needed}: nothing can be said of whom it "
-            "names"
+            f"captions of labelled images, fewer than {needed}: too few to measure which groups "
+            "it names"
         )
 
     def mentions(self, side: str) -> sparse.csr_array:

@@ -1,4 +1,4 @@
-"""Caption quality: does the captioner describe as well as people, and all groups equally well?"""
+"""Caption quality: does it describe as well as annotators, and all groups equally well?"""
 
 from __future__ import annotations
 
@@ -61,19 +61,19 @@ METEOR = PartName("meteor", side="model")
 _N_COLUMNS = 4 + 2 * len(ORDERS)  # see _sums
 _TOGETHER = 10_000  # candidates compared at once, which bounds memory
 _TOO_FEW = (
-    "no image has two human captions or more: people's captions cannot be compared with each "
+    "no image has two human captions or more: human captions cannot be compared with each "
     "other, so there is no score"
 )
 
 
 @dataclass(eq=False, kw_only=True)
 class Quality(CountingMetric):
-    """CIDEr-D of the captioner minus that of people, with the same references.
+    """CIDEr-D of the captioner minus the annotators' CIDEr-D, with the same references.
 
     A caption of an image is compared with that image's human captions. For ``score`` each human
     caption in turn is left out of the references, and it and the captioner's are compared with
     the others; ``score`` is the mean over positions of ``model:paired`` minus ``human:paired``.
-    So one more person would get 0, whatever the number of references. ``model`` is the captioner
+    So one more annotator would get 0, whatever the number of references. ``model`` is the captioner
     against all human captions, as in papers (which multiply by 100), ``human`` each human caption
     against the others.
 
@@ -96,7 +96,7 @@ class Quality(CountingMetric):
         unit=_UNIT,
         range=(-CIDER_SCALE, CIDER_SCALE),
         neutral=0.0,
-        direction="higher is better; 0: describes as one more person would",
+        direction="higher is better; 0: describes as one more annotator would",
         family="language",
         question="quality",
         sources={
@@ -109,12 +109,12 @@ class Quality(CountingMetric):
         cost=Cost(per_caption=6e-5),
         responses={
             "score": ExpectedResponse(
-                moves=("neutral alone",),
+                moves=("names no group",),
                 stays=("negation", "synonym"),
             )
         },
         says={
-            "score": "CIDEr-D, minus that of one more person; higher is better",
+            "score": "CIDEr-D, minus the CIDEr-D of one more annotator; higher is better",
         },
         readings={"score": EvidenceRule("score")},
     )
@@ -165,7 +165,7 @@ class Quality(CountingMetric):
         folds: dict[PartName, dict[str, sparse.csr_array]] = {part: {} for part in sets}
         frequencies = described.frequencies(documents, self.positions)
         for left_out, counts in zip((None, *range(self.positions)), frequencies, strict=True):
-            done: dict[bytes, sparse.csr_array] = {}  # people's captions are often the same twice
+            done: dict[bytes, sparse.csr_array] = {}  # human captions are often the same twice
             for part in [part for part in sets if (part == MODEL) == (left_out is None)]:
                 scored = described.candidates(part, sets[part], left_out or 0)
                 if not len(scored):

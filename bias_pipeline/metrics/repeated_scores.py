@@ -5,11 +5,10 @@ rates, as if those that are there were the truth, and everything is computed aga
 already err that often, the score under true labels lies about as far in the opposite direction, as
 long as moves are small. This is sensitivity, not a correction.
 
-A captioner may write several captions of each image. The k-th captions of all images are one
-sample and are scored as if there were no others; every number is the mean over samples. Resamples
-draw images with all their samples, so intervals contain how much captions of an image differ, as
-those of a single sample do, and more samples make them narrower. Splits and seeds are the same for
-all samples.
+A captioner may write several captions of each image. The k-th captions of all images are one sample
+and are scored as if there were no others; every number is the mean over samples. Resamples draw
+images with all their samples, so intervals contain how much captions of an image differ, as with a
+single sample, and more samples make them narrower. Splits and seeds are the same for all samples.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ MODEL, HUMAN = PartName(side="model"), PartName(side="human")
 # The sides on the images that both describe.
 MODEL_PAIRED = PartName(side="model", detail="paired")
 HUMAN_PAIRED = PartName(side="human", detail="paired")
-# At equal speech: an annotator at the captioner's length, and the score minus the annotator's.
+# At equal style: an annotator at the captioner's length, and the score minus the annotator's.
 ALIKE, BEYOND = (PartName("matched", detail=name) for name in ("alike", "beyond"))
 
 
@@ -99,9 +99,9 @@ def object_of(part: str) -> str:
 
 
 def sibling_name(part: str, further: str) -> str:
-    """The name of a companion of a number of a finished result, such as people's number.
+    """The name of a companion of a number of a finished result, such as the annotators' number.
 
-    The companions of the captioner's side are people's side and the score.
+    The companions of the captioner's side are the human side and the score.
 
     Example:
         >>> sibling_name("named", "human"), sibling_name("model", "human")
@@ -118,7 +118,7 @@ def sibling_name(part: str, further: str) -> str:
 
 
 def paired_names(part: str) -> tuple[str, str]:
-    """The names of a number and of people's on the images that both describe.
+    """The names of a number and of the annotators' on the images that both describe.
 
     Example:
         >>> paired_names("model"), paired_names("named")

@@ -184,7 +184,7 @@ class Captioner:
     def _written(
         self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int
     ) -> list[str]:
-        """The best texts of B photos of one form, those of a photo after each other."""
+        """The best texts of B photos of one form, the texts of a photo after each other."""
         rows = self._tokens(photos, noise, best)
         texts = self._processor.tokenizer.batch_decode(rows, skip_special_tokens=True)
         return [" ".join(text.split()) for text in texts]

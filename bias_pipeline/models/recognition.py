@@ -152,7 +152,9 @@ def _built(weights: Mapping[str, Tensor], path: Path) -> Any:
             whole = _empty(detection, name)
             whole.load_state_dict(weights, strict=False)  # counters may be absent
             return _as_trained(whole) if name in _FROZEN else whole
-    raise DataError(f"{path}: fits none of {', '.join(_NETWORKS)} with {_N_CLASSES} classes")
+    raise DataError(
+        f"{path}: does not match any of {', '.join(_NETWORKS)} with {_N_CLASSES} classes"
+    )
 
 
 def _as_trained(network: nn.Module) -> nn.Module:

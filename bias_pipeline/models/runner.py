@@ -90,7 +90,7 @@ class ProgressCounts:
         self.empty += sum(not text.strip() for text in texts)
 
     def add_outdated(self, before: int, now: int) -> None:
-        """Count an image whose stamp differs from that of its block."""
+        """Count an image whose stamp differs from its block's stamp."""
         if is_of_content(now) and before > 0 and not is_of_content(before):
             self.earlier += 1
         elif before != UNSETTLED:
@@ -124,7 +124,7 @@ class ProgressCounts:
 
 
 def _texts(value: Any) -> Sequence[str]:
-    """The texts of an image's value, none if it is a vector.
+    """The texts of an image's value; empty if it is a vector.
 
     Example:
         >>> _texts("a dog"), _texts(["a dog", ""]), _texts(None)
@@ -342,7 +342,7 @@ def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
 
 
 def _by_form(sources: Sequence[Any]) -> list[list[int]]:
-    """Places of the sources that were read, those of one form together.
+    """Places of the sources that were read, sources of one form together.
 
     Example:
         >>> _by_form([1, UnreadableError("broken"), 2])
@@ -361,7 +361,7 @@ def _block(
     outcomes: Mapping[str, Any],
     before: pa.Table | None,
 ) -> Block:
-    """A block of what was described now, and of what it had before of unchanged images.
+    """A block of new results and the stored results of unchanged images.
 
     Temporary failures get a stamp that no source has.
     """
@@ -378,7 +378,7 @@ def _block(
 
 
 def _unchanged(block: pa.Table, stamps: Mapping[str, int]) -> dict[str, tuple[Any, ...]]:
-    """Image to stamp, value, reason and notes, of images whose stamp is that of today."""
+    """Image to stamp, value, reason and notes, of images whose stamp did not change."""
     ids, known = block["id"].to_pylist(), block["stamp"].to_pylist()
     fields = zip(
         known, block_values(block), block["reason"].to_pylist(), block_notes(block), strict=True

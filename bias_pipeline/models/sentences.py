@@ -221,7 +221,7 @@ def network_of(model: Pretrained, device: torch.device) -> Any:
 
 
 def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.Tensor:
-    """(N, D) one vector per text, from those of its tokens.
+    """(N, D) one vector per text, from the vectors of its tokens.
 
     Args:
         hidden: (N, L, D) vectors of tokens, padding after them.
@@ -248,7 +248,7 @@ class Sentences:
 
     @property
     def cut(self) -> frozenset[int]:
-        """Places of those of the last call's texts that were longer than the model reads."""
+        """Places of the last call's texts that were longer than the model reads."""
         return self._tokens.cut
 
     def read(self, text: str) -> str:

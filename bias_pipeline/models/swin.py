@@ -190,7 +190,7 @@ class SwinBlock(nn.Module):
 
 
 class WindowAttention(nn.Module):
-    """Attention of each patch to those of its window, by content and place (equation 4)."""
+    """Attention of each patch to the patches of its window, by content and place (equation 4)."""
 
     def __init__(self, size: int, n_heads: int, window: int) -> None:
         super().__init__()

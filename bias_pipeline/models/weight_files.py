@@ -1,4 +1,4 @@
-"""Reads PyTorch files of weights as numbers, never as code, and renames those of foreign files.
+"""Reads PyTorch files of weights as numbers, never as code, and renames weights of foreign files.
 
 Reading a pickle calls the classes it names. Each class listed here is replaced by an empty one that
 does nothing; all others are refused.
@@ -229,7 +229,7 @@ def check_fit(
     for name, shape in shapes.items():
         if name not in weights:
             raise DataError(
-                f"{path}: {name!r} is absent; it is the file of another network, or cut"
+                f"{path}: {name!r} is absent; it is the file of another network, or is cut off"
             )
         if weights[name].shape != shape:
             raise DataError(

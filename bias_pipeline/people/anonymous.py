@@ -2,7 +2,7 @@
 
 Bakr et al., ImageCaptioner2 (2023), section 5.5.1, ask whether there is a human in the scene and,
 if so, whether gender and race are anonymous. One question with three answers asks both here:
-"cannot tell" says yes twice. GT is the share of captions from which people name a group. Of
+"cannot tell" says yes twice. GT says how often raters name a group when they read a caption. Of
 captions with several raters it is the share of raters, and the mean over captions; the paper does
 not say how it averages.
 """
@@ -53,7 +53,7 @@ class Filtered(NamedTuple):
 
 
 def filter_pictures(images: Collection[str], votes: Mapping[str, Mapping[str, str]]) -> Filtered:
-    """Keep the pictures in which people can tell no group.
+    """Keep the pictures whose group raters cannot tell.
 
     The paper does not say how many raters must agree; more than half is ours.
 
@@ -303,9 +303,9 @@ def anonymous_attack(
     anonymous: Corpus,
     seeds: Sequence[int],
 ) -> AttackScore:
-    """Attackers learn from captions of labelled images and read those of anonymous pictures.
+    """Attackers learn from captions of labelled images and read captions of anonymous pictures.
 
-    Each learns from all labelled images but those of a validation part, as many of each group, with
+    Each learns from all labelled images outside a validation part, as many of each group, with
     the metric's masked words; one of ImageCaptioner2 with their masked pictures too. It then reads
     the masked captions of anonymous pictures, and looks at these as they are, since they show no
     group.
@@ -352,7 +352,7 @@ def _learnt(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
 
 
 def joined(data: LabelledCaptions, anonymous: Corpus, n_images: int) -> LabelledCaptions:
-    """Both tables as one; the rows of anonymous images follow those of the n labelled ones."""
+    """Both tables as one; the rows of anonymous images follow the n labelled images."""
     more = anonymous.model
     texts = [table.text(row) for table in (data.captions, more) for row in range(len(table))]
     rows = np.concatenate([data.captions.image_rows, n_images + more.image_rows])

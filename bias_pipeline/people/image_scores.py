@@ -62,8 +62,8 @@ def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
 
     A side's score is the mean over its caption positions of the mean over seeds of the mean over
     the images that an attacker was tested on (LIC, eq. 2-3): each guess adds its score divided by
-    these three numbers. Where groups count equally (``average=groups``), the last number is that of
-    the image's group, times the number of groups.
+    these three numbers. Where groups count equally (``average=groups``), the last number is the
+    number of the image's group, times the number of groups.
     """
     import pyarrow.parquet as pq
 
@@ -116,7 +116,7 @@ def guesses_of(path: Path, image: str) -> list[dict[str, Any]]:
 
 
 def _chosen(tables: _Column, sides: Mapping[int, str]) -> BoolArray | slice:
-    """The guesses from captions; a slice, of which no copies are made, if all are."""
+    """The guesses from captions; a slice without a copy if all of them are."""
     if not sides:
         raise ValueError("it has no guesses from captions")
     is_side = np.isin(np.arange(len(tables.values)), list(sides))

@@ -122,7 +122,7 @@ class PromptedPicture(NamedTuple):
 def usual_prompts() -> list[str]:
     """500 prompts: each of 10 people who cannot be recognised in each of 50 scenes.
 
-    People wrote the 500 prompts of AnonymousBench, which are not published; these are ours.
+    The 500 prompts of AnonymousBench were written by hand and are not published; these are ours.
 
     Example:
         >>> len(set(usual_prompts()))

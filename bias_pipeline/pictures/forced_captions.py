@@ -94,8 +94,8 @@ class PublishedForced(Captioner):
         pixels = picture.inputs.get(_PIXELS)
         if pixels is None or pixels.dim() != 4 or len(pixels) != 1:
             raise NotApplicableError(
-                f"{self._model.name}: a {self._model.kind} cuts pictures into pieces, over which "
-                "no map can be laid; choose a captioner that sees a picture whole"
+                f"{self._model.name}: a {self._model.kind} cuts pictures into pieces, so no map "
+                "can be drawn; choose a captioner that sees a picture whole"
             )
         return pixels[0].float()
 

@@ -39,15 +39,15 @@ class ImageCaptioner2(CaptionAttack):
     The attacker is a captioner. It gets the picture with people masked, a caption with the group's
     words masked, and a prompt ("Therefore, the gender is"). B is the mean probability of the true
     answer on held-out images (eq. 2): ``model`` is B_m with the captioner's captions, ``human`` B_d
-    with people's, both in [0, 1] with 1 / K for a uniform answer, and ``score`` their difference on
-    the images that have both. Parts besides LIC's:
+    with human captions, both in [0, 1] with 1 / K for a uniform answer, and ``score`` their
+    difference on the images that have both. Parts besides LIC's:
 
     * ``score:accuracy``, ``score:lic``: the same predictions under the other scoring functions of
       Table 2, whose columns are Leakage, LIC and its own;
     * ``leak:masked``, ``leak:silhouette``, ``leak:blank`` (ours): the attacker's score without
       any caption from the masked picture, from the outline of the mask, and from a blank picture.
       Both sides use the same pictures, so what they leak raises B_m and B_d alike; an outline that
-      gives the group away, or a mask that is too small, raises these numbers. A fourth,
+      leaks the group, or a mask that is too small, raises these numbers. A fourth,
       ``leak:others``, gives each image another's picture: above chance, the attacker knows the
       group from elsewhere.
 
@@ -67,7 +67,7 @@ class ImageCaptioner2(CaptionAttack):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 the captioner leaks more than people do",
+        direction="lower is fairer; above 0 the captioner leaks more than annotators do",
         family="attack",
         question="leakage",
         sources={BAKR_2023: "eq. 2"},
@@ -76,7 +76,7 @@ class ImageCaptioner2(CaptionAttack):
         cost=Cost(per_caption=0.0, per_attacked=1e-2),
         says={
             "score": "an attacker that also sees the masked picture is surer of the true "
-            "{attribute} than with people's captions",
+            "{attribute} than with human captions",
         },
         readings={"score": EvidenceRule("score", follows=("words", "vocabulary"))},
         # With three seeds p below .001 is too frequent (experiments/inference/SEEDS.md).
@@ -150,7 +150,7 @@ class ImageCaptioner2(CaptionAttack):
     def predictions(
         self, data: LabelledCaptions, sets: Sequence[Sequence[Split]]
     ) -> list[Predictions]:
-        """Probabilities of the groups' answers, without those of other words."""
+        """Probabilities of the groups' answers, without other words."""
         return [
             replace(one, probs=tuple(probs[:, : data.n_classes] for probs in one.probs))
             for one in super().predictions(data, sets)

@@ -36,7 +36,7 @@ _NO_CLEANING = Cleaning(longest_percentile=100, fewest_tokens=0, word_frequency=
 
 
 class ArtemisDataset(Dataset):
-    """Paintings with several utterances each, in which people say what they feel and why.
+    """Paintings with several utterances each, in which annotators say what they feel and why.
 
     The release's CSV file is read as it is published: mojibake in names and utterances is mended
     and counted, rows without an utterance are counted and left out, and a file of the other version
@@ -83,7 +83,7 @@ class ArtemisDataset(Dataset):
         self.blank_limit = blank_limit
 
     def captioners(self) -> Sequence[str]:
-        """The captioners that have a file, and ``none``, for people's captions alone."""
+        """The captioners that have a file, and ``none``, for human captions alone."""
         return (*self.folder.names(), NO_CAPTIONER)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""``dataset=language_bias``: people's captions whose only bias is the verb used for each group."""
+"""``dataset=language_bias``: human captions whose only bias is the verb used for each group."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LEVELS = (0.6, 0.7, 0.8, 0.9)  # C1 to C4 of the paper: 30:20, 35:15, 40:10 and 
 
 
 class LanguageBiasDataset(Dataset):
-    """Controlled corpora of language bias (DBAC, section 5.1), picked from people's captions.
+    """Controlled corpora of language bias (DBAC, section 5.1), picked from human captions.
 
     Each task gets as many captions of men as of women, so group and task are independent. Only the
     verb differs: a share ``imbalance`` of the first group's captions has the task's first verb and
     the rest its second one, and the other way round for the second group. Metrics that use only
     groups and tasks must find nothing; what an attacker finds is language.
 
-    The captioner ``people`` copies people's captions, so differences are 0; read the ``human``
+    The captioner ``people`` copies human captions, so differences are 0; read the ``human``
     parts. A label is the group that a caption names. An image gives at most one caption. Every
     level has as many captions as all levels from 0.6 to 0.9 can fill (50 per task and group in the
     paper, picked by hand), and levels share as many captions as possible.

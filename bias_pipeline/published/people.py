@@ -1,4 +1,4 @@
-"""Data sets that label people in pictures, without captions: their base, and those of faces.
+"""Data sets that label people in pictures, without captions: their base, and sets of faces.
 
 ``dataset=celeba``: forty attributes of celebrities. Liu, Luo, Wang and Tang, Deep Learning Face
 Attributes in the Wild (ICCV 2015). ``dataset=fairface``: age, gender and ethnic origin. Karkkainen

@@ -36,8 +36,8 @@ class FACETDataset(PeopleDataset):
     """``annotations.csv`` beside the folders ``imgs_1`` to ``imgs_3``.
 
     A line is a person. ``gender_presentation_masc`` and the like count votes: the label is that
-    with most votes, or ``disagreement`` for a tie. The column names are those of public loaders;
-    the file itself is not public.
+    with most votes, or ``disagreement`` for a tie. Public loaders use these column names; the file
+    itself is not public.
     """
 
     name = "facet"
@@ -279,7 +279,7 @@ class VisoGenderDataset(PeopleDataset):
         return next(there, places[0]).as_posix()
 
     def _files(self) -> list[Path]:
-        """Tables of people; those of labour statistics beside them have no ``IDX``."""
+        """Tables of people; tables of labour statistics beside them have no ``IDX``."""
         paths = [*sorted(self.root.glob("*.tsv")), *sorted(self.root.glob("O[OP]/*.tsv"))]
         tables = [path for path in paths if open_rows(path, what="a table").has("IDX")]
         if paths and not tables:
@@ -287,7 +287,8 @@ class VisoGenderDataset(PeopleDataset):
         if not tables:
             raise ResourceError(
                 f"dataset 'visogender': no table *.tsv in {self.root}, nor in its folders OO and "
-                "OP; set dataset.root=... to the folder of the tables, or to that of OO and OP"
+                "OP; set dataset.root=... to the folder of the tables, or to the folder that "
+                "holds OO and OP"
             )
         for kind in ("Object", "Participant"):
             same = [path for path in tables if open_rows(path, what="a table").has(kind)]

@@ -268,7 +268,7 @@ SOURCES = {
     "language_bias": Source(
         files={"as dataset=lic": "its captions and labels, from which the corpora are made"},
         steps=("Made of another data set's captions: see data fetch lic.",),
-        terms="Those of the data set that the captions come from.",
+        terms="As for the data set that the captions come from.",
     ),
     "scenes": Source(files={}, steps=("Made on the spot: nothing to fetch.",), terms="None."),
 }

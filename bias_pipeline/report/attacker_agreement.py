@@ -83,7 +83,7 @@ def sensitivity(scores: Variants) -> Sensitivity:
 
 
 def reduction(scores: Variants, other: Variants) -> Sensitivity:
-    """By what share coefficients are lower than those of another number; negative if higher.
+    """By what share coefficients are lower than another number's; negative if higher.
 
     The mean is over captioners' reductions, as in the paper's last lines. Only captioners and
     variants that both have count. NaN where the other number does not vary.

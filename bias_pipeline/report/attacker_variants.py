@@ -142,7 +142,7 @@ def _check(over: Sequence[str], known: Sequence[str]) -> None:
 def _same(row: Row, result: Result, over: Sequence[str], alike: Sequence[str]) -> Setting:
     """The settings that all variants share; if metrics vary, their settings do too.
 
-    A setting in which some runs differ is read from every run.
+    A setting that differs between runs is read from every run.
     """
     if "metric" in over:
         return Setting("", row.attribute, row.dataset)

@@ -105,7 +105,7 @@ def read(path: Path) -> Baseline:
     content: Any = load_json(path, what=_WHAT, max_depth=50)
     try:
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-            raise ValueError(f"its schema is not {SCHEMA}, that of this version")
+            raise ValueError(f"its schema is not {SCHEMA}, as this version writes it")
         body = unsealed(content, within="about")
         records = checked(body["results"], list, "results")
         skipped = {str(one["cell"]): str(one["reason"]) for one in body.get("skipped", ())}

@@ -128,7 +128,7 @@ def _matches(images: DescribedImages, n_first: int, most: int) -> Iterator[tuple
 
 
 def _unit_rows(features: sparse.csr_array) -> sparse.csr_array:
-    """The rows at length 1, those of zeros as they are."""
+    """The rows scaled to length 1; rows of zeros stay."""
     lengths = np.sqrt((features**2).sum(axis=1))
     return sparse.csr_array(sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ features)
 

@@ -32,7 +32,7 @@ class Rank:
 
     row: Row  # its headline
     # The number that is ranked: the headline if lower is fairer, its negative if higher is better,
-    # else its distance from the metric's neutral value
+    # else its distance from the metric's no-bias value
     unfairness: float
     # Captioners that share one do not differ significantly. If only the fairest is compared with,
     # it and those that do not differ from it have `a`, others none.

@@ -221,7 +221,7 @@ def _too_few(share: float, of_what: str, limit: float) -> str:
 
 
 def differs_from_humans(result: Result, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
-    """The trait that moves a number and in which model and annotators differ; empty if none."""
+    """A trait that moves the number and differs from annotators' captions; empty without such."""
     model, human = (caption_statistics_of(result, side) for side in ("model", "human"))
     return _unlike(("it", model), ("annotators", human), reading.follows, limits)
 
@@ -304,7 +304,7 @@ def _unlike(
     follows: Sequence[str],
     limits: Limits,
 ) -> str:
-    """The first trait in which two differ too much, in words; an unknown trait counts as one."""
+    """The first trait that differs too much between two, in words; an unknown trait counts too."""
     for trait in follows:
         (one, value), (two, other_value) = (
             (name, speech[trait]) for name, speech in (first, other)

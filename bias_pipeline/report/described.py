@@ -30,11 +30,11 @@ _ALONE = "annotators say it of one group alone"
 _Z = 1.96
 _MARK = 0.5  # the weight of a marked word, which is drawn as one of two strengths
 HABIT = (
-    "A habit that annotators share is no difference from annotators. So read the captioner's own "
-    "difference beside what goes beyond annotators."
+    "A captioner may share a habit with annotators. So read its own difference beside what goes "
+    "beyond annotators."
 )
 _READ = (
-    "Of how many captions of each group a concept is said. The own difference compares pictures "
+    "How many captions of each group have a concept. The own difference compares pictures "
     "that show the same (in points, with its 95 % interval); what annotators would show, if they "
     "described as often, is subtracted in “beyond annotators”. The first lines are the clearest."
 )
@@ -164,7 +164,7 @@ def _spellings(lines: Sequence[Line]) -> Table:
         [concept, group, *(", ".join(sides.get(side, ())) or None for side in ("model", "human"))]
         for (concept, group), sides in listed.items()
     ]
-    caption = "Spellings and in how many captions they are; they decide nothing"
+    caption = "Spellings, with the number of captions that have them; they decide nothing"
     return Table(caption, ["concept", "group", "captioner", "annotators"], rows, folded=True)
 
 
@@ -172,7 +172,7 @@ def _captions(lines: Sequence[Line]) -> Table:
     rows: list[list[Cell]] = [
         [line["concept"], line["group"], _marked(line), line["image_id"]] for line in lines
     ]
-    caption = "Captions that say a concept, four of each, drawn by chance"
+    caption = "Captions with a concept, four of each, drawn by chance"
     return Table(caption, ["concept", "group", "caption", "image"], rows, folded=True)
 
 

@@ -4,8 +4,9 @@ In the folder are ``contents.md`` (what each file shows), ``tables/NAME.tex`` (L
 beside it .md, .csv and .parquet), ``figures/NAME.svg`` and .png, ``rows.csv`` (every number of
 every run; ``rows.parquet`` the same) and ``references.bib`` (the sources of the metrics).
 
-An interval of ours holds attackers and images. Papers print less: the standard deviation over
-seeds (RELIC), or the half-width of a 95 % interval over runs (DBAC); tables can have these instead.
+Our intervals include the variance of attackers and of images. Papers print less: the standard
+deviation over seeds (RELIC), or the half-width of a 95 % interval over runs (DBAC); tables can have
+these instead.
 """
 
 from __future__ import annotations
@@ -250,7 +251,9 @@ class RunError:
 RUN_ERRORS = {
     "seeds": RunError("std", attrgetter("std"), "± is the standard deviation over seeds"),
     "interval": RunError(
-        "ci95", half_width, "± is half of the 95 % interval over runs, without that of images"
+        "ci95",
+        half_width,
+        "± is half of the 95 % interval over runs, without the variance of images",
     ),
 }
 

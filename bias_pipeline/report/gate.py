@@ -375,7 +375,7 @@ def compared(
     limits: Limits = LIMITS,
     skipped: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compare results, those of the first captioner first."""
+    """Compare results, with the first captioner's first."""
     skipped = skipped or {}
     apart, namesakes = resolve_name_collisions(results)
     apart = with_settings(apart)

@@ -36,7 +36,7 @@ _SHOWN = 0.005  # a share of words that is not compared and shown
 
 
 def headline(verdict: Verdict, attribute: str) -> list[str]:
-    """The sentences; none where nothing was asked."""
+    """The sentences; empty where nothing was asked."""
     sure = [question for question in JUDGED if verdict.sure(question, attribute)]
     if sure:
         return [f"BIAS: it {'; it '.join(_biased_clause(verdict, q, attribute) for q in sure)}."]

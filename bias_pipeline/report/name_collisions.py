@@ -42,7 +42,7 @@ def resolve_name_collisions(results: Sequence[Result]) -> tuple[list[Result], li
 def resolve_file_collisions(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
     """Results renamed so that one captioner's name means one file.
 
-    Names are those of the files, with as many folders as make them different:
+    Names come from the files, with as many folders as make them different:
     ``A/model.json`` and ``B/model.json`` become ``A_model`` and ``B_model``.
     """
     files: dict[tuple[str, str], dict[str, None]] = {}
@@ -91,7 +91,7 @@ def as_given(result: Result, captioner: str) -> Result:
 
 
 def swept_names(captioners: Sequence[str]) -> dict[str, str]:
-    """New names for those of a sweep's files that share a name, by the path as given.
+    """New names for files of a sweep that share a name, by the path as given.
 
     Example:
         >>> swept_names(["x/A/model.json", "x/B/model.json", "x/B/other.json", "nic"])
@@ -134,7 +134,7 @@ def _parts(file: str) -> tuple[str, ...]:
 def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
     """Results renamed so that one name means one corpus of an attribute, by its digest.
 
-    Corpora of which other parts are scored (``text.unit``) keep their name: settings differ.
+    Corpora whose captions are scored in other parts (``text.unit``) keep their name.
     """
     digests: dict[tuple[str, ...], dict[str, None]] = {}
     for result in results:

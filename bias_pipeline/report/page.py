@@ -124,7 +124,7 @@ def read_results(folder: Path, made: Sequence[Result] = ()) -> tuple[list[Result
 
 
 def require_runs_folder(folder: Path) -> None:
-    """Refuse what is no folder, the folder of a single run, and one above that of runs."""
+    """Refuse what is no folder, the folder of a single run, and a folder above the runs' folder."""
     if not folder.is_dir():
         raise ResourceError(f"{folder} is not a folder; name the folder that runs were written to")
     if (folder / RESULT).is_file():

@@ -97,7 +97,7 @@ class Panel:
 
     @property
     def has_people(self) -> bool:
-        """Whether a line has a mark of one person as the captioner."""
+        """Whether a line has a mark of one annotator as the captioner."""
         return any(line.people is not None for block in self.blocks for line in block.lines)
 
 

@@ -1,8 +1,8 @@
 """A number of images to the smallest bias that they show; a metric to what may be concluded.
 
 Both come from measured errors, not from a model. What may be concluded is the rule of
-:mod:`~bias_pipeline.report.verdict`, and whether the number found planted bias. The amounts
-are those of ``flatness.csv``, which ``experiments.flatness.study`` writes.
+:mod:`~bias_pipeline.report.verdict`, and whether the number found planted bias. The amounts come
+from ``flatness.csv``, which ``experiments.flatness.study`` writes.
 
 ``power.csv`` is written by ``python -m experiments.power.study`` and shipped with the package.
 """

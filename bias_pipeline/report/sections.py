@@ -34,7 +34,7 @@ MOST_PARTS = 40
 MOST_DRAWN = 20  # captioners; names of more would hide one another, and parts fill no page
 FEWEST_RANKED = 4
 MARKED = (
-    "↑ above the value that means no bias, ↓ below, ≈ neither beyond chance (by the corrected p of "
+    "↑ above the no-bias value, ↓ below, ≈ neither beyond chance (by the corrected p of "
     "the answers)"
 )
 UNUSED = (
@@ -327,7 +327,7 @@ class Bounds:
 
 
 def bounds(results: Sequence[Result], swept: Sequence[Mapping[str, str]]) -> list[Bounds]:
-    """The bounds of every headline in a sweep over annotators; none in any other sweep."""
+    """The bounds of every headline in a sweep over annotators; empty in any other sweep."""
     rows_by_setting: dict[tuple[str, ...], dict[str, Row]] = defaultdict(dict)
     for result, overrides in zip(results, swept, strict=True):
         settings = " ".join(
@@ -375,7 +375,7 @@ def _places(front: Front, names: Sequence[str]) -> Table:
         ]
         for place in front.places
     ]
-    head = ["captioner", *names, "beaten by", "share of resamplings in which nobody beats it"]
+    head = ["captioner", *names, "beaten by", "share of resamplings without a better one"]
     return Table(
         "Best first; beaten by a captioner as good and as fair, and better on one", head, lines
     )

@@ -54,7 +54,7 @@ def unseen(
 
 
 def _described(corpus: Corpus, attribute: str) -> list[int]:
-    """Images of each group that the captioner describes, and people where they wrote captions."""
+    """Images of each group with a caption, and with human captions where there are any."""
     rows = np.unique(corpus.model.image_rows)
     if len(corpus.human):
         rows = np.intersect1d(rows, corpus.human.image_rows)

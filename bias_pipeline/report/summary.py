@@ -208,8 +208,8 @@ def _basis(verdicts: Sequence[Verdict], results: Sequence[Result]) -> str:
     amplifies = all(map(training_of, results))
     return (
         f"Based on {decided} number{'s' * (decided > 1)} that caption length does not affect here. "
-        "Brackets are 95 % intervals over images and seeds; p is corrected for all numbers that "
-        "answer one question (Holm)."
+        "Brackets are 95 % intervals over images and seeds; p values are Holm-corrected within "
+        "each question."
         + (
             ""
             if amplifies

@@ -66,7 +66,7 @@ class NumberCell:
     fraction: bool = False  # whether it is shown in per cent; files contain fractions
     digits: int = 2  # shown after the decimal point
     mark: str = ""  # an arrow after it
-    tone: str = ""  # `worse` or `better` than neutral, `doubt` if it is not used
+    tone: str = ""  # `worse` or `better` than the no-bias value, `doubt` if it is not used
     best: bool = False  # whether it is significantly fairer than every other of its column
     runs: Runs | None = None  # over seeds; None for a number that has none
     # An error of another kind in place of the interval: its name in files and its size

@@ -168,12 +168,12 @@ def has_blanks(result: Result) -> bool:
 
 
 def headline_name(row: Row, settings: str = "") -> str:
-    """The metric, its direction if it has two, and the settings in which it differs."""
+    """The metric, its direction if it has two, and the settings that differ."""
     return " ".join(filter(None, [row.metric, ARROWS.get(row.part, ""), settings]))
 
 
 def pointing(row: Row, result: Result) -> str:
-    """The arrow of a headline; none for one that tests nothing."""
+    """The arrow of a headline; empty for a headline that tests nothing."""
     untested = mapping_in(result.manifest, "metric").get("untested", [])
     moved = isinstance(untested, Sequence) and row.part in untested
     if moved or foreign_to_lists(result) or _too_long_for_quality(row, result):
@@ -187,14 +187,14 @@ def _too_long_for_quality(row: Row, result: Result) -> bool:
 
 
 def _identity(result: Result) -> dict[str, str]:
-    """A cell's choices, seeds and settings, in which it may differ from others."""
+    """A cell's choices, seeds and settings, which may differ from other cells'."""
     row = result.rows[0]
     choices = {name: str(getattr(row, name)) for name in CHOICES}
     return {**result.settings, **choices, "seeds": seeds_text(row.seeds)}
 
 
 def _varying(results: Sequence[Result]) -> list[str]:
-    """Columns in which the cells differ; the captioner is always one."""
+    """Columns that differ between the cells; the captioner is always among them."""
     identities = [_identity(result) for result in results]
     keys = dict.fromkeys([*CHOICES, *(key for identity in identities for key in identity)])
     return [
@@ -324,7 +324,7 @@ def started(result: Result) -> str:
 
 
 def images_of(result: Result) -> str:
-    """The images a metric is about; for results of earlier versions, those of a group."""
+    """The images a metric is about; for results of earlier versions, images of a group."""
     return str(mapping_in(result.manifest, "metric").get("images", LABELLED))
 
 

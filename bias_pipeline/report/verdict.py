@@ -45,9 +45,9 @@ _ALPHA = 0.05
 
 
 # Doubts.
-UNCOMPARED = "there are no captions by people to compare it with"
+UNCOMPARED = "there are no human captions to compare it with"
 UNNAMED = "human captions name a group too rarely to compare it with them"
-# Questions that are not answered where captions are much longer than people's.
+# Questions that are not answered where captions are much longer than human captions.
 _LIKE_PEOPLE = ("leakage", "assuming", "quality")
 
 
@@ -291,7 +291,7 @@ def _adjusted(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
-    """A finding that is shown and never judged: the captioner's value and that of the labels."""
+    """A finding that is shown and never judged: the captioner's value and the labels' value."""
     nan = math.nan
     row = rows.get("model", rows[headline])
     people = rows["human"].value if "human" in rows else nan

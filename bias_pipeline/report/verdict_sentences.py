@@ -461,7 +461,7 @@ def _left_out(findings: Iterable[Finding]) -> list[str]:
 
 
 def _by_metric(findings: Iterable[Finding], describe: Callable[[Finding], str]) -> str:
-    """Attributes and values, those of one headline together."""
+    """Attributes and values, values of one headline together."""
     names: dict[str, list[str]] = {}
     for finding in findings:
         name = reading_name(finding) if finding.question in JUDGED else finding_name(finding)

@@ -18,7 +18,7 @@ _PLACES = frozenset({"cache", "checkpoint_minutes", "device", "processes"})
 # Settings of the tokenizer for what is read from captions: the corpus's digest has their effect.
 _OF_CORPUS = frozenset({"preambles", "declined", "stock", "unit", "subjects"})
 _PROSE = frozenset({"source"})  # says where words come from; only classes of ours
-# Class to parameters that were added after runs were stored, with the neutral value under which
+# Class to parameters that were added after runs were stored, with the value under which
 # these runs keep their ids.
 LATER: Mapping[str, Mapping[str, object]] = {"Attribute": {"language": ENGLISH}}
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
@@ -133,7 +133,7 @@ def deciding(node: object, dataset: str) -> object:
 
     So a module may move, and paths and numbers of processes do not matter. Nor do settings whose
     effect the corpus's digest has, prose, how other data sets write their labels, and parameters of
-    :data:`LATER` that have their neutral value.
+    :data:`LATER` that have the value there.
 
     Example:
         >>> node = {"_target_": "bias_pipeline.attack.ngram.Ngram", "cache": "outputs/.cache"}

@@ -300,7 +300,7 @@ def _check_reading(reading: Mapping[str, Any]) -> None:
 
 
 def _check_conclusion(conclusion: Mapping[str, Any]) -> None:
-    """Refuse a reading that does not name its part and traits."""
+    """Refuse an evidence rule that does not name its part and traits."""
     checked(conclusion.get("part"), str, "metric.readings.part")
     for trait in checked(conclusion.get("follows"), list, "metric.readings.follows"):
         if trait not in TRAITS:

@@ -65,7 +65,7 @@ class Results(tuple[Result, ...]):
 
 
 def with_settings(results: Iterable[Result]) -> list[Result]:
-    """Results with the settings in which those of one metric, attribute and data set differ.
+    """Results with the settings that differ within a metric, attribute and data set.
 
     First differing choices; then differing values of cells with equal choices.
     """
@@ -105,7 +105,7 @@ def further_columns(settings: Iterable[Mapping[str, str]]) -> list[str]:
 
 
 def deciding_seeds(result: Result) -> tuple[int, ...]:
-    """The seeds that a result's numbers depend on; none where nothing is trained."""
+    """The seeds that a result's numbers depend on; empty where nothing is trained."""
     return result.rows[0].seeds if any(row.n_seeds for row in result.rows) else ()
 
 

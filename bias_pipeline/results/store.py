@@ -251,7 +251,7 @@ class ResultStore:
     def _sweep(self, claimed_run: str) -> None:
         """Remove unfinished folders of killed processes.
 
-        Those of the run that is claimed here, and those of others that nobody claims and that
+        Temporary files of the run that is claimed here, and of runs that nobody claims and that
         have not changed for a while.
         """
         for path in self.root.glob(f".*{UNFINISHED}"):

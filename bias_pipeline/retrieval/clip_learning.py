@@ -19,7 +19,7 @@ class Contrast(Learner):
     """Each picture of a batch finds its caption among all, and each caption its picture.
 
     With several processes the batch is the union of theirs: they exchange vectors, so the loss
-    equals that of one process.
+    equals the loss of one process.
     """
 
     def __init__(self, network: Any, learning_rate: float) -> None:

@@ -158,7 +158,7 @@ class ClipTowers(ModelOnDevice):
         return {"files": dict(self.model.files)}
 
     def photos(self, *, normalize: bool) -> ClipPhotos:
-        """The image encoder, with vectors of length 1 or the model's own."""
+        """The image encoder; its vectors are scaled to length 1 or left as the model gives them."""
         return _photos(self.model, self.device, normalize)
 
     def texts(self) -> ClipTexts:

@@ -269,7 +269,7 @@ class OneSpaceModel(ModelOnDevice, ABC):
         """The network, loaded at first use."""
 
     def photos(self, *, normalize: bool) -> PhotoTower:
-        """The image encoder, with vectors of length 1 or the model's own."""
+        """The image encoder; its vectors are scaled to length 1 or left as the model gives them."""
         return PhotoTower(self.net, normalize)
 
     def texts(self) -> TextTower:

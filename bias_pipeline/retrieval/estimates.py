@@ -80,7 +80,7 @@ def permuted_p(
     The labels of the images that are retrieved from are permuted, in the same way in every split,
     and rankings stay as they are, so the test is valid however queries depend on one another. A
     query's statistic is the sum over groups of the squared deviation of its mean count from the
-    expected one, divided by the group's share; that of all queries is the sum of theirs. Unlike
+    expected one, divided by the group's share; the statistic of all queries is the sum. Unlike
     entropy it depends on the direction in which each query leans. p is ``(1 + b) / (1 + B)``, where
     b of B permutations have a statistic no smaller than the observed one.
     """
@@ -154,7 +154,7 @@ NULL = PartName("null")
 def with_null(
     estimates: Mapping[PartName, Estimate], null: FairRanker
 ) -> list[tuple[PartName, Estimate, float | None]]:
-    """Names, estimates and neutral values of all parts; that of a fair ranker comes second."""
+    """Names, estimates and no-bias values of all parts; the part of a fair ranker comes second."""
     fair = Estimate(null.expected, ci_low=null.low, ci_high=null.high)
     named = [
         (name, estimate, None if name.what == "recall" else null.expected)
@@ -218,10 +218,10 @@ def narrowed(
     """The estimates with the spread of a draw of k from a finite number of images.
 
     Resampling also changes the groups' shares of all images. If k is near the number of images, the
-    top is nearly all of them and hardly varies. So the variance over images is that of resampling
-    times ``(N - k) / (N - 1)``, as for a random draw. The draws stay as they are: the difference of
-    two rankings of the same images needs no factor, since their tops share more images the nearer
-    k is to N.
+    top is nearly all of them and hardly varies. So the variance over images is the variance under
+    resampling times ``(N - k) / (N - 1)``, as for a random draw. The draws stay as they are: the
+    difference of two rankings of the same images needs no factor, since their tops share more
+    images the nearer k is to N.
     """
     factor = float(np.mean([finite_population(len(ranking.pool), ranking.k) for ranking in ranked]))
     return {name: _scaled(estimate, factor, level) for name, estimate in estimates.items()}

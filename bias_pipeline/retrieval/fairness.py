@@ -78,20 +78,20 @@ class RetrievalFairness(Metric):
     * ``concept:NAME``: the entropy of one query;
     * ``null``: the exact expectation for a ranker that ignores groups (ours). It is below 1, since
       100 images drawn at random from 7 groups are never even. Groups of unequal size lower it
-      further. Its interval is that of one query. Compare two attributes by how far they are
+      further. It has the interval of one query. Compare two attributes by how far they are
       below their nulls.
     * ``other:ATTRIBUTE``, ``null:other:ATTRIBUTE``: both for every other attribute of the data set,
       and for every two together: removing one from vectors can strengthen another.
     * ``skew:max``, ``skew:min``, ``skew:ndkl``, ``skew:kl``, and for two groups ``skew:bias``: the
       means over queries of MaxSkew, MinSkew, NDKL, the divergence of the top, and Bias@k, each with
       ``null:skew:...``. Public codes differ in details; every choice is a parameter, and presets
-      such as ``experiment=retrieval_oxai`` set those of one code.
+      such as ``experiment=retrieval_oxai`` set the choices of one code.
     * ``attacker:linear``, ``attacker:kernel``: accuracy of fresh attackers that guess the group
       from vectors of pictures that neither they nor a debiasing were fitted to, mean over groups;
       1 / K by chance. ``attacker:text:linear``, ``attacker:text:kernel``: the same from vectors of
       sentences with group words that no debiasing was fitted to; their intervals resample
       sentences.
-    * ``recall:image@k``, ``recall:text@k``: if there are people's captions, the share of them
+    * ``recall:image@k``, ``recall:text@k``: if there are human captions, the share of them
       whose picture is among the k nearest, and of pictures whose caption is.
 
     Entropy is the paper's number and ignores which group a query prefers: if six in ten images are

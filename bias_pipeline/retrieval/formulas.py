@@ -1,7 +1,7 @@
 """Rankings of images by queries, the entropy of the groups at their top, and exact tests.
 
 Chen and Dou, Measuring and Mitigating Bias in Vision-and-Language Models, section 3.1. The tests
-ask whether the groups at the top are those of a random draw.
+ask whether the groups at the top could be a random draw.
 """
 
 from __future__ import annotations

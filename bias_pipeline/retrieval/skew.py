@@ -92,7 +92,7 @@ def ranking_divergence(
 
 
 def bias_at(counts: Float64Array) -> Float64Array:
-    """(...) Bias@k: the first group's images at the top minus the second's, over those of both.
+    """(...) Bias@k: the first group's images at the top minus the second's, over both.
 
     In [-1, 1], above 0 where the first has more, 0 where neither has any.
 

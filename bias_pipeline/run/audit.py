@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 _LEFT = frozenset({"race_unsure", "ethnicity"})
 FIRST = "gender"  # its error is shown if no attribute can be read
 _SEEDS = 2  # repetitions; each guesses every image
-# Settings of runs at equal speech: single words, since pairs of words reveal who wrote them.
+# Settings of runs at equal style: single words, since pairs of words reveal who wrote them.
 EQUAL_SPEECH = {"alignment": "matched", "encoder.order": "1"}
 AT_EQUAL_SPEECH = ("lic", "leakage")
 MATCHED_BOTH = "matched_both"  # the alignment where people reach too few of the captioner's words
-# What is tried of captions that say much more than people: their first sentence.
+# What is tried of captions that are much longer than human captions: their first sentence.
 FIRST_SENTENCE = {"text.unit": "sentence", "text.preambles": "cut"}
 _HELPS = 0.1  # by so much people must reach more of its words
 # Without objects DPA does not run, and DBAC's attackers of tasks answer in its place.
@@ -68,14 +68,14 @@ class Plan:
     left_out: Sequence[str]  # metrics that the data permit but the time does not
     seeds: int  # how many
     seconds: float  # expected
-    matched: Sequence[str] = ()  # metrics that are run at equal speech too
+    matched: Sequence[str] = ()  # metrics that are run at equal style too
     reach: float = 1.0  # the share of the captioner's words that people can use as often
     # The same of the first sentence of each caption; NaN where that is not tried
     first_sentence: float = math.nan
 
     @property
     def too_rich(self) -> bool:
-        """Whether people reach too few of the captioner's words for a conclusion from all."""
+        """Whether annotators use too few of the model's words for a conclusion from all."""
         return self.reach < LIMITS.reach
 
     @property
@@ -95,7 +95,7 @@ class Plan:
 
 
 def _at_equal_speech(reach: float) -> Mapping[str, str]:
-    """The settings at equal speech; where people reach too few words the others are removed."""
+    """The settings at equal style; words that annotators use too rarely may be removed."""
     return {**EQUAL_SPEECH, "alignment": MATCHED_BOTH} if reach < LIMITS.reach else EQUAL_SPEECH
 
 
@@ -198,7 +198,7 @@ class Cells(Protocol):
         ...
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
-        """The share of the captioner's words that people reach; NaN if the user set otherwise."""
+        """The share of the model's words that annotators use as often; NaN if the user set it."""
         ...
 
     def scored(self, plans: Mapping[str, Plan]) -> SweepOutcome:
@@ -227,7 +227,7 @@ def planned(
 
 
 def _compared(plan: Plan, cells: Cells, attribute: str, corpus: Corpus) -> Plan:
-    """The plan with what people reach of the captions, and of their first sentences if little."""
+    """The plan with the coverage of the captions' words, and of first sentences if it is low."""
     whole = replace(plan, reach=cells.reach(attribute, EQUAL_SPEECH))
     if not whole.too_rich or AT_EQUAL_SPEECH[0] not in plan.matched:
         return whole
@@ -238,7 +238,7 @@ def _compared(plan: Plan, cells: Cells, attribute: str, corpus: Corpus) -> Plan:
 
 
 def word_reach(lic: CellConfig, corpus: Corpus) -> float:
-    """The reach of the captions of a corpus, by the settings of a cell of LIC at equal speech."""
+    """The coverage of a corpus's vocabulary, by the settings of a cell of LIC at equal style."""
     *before, matched = lic.build("metric").transforms
     reach: float = matched.reach(applied(before, corpus))
     return reach
@@ -345,7 +345,7 @@ def _in_two_groups(corpus: Corpus, attribute: str) -> bool:
 
 
 def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
-    """All metrics without published weights or pictures, and attackers at equal speech.
+    """All metrics without published weights or pictures, and attackers at equal style.
 
     If the time is too short, the costliest are left out. Each attribute has its own time, so a
     further column of labels does not change what runs for the others.
@@ -391,8 +391,8 @@ def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[s
 def _caution(results: Sequence[Result], corpus: Corpus) -> str:
     if not len(corpus.human):
         return (
-            "Without human captions of the same images nothing can be said about amplification: "
-            "people's captions might give away as much."
+            "Without human captions of the same images amplification cannot be measured: human "
+            "captions might leak as much."
         )
     rates: dict[str, float] = {}
     foreign = {result.rows[0].attribute for result in results if foreign_to_lists(result)}
@@ -405,7 +405,7 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
     trained = (
         "the captioner was trained on captions of this data set"
         if corpus.trained_on_reference
-        else "we do not know its training captions, so call this a difference from people, not "
+        else "we do not know its training captions, so call this a difference from annotators, not "
         "amplification"
     )
     return f"{silent}; {trained}.".lstrip("; ").capitalize()

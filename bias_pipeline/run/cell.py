@@ -180,8 +180,8 @@ def _row(
 def _tested(name: str, part: Number, info: MetricInfo) -> Number:
     """The number; headlines and what decides get a p against no bias, if the metric gives none.
 
-    No p for a number that cannot be below neutral (it is above by chance), that resampling does not
-    move, that has no interval, or that has too few attackers.
+    No p for a number that cannot be below the no-bias value (chance puts it above), that resampling
+    does not move, that has no interval, or that has too few attackers.
     """
     low, high = part.bounds(name, info)
     neutral = info.neutral if part.neutral is None else part.neutral
@@ -335,7 +335,7 @@ def _trained(score: Score) -> bool:
 
 
 def _has_p(score: Score) -> bool:
-    """Whether a headline has a p; that of permuted labels needs no second seed."""
+    """Whether a headline has a p; a p from permuted labels needs no second seed."""
     headlines = [part for name, part in score.parts.items() if name in HEADLINES]
     return any(math.isfinite(part.p_value) for part in headlines)
 

@@ -407,7 +407,7 @@ class Repository(ConfigRepository):
         self.versions: dict[str, object] = {}  # of all that was loaded, files or not
 
     def __deepcopy__(self, memo: object) -> Repository:
-        """Itself: Hydra copies it for each job, lest a job change the search path; none may."""
+        """Itself: Hydra would copy it, lest a job change the search path; no job may do so."""
         return self
 
     def load_config(self, config_path: str) -> ConfigResult | None:

@@ -224,7 +224,7 @@ def parse_sweep(words: Sequence[str]) -> SweepRequest:
 
 
 def _added_in_vain(options: Namespace, config: DictConfig, loader: Loader) -> list[str]:
-    """The overrides that add a key (``+seed=5``) to which nothing refers."""
+    """The overrides that add a key (``+seed=5``) that nothing refers to."""
     from omegaconf import OmegaConf
 
     tops = {w: w.lstrip("+").partition("=")[0].partition(".")[0] for w in options.overrides}
@@ -310,7 +310,7 @@ ALL_ANNOTATORS = f"{ANNOTATOR}=all"
 
 
 def expand(options: Namespace) -> list[str]:
-    """Overrides with those of an experiment's sweep, and ``all`` replaced by its values."""
+    """Overrides with the overrides of an experiment's sweep, and ``all`` replaced by its values."""
     overrides = [*options.overrides, *_sweep_of_experiment(options)]
     for override in overrides:
         key, _, values = override.partition("=")

@@ -155,7 +155,7 @@ def _outcome(job_folder: Path) -> dict[str, Any]:
 
 
 def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
-    """For each job the overrides in which the jobs differ, key to value.
+    """For each job the overrides that differ between jobs, key to value.
 
     Example:
         >>> differing([["metric=lic", "seeds=1"], ["metric=dpa", "seeds=1"]])
@@ -224,7 +224,7 @@ def _joined(labels: Sequence[str]) -> str:
 
 
 def _label(outcome: Mapping[str, Any]) -> str:
-    """The settings in which a job differs from the others of its sweep; empty if in none."""
+    """The settings that tell a job from the others of its sweep, possibly empty."""
     return " ".join(f"{key}={value}" for key, value in outcome["swept"].items())
 
 

@@ -47,7 +47,7 @@ def worker_pool(
     folder: Path,
     devices: Sequence[str] = (),
 ) -> Iterator[None]:
-    """Start helpers once the first cells show that they pay off; end them after the block."""
+    """Start worker processes once they would save time; stop them after the block."""
     helpers = _Helpers(cells, processes, folder, devices)
     over = threading.Event()
     watch = threading.Thread(target=helpers.watch, args=(over,), daemon=True)

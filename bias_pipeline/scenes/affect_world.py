@@ -286,7 +286,7 @@ class AffectImage:
 
 @lru_cache(maxsize=4)
 def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
-    """Pictures with what people say about them; image k is the same however many there are.
+    """Pictures with what annotators say about them; image k is the same however many there are.
 
     Example:
         >>> image = affect_world(3, 1)[2]

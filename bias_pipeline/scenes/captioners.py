@@ -208,7 +208,7 @@ def suggested(attribute: str, columns: Columns) -> IntArray:
 
 
 def strongest(total: Float64Array) -> IntArray:
-    """The group of most evidence; a tie goes to the first.
+    """The group with the most evidence; ties go to the first group.
 
     Sums are rounded, since their last bit depends on the order of adding.
 

@@ -282,7 +282,7 @@ def _clothing(description: Description) -> str:
 
 
 def _each(description: Description, noun: str, adjective: str = "") -> str:
-    """An object of which each person has one."""
+    """An object that each person has once."""
     return _spaced(adjective, plural(noun)) if description.many else noun_phrase(noun, adjective)
 
 

@@ -348,7 +348,7 @@ def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> Int
 
 @dataclass(frozen=True)
 class BiasSettings:
-    """How a captioner differs from a person; with neutral dials it writes like another person.
+    """How a captioner differs from an annotator; with all dials at their defaults it does not.
 
     Each dial changes one thing and no other draw.
 

@@ -81,7 +81,7 @@ class Image:
     scene: Scene  # its contents
     objects: frozenset[str]  # COCO category names, "person" among them
     layout: tuple[Box, ...]  # the boxes of its objects
-    human: tuple[str, ...]  # five different captions by people
+    human: tuple[str, ...]  # five different human captions
 
 
 @dataclass(frozen=True)

@@ -366,7 +366,7 @@ def _filled(draws: Draws) -> Draws:
 
 
 def against(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
-    """The estimate with a p against the neutral value, by the same test as the interval.
+    """The estimate with a p against the no-bias value, by the same test as the interval.
 
     A single seed has no p, as the variance of attackers is then unknown.
 
@@ -386,7 +386,7 @@ def against(estimate: SomeEstimate, neutral: float) -> SomeEstimate:
 
 
 def two_sided_p(estimate: Estimate, neutral: float = 0.0) -> float:
-    """P of an estimate this far from neutral, in [0, 1]; NaN without an error.
+    """P of an estimate this far from the no-bias value, in [0, 1]; NaN without an error.
 
     Args:
         estimate: with an error.

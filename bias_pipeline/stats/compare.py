@@ -153,7 +153,7 @@ def significance_groups(
 
 
 def _split(columns: Sequence[frozenset[str]], one: str, two: str) -> list[frozenset[str]]:
-    """Columns that never contain both names, none a subset of another."""
+    """Columns without one that contains both names or is a subset of another."""
     parts: list[frozenset[str]] = []
     for column in columns:
         both = one in column and two in column

@@ -97,7 +97,7 @@ class ScoreTable:
 
     @staticmethod
     def images_by_group(tables: Sequence[ScoreTable]) -> IntArray:
-        """(I,) the images of all tables, those of one group together."""
+        """(I,) the images of all tables, images of one group together."""
         images = np.unique(np.concatenate([table.images for table in tables]))
         group_of = np.zeros(len(images), np.int64)
         for table in tables:

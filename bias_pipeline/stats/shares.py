@@ -35,8 +35,8 @@ def effective_trials(share: float, error: float, observations: float, clusters: 
     """How many independent observations a share of clustered ones is worth.
 
     Observations of one image are similar, so their number is divided by the design effect: the
-    variance under resampling of images over that of independent observations, between 1 and the
-    number of observations a cluster. If nothing moves, the largest is assumed.
+    variance under resampling of images over the variance of independent observations, between 1 and
+    the number of observations a cluster. If nothing moves, the largest is assumed.
 
     Args:
         share: in [0, 1].

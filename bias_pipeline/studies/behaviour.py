@@ -209,7 +209,7 @@ def _shows(info: MetricInfo, part: str, behaviour_verdict: str, behaviour: str) 
 
 # Property to the behaviours that show it, with the response of a metric that has it.
 _SHOWN: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "source_identifying": (("stays", "biased people"),),
+    "source_identifying": (("stays", "biased annotators"),),
     "learnable": (("moves", "unlisted word"),),
     "amplification": (("moves", "object follows group"), ("moves", "women called men")),
     "full_context": (("moves", "word order"),),
@@ -250,8 +250,8 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         CaptionStyle(supposes=0.6),
         images=UNSURE,
     ),
-    "neutral alone": Behaviour("everybody is a person", CaptionStyle(silent=True)),
-    "neutral instead of wrong": Behaviour(
+    "names no group": Behaviour("everybody is a person", CaptionStyle(silent=True)),
+    "no group instead of wrong": Behaviour(
         "everybody is a person, where some women were called men",
         CaptionStyle(silent=True),
         before=(CaptionStyle(misgenders=0.4), PLAIN),
@@ -263,8 +263,8 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         before=(PLAIN, CaptionStyle(things=_CHANGED)),
         variants={"lic:unaligned": "moves"},
     ),
-    "biased people": Behaviour(
-        "people and the captioner alike add umbrellas for women and leave them out for men",
+    "biased annotators": Behaviour(
+        "annotators and the captioner alike add umbrellas for women and leave them out for men",
         CaptionStyle(invents=0.5),
         people=CaptionStyle(invents=0.5),
     ),

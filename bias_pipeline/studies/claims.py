@@ -73,7 +73,7 @@ def most_above(a: Series) -> ClaimCheck:
 
 
 def all_lower(a: Series, b: Series) -> ClaimCheck:
-    """Every number of ``a`` lies below that of ``b``; how many significantly, where known."""
+    """Every number of ``a`` lies below its number of ``b``; how many significantly, where known."""
     gaps = {name: x.value - b[name].value for name, x in a.items()}
     lower = [name for name, gap in gaps.items() if gap < 0]
     finding = f"{len(lower)} of {len(gaps)} lower"
@@ -167,13 +167,13 @@ def rising(a: Series) -> ClaimCheck:
 
 
 def merged(verdicts: Sequence[ClaimCheck]) -> ClaimCheck:
-    """Verdicts of one test under several readings, as one."""
+    """Verdicts of one test under several interpretations, as one."""
     tested = [v for v in verdicts if v.follows != "not tested"]
     if not tested:
         return verdicts[0]
     n = sum(v.follows == "yes" for v in tested)
     follows = "yes" if n == len(tested) else "depends" if n else "no"
-    return ClaimCheck(f"follows under {n} of {len(tested)} readings", follows)
+    return ClaimCheck(f"follows under {n} of {len(tested)} interpretations", follows)
 
 
 TESTS: Mapping[str, Callable[..., ClaimCheck]] = {
@@ -294,7 +294,7 @@ def _outcome(verdicts: Sequence[ClaimCheck]) -> str:
     n = sum(v.follows == "yes" for v in tested)
     word = "holds" if n == len(tested) else "partly" if n else "does not hold"
     depends = any(v.follows == "depends" for v in tested)
-    word = "depends on the reading" if depends else word
+    word = "depends on the interpretation" if depends else word
     return f"{word} ({n} of {len(tested)})"
 
 
@@ -317,7 +317,7 @@ def _verdict(check: Mapping[str, Any], folder: Path) -> ClaimCheck:
 
 
 def _series(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
-    """The numbers that a check names; several series where it names readings."""
+    """The numbers that a check names; several series where it names interpretations."""
     all_series = _published(cells, folder) if "paper" in cells else _rows(cells, folder)
     for series in all_series:
         if not series:
@@ -376,7 +376,7 @@ def _printed_half(
 
 
 def _rows(cells: Mapping[str, Any], folder: Path) -> Iterator[Series]:
-    """Rows of one of our studies, in per cent, by captioner or another key; a series a reading."""
+    """Rows of one of our studies, in per cent, by captioner or another key; one series each."""
     axis, scale = cells.get("by", "captioner"), cells.get("scale", 100)
     fixed = {key: value for key, value in cells.items() if key not in _HOW}
     path = folder / cells["rows"]

@@ -32,7 +32,7 @@ class Shift:
     metric: str  # its name
     metric_version: int  # its version
     attribute: str  # whose groups
-    alignment: str  # of people's captions; empty where there is none
+    alignment: str  # of human captions; empty where there is none
     part: str  # which number
     unit: str  # of the number
     change: str  # one of `CHANGES`

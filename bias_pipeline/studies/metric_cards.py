@@ -30,14 +30,14 @@ PROPERTIES = {
     " and two of MiniLM, with a mean rank correlation of at least 0.9"
     " (experiments/encoder_sensitivity, which has more attackers and fewer captioners too)",
     "directional": "separates attribute-to-task from task-to-attribute",
-    "language_aware": "corrects for how rich people's and models' language is",
+    "language_aware": "corrects for how rich the language of annotators and models is",
 }
 
 
 def print_metrics() -> None:
     """Print every metric with the eight properties of the papers' tables, and what each detects."""
     known = list(infos().values())
-    header = ["metric", "title", "range", "neutral", *PROPERTIES, "reference"]
+    header = ["metric", "title", "range", "no bias", *PROPERTIES, "reference"]
     lines = [_described(info) for info in known]
     print_table(Table("Metrics", list(map(_in_words, header)), lines, texts=True))
     meanings = [f"{name.replace('_', ' ')}: {words}" for name, words in PROPERTIES.items()]
@@ -76,17 +76,17 @@ Written by `python -m bias_pipeline metrics --cards`; a test checks that this pa
 [footguns.md](footguns.md) lists pitfalls, [counting.md](counting.md),
 [dbac.md](dbac.md) and [dpa.md](dpa.md) have formulas and choices.
 
-If the unit is `fraction`, values are fractions in files and per cent on screen. *Neutral* is the
-value that means no bias. *Properties* are those by which papers compare metrics (ImageCaptioner2,
-Table 1; DBAC, Table 1). *Planted habits* are changes made to captions; tests check their effects
-(`python -m bias_pipeline metrics`).
+If the unit is `fraction`, values are fractions in files and per cent on screen. *No bias* is the
+value of a model without bias. *Properties* are the columns of papers' tables of metrics
+(ImageCaptioner2, Table 1; DBAC, Table 1). *Planted habits* are changes made to
+captions; tests check their effects (`python -m bias_pipeline metrics`).
 
 *Usable for a conclusion* says whether `audit` draws a conclusion from a headline if the captioner
-writes differently from people, as the published captioners do. *Only a yes*: if the metric finds
-bias, you may conclude that there is some. If it finds none, there may still be some: it missed
-planted bias in [experiments/power](../experiments/power/README.md). The amounts come from
+writes differently from annotators, as the published captioners do. *Only a yes*: if the metric
+finds bias, you may conclude that there is some. If it finds none, there may still be some: it
+missed planted bias in [experiments/power](../experiments/power/README.md). The amounts come from
 [experiments/flatness](../experiments/flatness/README.md), in points or in the unit of the score:
-the largest change between speakers without bias (people's captions that were shortened, joined or
+the largest change between speakers without bias (human captions that were shortened, joined or
 reworded, and simulated captioners), with half the width of its interval, and the largest change by
 planted bias.
 
@@ -161,7 +161,7 @@ def _range(info: MetricInfo) -> str:
     low, high = info.range
     unit = {"fraction": "a fraction", "nat": "in nats"}.get(info.unit, f"a {info.unit}")
     bounds = "unbounded" if math.isinf(high) else f"{low:g} to {high:g}"
-    return f"{bounds}, {unit}; neutral: {info.neutral:g}"
+    return f"{bounds}, {unit}; no bias: {info.neutral:g}"
 
 
 def _needs(info: MetricInfo) -> str:
@@ -185,7 +185,7 @@ def _usable(info: MetricInfo) -> str:
 
 
 def _moved(metric: str, answer: Usability) -> str:
-    """The largest changes in ``experiments/flatness``, as published and at equal speech."""
+    """The largest changes in ``experiments/flatness``, as published and at equal style."""
     alignments = {"constant": "", "matched": "under `alignment=matched` "}
     parts = [
         f"{where}{_amounts(lines)}"
@@ -265,7 +265,7 @@ def _sources(info: MetricInfo) -> str:
 
 
 def _settings(tree: Mapping[str, Any]) -> str:
-    """The metric's own settings with their defaults, without those of other groups."""
+    """The metric's own settings with their defaults, without settings of other groups."""
     settings = {
         key: value
         for key, value in tree.items()

@@ -1,9 +1,9 @@
-"""Weights of training images that pull a captioner's pairs of group and object back to people's.
+"""Weights of training images that pull a captioner's pairs of group and object to annotators'.
 
 A finished run of ``cooccurrence`` says how often captions name an object o together with the first
 of two groups: q_M(o) for the captioner, q_H(o) for people. Where the interval of the object's
-increase in skew lies above 0, and that of the mean over objects too, the captioner puts the two
-together too often, and the captions of a group g that name o are drawn
+increase in skew lies above 0, and the interval of the mean over objects too, the captioner puts the
+two together too often, and the captions of a group g that name o are drawn
 
     r(g, o) = q_H(g | o) / q_M(g | o), at least 1/5 and at most 5,
 
@@ -34,7 +34,7 @@ _MOST = 5.0  # a factor; ours, so that an object that is never named with a grou
 
 @dataclass(frozen=True)
 class TooOften:
-    """An object that a captioner puts together with one of two groups more than people do.
+    """An object that a captioner puts together with one of two groups more than annotators do.
 
     Example:
         >>> TooOften("skateboard", model=0.9, human=0.75).factors.round(2).tolist()
@@ -43,7 +43,7 @@ class TooOften:
 
     name: str  # of the object
     model: float  # the first group's share of the captioner's captions that name it and a group
-    human: float  # the same of people's captions
+    human: float  # the same of human captions
 
     @property
     def factors(self) -> Float64Array:
@@ -57,7 +57,7 @@ class TooOften:
 
 
 def too_often(result: Result) -> list[TooOften]:
-    """The objects of a run whose skew exceeds people's, with intervals above 0.
+    """The objects of a run whose skew exceeds the annotators', with intervals above 0.
 
     Some objects of a fair captioner have such an interval by chance; the interval of the mean over
     all objects must be above 0 too.
@@ -81,7 +81,7 @@ def too_often(result: Result) -> list[TooOften]:
     ]
     if not (rows[SCORE].ci_low > 0 and increased):
         raise NotApplicableError(
-            f"{result.run_id}: no object occurs with a group more often than in people's captions, "
+            f"{result.run_id}: no object occurs with a group more often than in human captions, "
             "up to chance; there is nothing to rebalance"
         )
     return [

@@ -1,6 +1,6 @@
-"""Alignment: give people's captions the captioner's vocabulary, so rare words reveal nothing.
+"""Alignment: give human captions the captioner's vocabulary, so rare words reveal nothing.
 
-People use far more words than captioners. LIC therefore replaces the human words that the
+Annotators use far more words than captioners. LIC therefore replaces the human words that the
 captioner does not know (Hirota et al. 2022, section 4.1; RELIC appendix C has the other rule).
 """
 
@@ -27,7 +27,7 @@ class VocabularyAlignment(TextTransform):
         vocabulary: ``captions``: the words of all of the captioner's captions as they reach this
             transform (masked, if masking comes first), also of images that are not scored: it is
             the captioner's vocabulary, whatever the attribute (DBAC section 4.2; the published LIC
-            lists serve gender, race and age alike). So captions of unsure images can move people's
+            lists serve gender, race and age alike). So captions of unsure images can move human
             scores. ``published``: the list that came with the captioner. The published LIC lists
             were made after masking gender, so they contain no gender words: with them, unmasked
             gender words (race, age) disappear from the human side only. The default avoids that.

@@ -1,4 +1,4 @@
-"""Annotators brought to the captioner's length: what a score at equal speech is held against."""
+"""Annotators brought to the captioner's length: what a score at equal style is held against."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class AlikeAnnotators:
         )
 
     def _most(self, joined: IntArray) -> IntArray:
-        """(M,) the captioner's lengths in the order of those of joined captions; ties are drawn."""
+        """(M,) the captioner's lengths in the order of joined captions' lengths; ties are drawn."""
         keys = self.corpus.keys[self.images]
         drawn = random_words("annotator's length", self.seed, keys)
         most = np.empty_like(joined)
@@ -78,14 +78,14 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
     The annotators of an image are put into an order drawn by its id. The captions of the first are
     joined: of as few as are together as long as the captioner's captions. The captioner's lengths
     are then dealt out by rank, the longest to the image with the longest joined caption, and each
-    joined caption is cut to its length. So which image the captioner says more about decides
-    nothing, and neither do labels.
+    joined caption is cut to its length. So it does not matter of which images the captioner
+    writes longer captions, and labels do not matter.
     """
     images = comparable(corpus)
     captions = np.bincount(corpus.human.image_rows, minlength=len(corpus))
     if not (images & (captions > 1)).any():
         raise NotApplicableError(
-            "people wrote one caption an image; one who takes the captioner's place and another "
+            "annotators wrote one caption an image; one in the captioner's place and another "
             "to compare with are needed"
         )
     wanted = np.zeros(len(corpus), np.int64)
@@ -101,7 +101,7 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
         if reached >= LONG_ENOUGH or not wanted[enough].any():
             return alike
     raise NotApplicableError(
-        f"people's captions are too short or too few: all of an image but one, joined, have "
+        "human captions are too short or too few: all of an image but one, joined, have "
         f"{reached:.0%} of the captioner's words, and {LONG_ENOUGH:.0%} are needed"
     )
 
@@ -149,7 +149,7 @@ def _is_word(captions: Captions) -> BoolArray:
 
 
 def _drawn(corpus: Corpus, seed: int) -> Captions:
-    """The human captions, those of each image in an order drawn by its id."""
+    """The human captions, each image's in an order drawn by its id."""
     human = corpus.human
     keys, part = corpus.keys[human.image_rows], human.positions.astype(np.uint64)
     drawn = random_words("annotator alike", seed, keys, part)

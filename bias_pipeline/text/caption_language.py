@@ -25,7 +25,7 @@ from bias_pipeline.text.language_words import (
 from bias_pipeline.text.mentions import attribute_mentions, lowered_words
 
 LANGUAGE_WORDS = "the word lists are"  # in every note that captions do not fit them
-_WHOSE: Mapping[Side, str] = {"model": "the captioner's", "human": "people's"}
+_WHOSE: Mapping[Side, str] = {"model": "the captioner's", "human": "human"}
 _LEAST = (
     0.5  # share of a side's captions in the language of the lists; with less, nothing is tested
 )

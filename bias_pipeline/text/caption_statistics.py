@@ -1,4 +1,4 @@
-"""How captions are written: length, vocabulary, neutral rate.
+"""How captions are written: length, vocabulary, share that names no group.
 
 They move scores even without bias.
 """
@@ -18,7 +18,7 @@ from bias_pipeline.text.mentions import lowered_words, neutral_rate
 
 @dataclass(frozen=True)
 class CaptionStatistics:
-    """Length, vocabulary and neutral rate of one side; NaN without captions."""
+    """Length, vocabulary and share without a group of one side; NaN without captions."""
 
     words: float  # mean number of words a caption
     # Perplexity of single words: as many equally frequent words would be as hard to predict; far
@@ -30,8 +30,8 @@ class CaptionStatistics:
 def speeches(corpus: Corpus, attribute: Attribute) -> dict[str, CaptionStatistics]:
     """The three numbers of both sides, by side.
 
-    People's words are those of the first caption of each image, so that both sides have as many
-    captions; a vocabulary grows with their number.
+    The annotators' words come from the first caption of each image, so that both sides have as
+    many captions; a vocabulary grows with their number.
     """
     by_side = {}
     for side, (words, vocabulary) in corpus.read(_measured).items():

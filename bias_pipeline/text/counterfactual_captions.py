@@ -1,4 +1,4 @@
-"""Replaces the words that name a group by those of another group, or by neutral ones."""
+"""Replaces the words that name a group by words of another group, or by neutral words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def captions_naming(
     """Captions in which every word that names another group is replaced by one of this group.
 
     Words count as in metrics, in their context ("a black dog" names no group). All captions become
-    lower-case words without punctuation, so those of people and models have the same form.
+    lower-case words without punctuation, so captions of annotators and models have the same form.
 
     Example:
         >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}
@@ -56,9 +56,9 @@ def term_of(group: str, attribute: Attribute, terms: Mapping[str, str]) -> str:
 def captions_naming_nobody(
     captions: Captions, attribute: Attribute, word: str, words: Mapping[str, str]
 ) -> Captions:
-    """Captions in which every word that names a group is replaced by a neutral one.
+    """Captions in which every word that names a group is replaced by a neutral word.
 
-    Their form is that of :func:`captions_naming`.
+    They have the form that :func:`captions_naming` gives.
 
     Example:
         >>> words = {"male": ["he", "his", "man"], "female": ["she", "her", "woman"]}
@@ -96,7 +96,7 @@ def _replaced(listed: Listed, chosen: BoolArray, partner: Mapping[str, str], ter
 
 
 def counterparts(attribute: Attribute, group: str) -> dict[str, str]:
-    """Words of other groups to those of one, if the attribute's lists are equally long.
+    """Words of other groups to words of one group, if the attribute's lists are equally long.
 
     The i-th words are counterparts. A word listed several times has several; the one listed most
     often is used, then the first, so "her" becomes "his" and not "him".

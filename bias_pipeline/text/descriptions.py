@@ -208,7 +208,7 @@ def _indicators(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sp
 def content_words(
     captions: Captions, table: ConceptTable, group_words: frozenset[str], *, framed: bool
 ) -> Captions:
-    """The captions' words without those of any concept; words of the group become "person"."""
+    """The captions' words without words of any concept; words of the group become "person"."""
     persons = group_words | frozenset(table.noun_concepts)
     dropped = (table.listed if framed else table.listed | table.frame) - persons
 
@@ -232,7 +232,7 @@ def tokens_of(word: str) -> list[str]:
 def sentences_of(captions: Captions) -> Captions:
     """The sentences of captions, one a row; ``image_rows`` are the captions.
 
-    Their tokens are those of :func:`tokens_of`, in the order of the captions; "facial hair" is one.
+    :func:`tokens_of` gives their tokens, in the order of the captions; "facial hair" is one.
     """
     tokens = captions.rewrite(tokens_of).join(["facial hair"])
     mark = np.array([word == _END for word in tokens.types], bool)

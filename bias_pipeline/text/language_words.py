@@ -121,7 +121,7 @@ def known_languages(besides: str) -> list[str]:
 
 @cache
 def usual_words(language: str) -> frozenset[str]:
-    """The usual words of a language; none if they are not known."""
+    """The usual words of a language; empty if they are not known."""
     return frozenset(words_of(_WORDS.get(_ALSO.get(language, language), "")))
 
 
@@ -131,7 +131,7 @@ def has_usual_word(text: str, language: str) -> bool:
 
 
 def scripts_of(language: str) -> frozenset[str]:
-    """The scripts that a language is written in; none if they are not known."""
+    """The scripts that a language is written in; empty if they are not known."""
     return _SCRIPTS.get(language, frozenset())
 
 

@@ -62,7 +62,7 @@ class MaskWords(TextTransform):
             return ""
         often = sorted(counts, key=lambda word: (-counts[word], word))
         shown = ", ".join(f"{word!r} {counts[word]} times" for word in often[:_SHOWN])
-        whose = "the captioner's captions" if side == "model" else "people's captions"
+        whose = "the captioner's captions" if side == "model" else "human captions"
         return (
             f"{counted(sum(counts.values()), 'words with capitals are not masked')} in {whose}, "
             f"which are not lower-cased: {shown}; text.lowercase=[model,human] masks them"

@@ -1,4 +1,4 @@
-"""Equal speech: edits people's captions so that each word is as frequent as in the captioner's."""
+"""Equal style: edits human captions so that each word is as frequent as in the captioner's."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ N_EXAMPLES = 10
 
 @dataclass(frozen=True)
 class Change:
-    """How people's captions of one position were changed.
+    """How human captions of one position were changed.
 
     Attributes:
         position: from 0.
         images: images with a caption at that position and one of the captioner.
         removed: words removed, counted once per caption.
         added: words added.
-        reach: share of the captioner's words that people's captions reach, in [0, 1]; NaN without
-            any.
+        reach: coverage of the captioner's vocabulary, the share of its words that human captions
+            have as often, in [0, 1]; NaN without any.
         retained: share of the captioner's words that are left in its captions, in [0, 1].
     """
 
@@ -49,30 +49,30 @@ class MatchedAlignment(TextTransform):
     """``alignment=matched``: each word is in as many human captions as model captions (ours).
 
     Attackers learn more from richer captions, whatever the bias. Here the captioner is compared
-    with equally rich human captions. For each caption position and word: if people use the word
+    with equally rich human captions. For each caption position and word: if annotators use the word
     more often, it is removed from captions drawn at random; if less often, it is added to captions
-    of images where *another* person used it, more likely where more people did. So people's
+    of images where *another* annotator used it, more likely where more annotators did. So human
     sentences and associations stay, and nothing changes for a captioner that uses words as often as
-    people do. Labels are not used; draws depend on word, position and image id, so the order of
+    annotators do. Labels are not used; draws depend on word, position and image id, so the order of
     files does not matter.
 
-    Shares are of the images of a group that the captioner and two people or more describe, each
+    Shares are of the images of a group that the captioner and two annotators or more describe, each
     counted once. Images with one caption are left out if others have several. A word that no second
-    person used cannot be added; *reach* is the share of the captioner's words that is reached, sum
-    of ``min(p, reached)`` over sum of ``p``. Below 0.95 draw no conclusion.
+    annotator used cannot be added; ``reach`` is the coverage of the captioner's vocabulary, sum of
+    ``min(p, reached)`` over sum of ``p``. Below 0.95 draw no conclusion.
 
     ``alignment=matched_both`` changes the captioner's captions too (``sides``): a word that it uses
-    more often than people can is removed from its captions, drawn at random. So both sides use each
-    word equally often, whatever the captioner's vocabulary and length. The score is about the words
-    that are *retained*: it can show bias, but cannot rule out that the others contain more.
+    more often than annotators can is removed from its captions, drawn at random. So both sides use
+    each word equally often, whatever the captioner's vocabulary and length. The score is about the
+    words that are *retained*: it can show bias, but cannot rule out that the others contain more.
 
     Raises:
-        NotApplicableError: when called, if people use none of the captioner's words.
+        NotApplicableError: when called, if annotators use none of the captioner's words.
 
     Args:
         excluded: words that are never changed, such as those that name groups.
         seed: of the draws.
-        sides: whose captions are changed: people's (``human``), or also the captioner's.
+        sides: whose captions are changed: human captions (``human``), or also the captioner's.
 
     Example:
         >>> MatchedAlignment({"male": ["man"], "female": ["woman"]}).excluded == {"man", "woman"}
@@ -84,7 +84,7 @@ class MatchedAlignment(TextTransform):
     ) -> None:
         super().__init__(sides)
         if "human" not in self.sides:
-            raise ValueError("alignment.sides: people's captions are always changed; add human")
+            raise ValueError("alignment.sides: human captions are always changed; add human")
         self.excluded = frozenset(words_of(excluded))
         self.seed = seed
         self._positions = math.inf
@@ -112,7 +112,7 @@ class MatchedAlignment(TextTransform):
         human, changes = self._matched(corpus)
         if changes and not (retained and any(change.reach for change in changes)):  # NaN is not 0
             raise NotApplicableError(
-                f"captioner {corpus.captioner!r}: people use none of its words for the same "
+                f"captioner {corpus.captioner!r}: annotators use none of its words for the same "
                 "images, so their captions cannot be matched to it; is it another language?"
             )
         tables = {
@@ -126,9 +126,9 @@ class MatchedAlignment(TextTransform):
         return self(corpus).side(side)
 
     def reach(self, corpus: Corpus) -> float:
-        """Share of the captioner's words that people's captions will reach, without changing them.
+        """Coverage of the captioner's vocabulary by human captions, without changing them.
 
-        People reach a word in every image of which one of them used it.
+        Annotators can use a word in every image for which one of them used it.
 
         Returns:
             In [0, 1]; NaN without words or without human captions.
@@ -149,7 +149,7 @@ class MatchedAlignment(TextTransform):
         return WordUsage(words, wanted, used)
 
     def _reachable(self, corpus: Corpus, usage: WordUsage) -> Captions:
-        """The captioner's captions with each word as often as people can use it at most."""
+        """The captioner's captions with each word at most as often as annotators can use it."""
         model, words = corpus.model, usage.words
         rows = np.flatnonzero(comparable(corpus)[model.image_rows])
         here, images = words.indicators(model)[rows], corpus.keys[model.image_rows[rows]]
@@ -160,7 +160,7 @@ class MatchedAlignment(TextTransform):
         return edit_words(model, _joined(removed, types), _joined([], types))
 
     def _matched(self, corpus: Corpus) -> tuple[Captions, list[Change]]:
-        """People's captions after the changes, and the changes by position."""
+        """Human captions after the changes, and the changes by position."""
         images = comparable(corpus)
         human, model = corpus.human, corpus.model
         words = _Words.of(model, human, self.excluded)

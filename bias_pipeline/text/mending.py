@@ -49,7 +49,7 @@ def mended_columns(
     columns: RecordColumns, files: Mapping[Side, Path | None]
 ) -> tuple[RecordColumns, list[str]]:
     """The same of columns."""
-    sides: Mapping[Side, str] = {"model": "captions", "human": "captions of people"}
+    sides: Mapping[Side, str] = {"model": "captions", "human": "human captions"}
     corrected: dict[Side, Mapping[str, str]] = {}
     notes: list[str] = []
     for side, whose in sides.items():

@@ -29,7 +29,7 @@ OPENING = 16  # words in which a preamble or a refusal begins
 SHARED = 1 / 3  # of all captions
 _FEWEST_SHARED = 100  # captions; of fewer, some share an opening by chance
 _EXAMPLES = 3  # of prompts, in a note
-_LEAST_WORDS = 3  # "a man" opens many people's captions too
+_LEAST_WORDS = 3  # "a man" opens many human captions too
 
 # What stands before or between the phrases of a preamble: signs of headings, lists, bold text.
 _SIGNS = re.compile(r"(?:[#*_>•\-–—:,.!\s\"“”']|\d{1,2}[.)]\s)*")
@@ -175,7 +175,7 @@ def most_common(preambles: Iterable[str]) -> str:
 
 
 def _letters(word: str) -> list[str]:
-    """A word in lower case without the signs at its ends; none if it is only signs."""
+    """A word in lower case without the signs at its ends; empty if it is only signs."""
     bare = word.lower().strip("\"'“”’.,:;!?()[]*_#-–—")
     return [bare] if bare else []
 
@@ -202,7 +202,7 @@ class ScoredText:
     # Whether the captioner's captions that decline to describe are `absent`, as blank ones are.
     # Those of people stay: ten in 40,000 of LIC's data.
     declined: Declined = "absent"
-    # Whether people's captions that describe nothing are left out, as blank ones are: a sentence
+    # Whether human captions that describe nothing are left out, as blank ones are: a sentence
     # that many images share, captions that their file marks, and copies of an image's captions
     stock: Stock = "drop"
     # What of each caption is scored, on both sides alike: all of it, its first `sentence`, or the
@@ -221,7 +221,7 @@ class ScoredText:
 
         Args:
             blank_limit: the share of a side's captions, in [0, 1], above which absent ones are
-                refused: blank and declined ones, or people's that describe nothing.
+                refused: blank and declined ones, or human captions that describe nothing.
         """
         if self.stock == "drop":
             persons = words_of(self.subjects.words) if self.subjects else ()
@@ -355,7 +355,7 @@ def _opening_notes(corpus: Corpus, done_with: Preambles) -> list[str]:
     notes = []
     if begun and begun > BLANK_WARNING * n_captions:
         human = _preambles(corpus.human).total()
-        people = f" and {human} of people's {len(corpus.human)}" if len(corpus.human) else ""
+        people = f" and {human} of {len(corpus.human)} human captions" if len(corpus.human) else ""
         done = (
             "they are scored with the captions; text.preambles=cut removes them on both sides"
             if done_with == "keep"
@@ -378,7 +378,7 @@ def _length_note(raw: Corpus, scored: Corpus, unit: Unit) -> str:
     """How many words are left of the captions."""
     lengths = [
         f"{_mean_length(scored.side(side)):.1f} of {_mean_length(raw.side(side)):.1f} ({whose})"
-        for side, whose in (("model", "the captioner's"), ("human", "people's"))
+        for side, whose in (("model", "the captioner's"), ("human", "human captions"))
         if len(raw.side(side))
     ]
     return f"text.unit={unit}: words a caption that are scored: {', '.join(lengths)}"
@@ -391,7 +391,7 @@ def _mean_length(captions: Captions) -> float:
 def visible(word: str) -> str:
     """A word without format characters (Unicode's Cf): zero-width, soft hyphens, byte order marks.
 
-    A joiner stays between two characters beyond ASCII, where it is part of what is written.
+    Keep a zero-width joiner between two non-ASCII characters, where it is part of the spelling.
 
     Example:
         >>> visible("wo" + chr(0x200B) + "man" + chr(0x200D))

@@ -1,4 +1,4 @@
-"""People's captions that describe nothing: stock sentences, and copies that pad an image's list.
+"""Human captions that describe nothing: stock sentences, and copies that pad an image's list.
 
 Some data sets have one sentence for every picture that annotators could not describe (VizWiz), and
 some programs repeat captions until each image has five.
@@ -33,10 +33,10 @@ _LONGEST = 60  # characters of a sentence in a note
 def without_stock(
     corpus: Corpus, persons: Iterable[str] = (), blank_limit: float = BLANK_LIMIT
 ) -> Corpus:
-    """The corpus without people's captions that describe nothing, with a note on each kind.
+    """The corpus without human captions that describe nothing, with a note on each kind.
 
     Args:
-        blank_limit: the share of people's captions, in [0, 1], above which blank ones and stock
+        blank_limit: the share of human captions, in [0, 1], above which blank ones and stock
             sentences together are refused.
     """
     human, marked, blank = corpus.human, corpus.marked, corpus.blanks.get("human", 0)
@@ -60,7 +60,7 @@ def without_stock(
     if copies.any():
         n_images = len(np.unique(human.image_rows[copies]))
         notes.append(
-            f"{counted(n_images, 'images have')} people's captions that were repeated to fill a "
+            f"{counted(n_images, 'images have')} human captions that were repeated to fill a "
             f"list: {counted(int(copies.sum()), 'copies are')} left out (text.stock=keep keeps "
             "them)"
         )
@@ -72,7 +72,7 @@ def without_stock(
 
 def _fault(human: Captions, left_out: BoolArray, sentences: str, n_marked: int) -> str:
     n_left_out = int(left_out.sum())
-    share = f"of {len(human)} captions by people ({n_left_out / len(human):.1%})"
+    share = f"of {len(human)} human captions ({n_left_out / len(human):.1%})"
     marks = f"{n_marked} by their file's is_precanned or is_rejected" if n_marked else ""
     which = "; ".join(filter(None, [sentences, marks]))
     return f"{counted(n_left_out, f'{share} describe')} nothing ({which})"
@@ -80,7 +80,7 @@ def _fault(human: Captions, left_out: BoolArray, sentences: str, n_marked: int) 
 
 @dataclass(frozen=True)
 class _Sentences:
-    """People's captions as sentences, without case and signs."""
+    """Human captions as sentences, without case and signs."""
 
     captions: Captions  # C of them, as they are
     numbers: IntArray  # (C,) equal for equal sentences, those in most images first

@@ -150,7 +150,7 @@ def _edited(captions: Captions, removed: Entries, added: Entries) -> tuple[Int32
 
 
 def _places(captions: Captions, caption_of: IntArray, keys: IntArray, added: Entries) -> IntArray:
-    """(E,) where added words go: odd numbers between those of tokens, twice their indices."""
+    """(E,) where added words go: odd numbers; a token's number is twice its index."""
     n_types = len(captions.types)
     of_image = captions.image_rows[caption_of] * n_types + captions.tokens
     donor = _first(of_image, captions.image_rows[added.captions] * n_types + added.types)

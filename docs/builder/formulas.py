@@ -39,7 +39,7 @@ FORMULAS: dict[str, Formula] = {
         "â is the group that the attacker guesses from a caption whose group words are masked, a "
         "the label, s the "
         "attacker's confidence in its guess, N the number of captions. LIC_D is the same on "
-        "people's captions.",
+        "human captions.",
         "Three captions: guessed right with 0.8, right with 0.6, wrong. (0.8 + 0.6 + 0) / 3 = "
         "0.467.",
         """\
@@ -74,7 +74,7 @@ FORMULAS: dict[str, Formula] = {
         ),
         "P is the probability that a captioner gives to the true answer when it sees the picture "
         "with people masked, "
-        "the caption with group words masked, and the prompt. B_d is the same with people's "
+        "the caption with group words masked, and the prompt. B_d is the same with human "
         "captions.",
         "The true answers got 0.8, 0.6 and 0.3; their mean is 0.567.",
         """\
@@ -93,9 +93,9 @@ FORMULAS: dict[str, Formula] = {
         "For A→T: Q is the attackers' quality at guessing the group a from captions that name "
         "the task t, P(t) the "
         "share of a side's captions that name it, P(a) the share of images of the group; M is "
-        "the captioner, H people. "
+        "the captioner, H annotators. "
         "T→A exchanges a and t.",
-        "Q 0.8, P(t) 0.2, P(a) 0.5 give ω = 0.32; if people's is 0.35, (0.32 − 0.35) / 0.67 = "
+        "Q 0.8, P(t) 0.2, P(a) 0.5 give ω = 0.32; if annotators have 0.35, (0.32 − 0.35) / 0.67 = "
         "−0.045.",
         """\
 >>> import numpy as np

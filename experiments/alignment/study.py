@@ -33,11 +33,11 @@ N_METEOR = 500
 TITLES = {
     "reach": "Share of words to be replaced that have a near one in GloVe, by delta (per cent)",
     "meteor": f"METEOR of {N_METEOR} aligned human captions with their originals (x 100)",
-    "lic": "LIC of people's captions (LIC_D), n-gram attackers, three seeds (per cent)",
-    "omega_a_to_t": "omega of people's captions, A→T, n-gram attackers, three seeds",
-    "omega_t_to_a": "omega of people's captions, T→A, n-gram attackers, three seeds",
+    "lic": "LIC of human captions (LIC_D), n-gram attackers, three seeds (per cent)",
+    "omega_a_to_t": "omega of human captions, A→T, n-gram attackers, three seeds",
+    "omega_t_to_a": "omega of human captions, T→A, n-gram attackers, three seeds",
 }
-# Metric to its numbers of people's captions and the table of each, and to further settings.
+# Metric to its numbers of human captions and the table of each, and to further settings.
 PEOPLE = {
     "lic": ({"human": "lic"}, ("metric.sides=[human]",)),
     "dbac": ({f"{way}:quality:human": f"omega_{way}" for way in ("a_to_t", "t_to_a")}, ()),
@@ -79,7 +79,7 @@ def _untrained(data: Path, attribute: str) -> list[tuple[str, str, str, str, flo
 def _people(
     data: Path, outputs: Path, attribute: str, metric: str
 ) -> list[tuple[str, str, str, str, float]]:
-    """Attackers' scores on people's captions, by alignment."""
+    """Attackers' scores on human captions, by alignment."""
     parts, further = PEOPLE[metric]
     rows = sweep(
         f"{metric} {attribute}",

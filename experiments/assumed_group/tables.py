@@ -46,7 +46,7 @@ def table(rows: pd.DataFrame, study: str, attribute: str, parts: dict[str, str])
         letters = score["letters"].fillna("")
         columns["less people's"] = columns["less people's"] + " " + letters
         columns["images"] = lines_by_title["names one group, %"]["n_images"].map(str)
-        columns["with people's captions"] = score["n_images"].map(str)
+        columns["with human captions"] = score["n_images"].map(str)
     return pd.DataFrame(columns).rename_axis(attribute)
 
 

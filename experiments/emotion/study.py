@@ -42,7 +42,7 @@ AFFECT = {
 }
 FURTHER = {name: dial for name, dial in AFFECT.items() if name.startswith("affect_")}
 OTHERS = ("terse", "talkative", "neutral_speaker")  # they speak otherwise, without planted affect
-PLANTED = {"LIC": "alignment=none", "LIC at equal speech": "alignment=matched"}
+PLANTED = {"LIC": "alignment=none", "LIC at equal style": "alignment=matched"}
 COMMON = ("stats.resamples=1000", "logger=csv", "processes=1")
 TABLE7 = {
     "LIC, n-grams": ("experiment=imagecaptioner2_table7_lic", "encoder=ngram"),
@@ -112,7 +112,7 @@ def balance(outputs: Path, rows: pd.DataFrame) -> str:
 
 
 def planted_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every planted captioner under LIC, as it is and at equal speech."""
+    """Every planted captioner under LIC, as it is and at equal style."""
     scores = rows[rows["study"].isin(PLANTED) & (rows["part"] == "score")]
     wide = scores.assign(cell=[cell(line) for _, line in scores.iterrows()]).pivot_table(
         index="captioner", columns="study", values="cell", aggfunc="first"

@@ -16,7 +16,7 @@ WORLD = ("dataset=scenes", "dataset.world=affect", "attribute=emotion", "caption
 
 
 def surviving_words() -> pd.DataFrame:
-    """Emotion to the words that are in most captions of it, compared with all captions of people.
+    """Emotion to the words that are in most captions of it, compared with all human captions.
 
     In brackets: by which factor.
     """

@@ -1,1 +1,1 @@
-"""Seven published captioners compared with people at equal speech."""
+"""Seven published captioners compared with people at equal style."""

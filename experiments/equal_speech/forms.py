@@ -1,4 +1,4 @@
-"""Other forms of people at equal speech, tried against the one that the package has.
+"""Other forms of people at equal style, tried against the one that the package has.
 
 Usage: python -m experiments.equal_speech.forms [DATA_ROOT]
 
@@ -127,7 +127,7 @@ class ShortFirst(InTurn):
 
 
 class Companions(InTurn):
-    """Words come and go in pairs: with the word they most often stand with in people's captions."""
+    """Words come and go in pairs: with the word they most often stand with in human captions."""
 
     def start(self, here: sparse.csr_array, others: sparse.csr_array) -> None:
         """See the base."""
@@ -250,7 +250,7 @@ SPEAKERS = (
 )  # fmt: skip
 CHOSEN_ON, OTHERS = (0, 1, 2, 3), (4, 5, 6, 7)  # seeds of the world
 MANNERS = ("whole", "half", "first five words", "two joined")
-PLANTED = (0, 20)  # per cent of people's captions with a planted word
+PLANTED = (0, 20)  # per cent of human captions with a planted word
 KEYS = ["world", "speaker", "form"]
 _HEAD = (
     "Points, mean over worlds ± its standard error; from the second column on the difference "
@@ -287,7 +287,7 @@ def cases(data: Path) -> Iterator[tuple[str, str, Sequence[str], Corpus | None]]
 def scored(
     words: Sequence[str], corpus: Corpus | None, forms: Mapping[str, type[MatchedAlignment]]
 ) -> Iterator[dict[str, object]]:
-    """LIC at equal speech in some forms; the attackers of the captioner are trained once."""
+    """LIC at equal style in some forms; the attackers of the captioner are trained once."""
     with TemporaryDirectory() as folder:
         for name, form in forms.items():
             cell = compose.cell([*_LIC, *words, f"paths.outputs={folder}"])
@@ -372,7 +372,7 @@ def main(arguments: Sequence[str]) -> None:
         "Scenes, all worlds": by_world(rows, (*CHOSEN_ON, *OTHERS)),
         "Real people, with half of the 95 % interval": of_people(rows),
     }
-    write_page(PAGE, "Other forms of equal speech", __file__, texts)
+    write_page(PAGE, "Other forms of equal style", __file__, texts)
 
 
 if __name__ == "__main__":

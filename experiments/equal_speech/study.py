@@ -1,4 +1,4 @@
-"""Do published captioners give the group away more than people who use each word as often?
+"""Do published captioners leak the group more than people who use each word as often?
 
 Usage: python -m experiments.equal_speech.study [DATA_ROOT [OUTPUTS]]
 
@@ -40,7 +40,7 @@ COLUMNS = [
 def run(data: Path, outputs: Path) -> pd.DataFrame:
     """The rows of all cells, with the letters of captioners that do not differ significantly."""
     root = f"dataset.root={data / 'lic' / 'bias_data'}"
-    rows = sweep("equal speech", outputs, *CELLS, "dataset=lic", root)
+    rows = sweep("equal style", outputs, *CELLS, "dataset=lic", root)
     results, draws = finished_runs(outputs)
     ranked = standings(results, draws, [SCORE, BEYOND])
     placed = rows.merge(ranked, on=["run_id", "part"], how="left")
@@ -48,11 +48,11 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
 
 
 def answer(beyond: pd.Series, reach: float) -> str:
-    """The conclusion about a captioner at equal speech.
+    """The conclusion about a captioner at equal style.
 
     Args:
         beyond: its score minus that of an annotator at its length.
-        reach: share of its words that people use as often.
+        reach: share of its words that annotators use as often.
     """
     if reach < LIMITS.reach:
         return "unknown: people use too few of its words"
@@ -73,12 +73,12 @@ def table(rows: pd.DataFrame, attribute: str, metric: str) -> pd.DataFrame:
         reach = part.loc[("matched", "matched:reach"), "value"]
         lines[captioner] = {
             f"{metric}, as published aligned": _cell(part.loc[("constant", "score")]),
-            "at equal speech": _cell(part.loc[("matched", "score")]),
-            "people at equal speech": _cell(part.loc[("matched", "matched:people")]),
+            "at equal style": _cell(part.loc[("matched", "score")]),
+            "people at equal style": _cell(part.loc[("matched", "matched:people")]),
             "annotator at its length": _cell(part.loc[("matched", "matched:alike")]),
             "beyond": _cell(beyond),
             "reach": f"{100 * reach:.1f}",
-            "gives the group away?": answer(beyond, reach),
+            "leaks the group?": answer(beyond, reach),
         }
     return pd.DataFrame(lines).T
 
@@ -95,7 +95,7 @@ def curves(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
     wide = 100 * chosen.pivot(index="captioner", columns=["alignment", "part"], values="value")
     wide = wide.reindex(index=chosen["captioner"].unique())
     columns = {}
-    for alignment, name in (("constant", "as published aligned"), ("matched", "at equal speech")):
+    for alignment, name in (("constant", "as published aligned"), ("matched", "at equal style")):
         points = wide[alignment][[f"learning:{share}" for share in SHARES]]
         columns |= {f"{name}, {SHARES[share]}": points[f"learning:{share}"] for share in SHARES}
     table = pd.DataFrame(columns)
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str]) -> None:
             outputs = Path(arguments[1]) if len(arguments) > 1 else Path(folder)
             run(Path(arguments[0]), outputs).to_csv(ROWS, index=False, float_format="%.6g")
     rows = pd.read_csv(ROWS)
-    texts = ["# Seven published captioners at equal speech\n\nPoints; 95 % intervals.\n"]
+    texts = ["# Seven published captioners at equal style\n\nPoints; 95 % intervals.\n"]
     texts += [
         f"## {attribute}, {metric}\n\n{markdown(table(rows, attribute, metric))}\n"
         for attribute in ("gender", "race")

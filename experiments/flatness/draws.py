@@ -1,4 +1,4 @@
-"""Does an audit accuse speakers without bias at equal speech, and find planted bias?
+"""Does an audit accuse speakers without bias at equal style, and find planted bias?
 
 Usage: python -m experiments.flatness.draws [DATA_ROOT [DRAWS]]
 
@@ -192,7 +192,7 @@ def main(arguments: Sequence[str]) -> None:
     if arguments:
         n_draws = int(arguments[1]) if len(arguments) > 1 else N_DRAWS
         rows = run(Path(arguments[0]), rows, n_draws)
-    write_page(PAGE, "Speakers without bias at equal speech, draw by draw", __file__, texts(rows))
+    write_page(PAGE, "Speakers without bias at equal style, draw by draw", __file__, texts(rows))
 
 
 if __name__ == "__main__":

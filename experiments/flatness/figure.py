@@ -1,4 +1,4 @@
-"""The study's figure: captioners without bias on a line, under LIC and at equal speech."""
+"""The study's figure: captioners without bias on a line, under LIC and at equal style."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ UNBIASED = {
     "scenes": ("faithful", "terse", "small vocabulary", "short", "talkative", "quiet",
                "neutral_speaker", "misgenders 40 %"),
 }  # fmt: skip
-LINES = {"lic": "LIC", "lic, equal speech": "at equal speech"}
-COLOURS = {"lic": "#b35806", "lic, equal speech": "#2166ac"}
+LINES = {"lic": "LIC", "lic, equal style": "at equal style"}
+COLOURS = {"lic": "#b35806", "lic, equal style": "#2166ac"}
 
 
 def write_figure(rows: pd.DataFrame, path: Path) -> None:
-    """A dot and its interval for each captioner without bias, for LIC and at equal speech."""
+    """A dot and its interval for each captioner without bias, for LIC and at equal style."""
     chosen = rows[(rows["part"] == "score") & (rows["planted"] == 0)]
     speakers = [(world, name) for world, names in UNBIASED.items() for name in names]
     plt = pyplot("flatness")
     figure, axes = plt.subplots(figsize=(7, 4.6), layout="constrained")
     for place, (world, name) in enumerate(speakers):
         of_speaker = chosen[(chosen["world"] == world) & (chosen["speaker"] == name)]
-        for shift, metric in ((-0.14, "lic"), (0.14, "lic, equal speech")):
+        for shift, metric in ((-0.14, "lic"), (0.14, "lic, equal style")):
             for row in of_speaker[of_speaker["metric"] == metric].itertuples():
                 axes.errorbar(
                     100 * row.value,

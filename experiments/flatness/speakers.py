@@ -1,7 +1,7 @@
 """Captioners whose bias is known: people in various styles, and simulated ones.
 
 A style rewrites all groups' captions alike, so a score that changes depends on how captions are
-written. Planted words are words that people use more often for a group, in a known share of its
+written. Planted words are words that annotators use more often for a group, in a known share of its
 captions.
 """
 
@@ -105,7 +105,7 @@ class People:
 
     @cached_property
     def typical(self) -> Mapping[str, Sequence[str]]:
-        """Raw label to the words that people use more often for it than for other groups."""
+        """Raw label to the words that annotators use more often for it than for other groups."""
         return _typical(self.records, self.attribute, self.words)
 
 

@@ -33,14 +33,14 @@ _ATTACK = ("encoder.order=1", "metric.positions=3", "seeds=2")
 _LEVEL = ("metric.learning_curve=false",)  # the scores are the same without it
 METRICS: Mapping[str, Sequence[str]] = {
     "lic": ("metric=lic", *_LEVEL, *_ATTACK),
-    "lic, equal speech": ("metric=lic", "alignment=matched", *_LEVEL, *_ATTACK),
+    "lic, equal style": ("metric=lic", "alignment=matched", *_LEVEL, *_ATTACK),
     "leakage": ("metric=leakage", *_LEVEL, *_ATTACK),
-    "leakage, equal speech": ("metric=leakage", "alignment=matched", *_LEVEL, *_ATTACK),
-    "lic, word pairs, equal speech": (
+    "leakage, equal style": ("metric=leakage", "alignment=matched", *_LEVEL, *_ATTACK),
+    "lic, word pairs, equal style": (
         "metric=lic", "alignment=matched", *_LEVEL, *_ATTACK[1:], "encoder.order=2",
     ),
     "dbac": ("metric=dbac", *_ATTACK),
-    "dbac, equal speech": ("metric=dbac", "alignment=matched", *_ATTACK),
+    "dbac, equal style": ("metric=dbac", "alignment=matched", *_ATTACK),
     "dpa": ("metric=dpa", "seeds=2"),
     "ba_mals": ("metric=ba_mals",),
     "ba_directional": ("metric=ba_directional",),
@@ -51,7 +51,7 @@ METRICS: Mapping[str, Sequence[str]] = {
     "gender_ratio": ("metric=gender_ratio",),
     "group_accuracy": ("metric=group_accuracy",),
 }  # fmt: skip
-SLOW = ("dbac", "dbac, equal speech")  # come last, of fewer speakers
+SLOW = ("dbac", "dbac, equal style")  # come last, of fewer speakers
 PARTS = (
     *HEADLINES, "named:increase", "captions:increase", "a_to_t:shared", "t_to_a:shared",
     "t_to_a:named",

@@ -14,14 +14,14 @@ from experiments.flatness.figure import UNBIASED
 # The numbers shown of each metric; other headlines change with caption length for all speakers.
 _SHOWN = {
     ("dbac", "a_to_t:shared"), ("dbac", "t_to_a:shared"),
-    ("dbac, equal speech", "a_to_t:shared"), ("dbac, equal speech", "t_to_a:shared"),
+    ("dbac, equal style", "a_to_t:shared"), ("dbac, equal style", "t_to_a:shared"),
     ("gender_error", "named:increase"), ("gender_ratio", "captions:increase"),
 }  # fmt: skip
 _REPLACED = {metric for metric, _ in _SHOWN}
 
 
 _SHIPPED = Path(__file__).resolve().parents[2] / "bias_pipeline" / "report" / "flatness.csv"
-_ALIGNMENTS = {"": "constant", "equal speech": "matched"}
+_ALIGNMENTS = {"": "constant", "equal style": "matched"}
 _PLAIN = {"people": "whole", "scenes": "faithful"}  # the speaker that others are held against
 _BIASED = {
     "people": [("whole", 20)],

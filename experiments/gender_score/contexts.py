@@ -27,7 +27,7 @@ from experiments.study import cell, lic_data, markdown, rows_at, sweep, write_pa
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "context_rows.csv", HERE / "CONTEXT.md"
-ANNOTATED, PEOPLE, MODELS = "annotations", "people's captions", "seven captioners"
+ANNOTATED, PEOPLE, MODELS = "annotations", "human captions", "seven captioners"
 SOURCES = (ANNOTATED, PEOPLE, MODELS)
 FILES = {PEOPLE: "people", MODELS: "captioners"}
 # Part to the same part of people.

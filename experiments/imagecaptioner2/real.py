@@ -106,7 +106,7 @@ def agreement_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def mask_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """The score under each mask, and what pictures alone give away, per cent."""
+    """The score under each mask, and what pictures alone leak, per cent."""
     table = pd.DataFrame({name: intervals(rows, name) for name in MASKS})
     leaks = {
         leak: {name: f"{part(rows, name, leak).mean():.1f}" for name in MASKS} for leak in LEAKS

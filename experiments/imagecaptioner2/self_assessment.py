@@ -37,7 +37,7 @@ PROMPTS = {
     "cloze": "a {answer} {caption}",
 }
 FRESH = "SAT, trained afresh"
-PARTS = {"score": "difference", "model": "its captions", "human": "people's captions"}
+PARTS = {"score": "difference", "model": "its captions", "human": "human captions"}
 # Numbers of the captions only: which groups they name, and LIC with n-grams.
 TEXT = {
     "group_accuracy": {"group:male": "men named rightly", "group:female": "women named rightly"},

@@ -153,7 +153,7 @@ def write(rows: pd.DataFrame, agreements: pd.DataFrame) -> None:
         "Planted captioners (per cent)": score_table(rows),
         "Does the score follow the planted bias?": dial_table(rows),
         "Do two attackers agree?": agreement_table(agreements),
-        "What pictures alone give away (per cent)": masking_table(rows),
+        "What pictures alone leak (per cent)": masking_table(rows),
     }
     write_results(HERE, {title: markdown(table) for title, table in tables.items()})
 

@@ -1,4 +1,4 @@
-"""Captioners of a trial: people against people, scenes written as people do, real captioners."""
+"""Captioners of a trial: one annotator against the others, scenes without bias, real ones."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def two_people(data: Path, n_images: int, trial: int) -> list[Corpus]:
 
 @lru_cache(maxsize=1)  # all metrics of a trial score it
 def two_faithful(data: Path, n_images: int, trial: int) -> list[Corpus]:
-    """Two captioners of new scenes that write as people do.
+    """Two captioners of new scenes that write as annotators do.
 
     The captioner without a planted bias is one of the people: two built-in captioners of equal
     bias would write the very same captions.

@@ -5,7 +5,7 @@ Usage: python -m experiments.inference.estimators [DATA [TRIALS]]
 With DATA everything is computed and estimators.csv is written; without it the table is made anew. A
 trial draws images of a captioner with replacement, so all images there are have the true number.
 Images keep their counts: only sums are made anew, which takes a thousandth of a corpus' time.
-Which objects people's captions name often enough, and sets of tasks, are decided on all images.
+Which objects human captions name often enough, and sets of tasks, are decided on all images.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ BESIDE = (
     "t_to_a:published:images", "published:joint", "published", "named", "group:female",
     "a_to_t:shared", "t_to_a:shared",
 )  # fmt: skip
-# Numbers with a p against 0, which people's captions should have.
+# Numbers with a p against 0, which human captions should have.
 NULL = {
     "gender_error named:increase", "gender_ratio captions:increase", "ba_mals score",
     "ba_directional t_to_a:named", "differential_fairness score",
@@ -129,7 +129,7 @@ def _compared_by(metric: Metric) -> set[str]:
 
 
 def ranked_draws(metric: Metric, score: Score, part: str) -> Draws | None:
-    """A number under resampling, as ``compare`` compares it: mostly as distance from neutral."""
+    """A number under resampling, as ``compare`` compares it: mostly its distance from no bias."""
     scored = score.parts[PartName(part)]
     of_headline = metric.info.neutral if scored.neutral is None else scored.neutral
     neutral = of_headline if part in HEADLINES else 0.0

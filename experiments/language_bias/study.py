@@ -29,7 +29,7 @@ from experiments.study import (
 HERE = Path(__file__).resolve().parent
 SHARES = HERE / "shares.csv"
 LEVELS = {"0.6": "C1", "0.7": "C2", "0.8": "C3", "0.9": "C4"}
-# Metric to the part of people's captions, and its value without bias.
+# Metric to the part of human captions, and its value without bias.
 PARTS = {
     "lic": ("human", "LIC, confidence of right guesses"),
     "leakage": ("human", "accuracy"),
@@ -170,7 +170,7 @@ def _levels(rows: pd.DataFrame, counted: pd.Series, which: str) -> str:
     lines["BA_H A→T: share of the likelier group (0.50: no bias)"] = {
         level: f"{counted[f'{level}{which}']:.2f}" for level in LEVELS.values()
     }
-    return markdown(pd.DataFrame(lines).T.rename_axis("people's captions"))
+    return markdown(pd.DataFrame(lines).T.rename_axis("human captions"))
 
 
 def _dials(rows: pd.DataFrame) -> str:

@@ -80,7 +80,7 @@ def order(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
 
 
 def signs(rows: pd.DataFrame) -> pd.DataFrame:
-    """How many captioners are above neutral, at it and below it, and whether attributes agree."""
+    """How many captioners are above, at and below the no-bias value; do attributes agree?"""
     lines = {}
     for headline in HEADLINES:
         both = [standing(rows, attribute, headline) for attribute in ATTRIBUTES]

@@ -50,7 +50,7 @@ METRICS: Mapping[str, Sequence[str]] = {
     "cooccurrence": ("metric=cooccurrence",),
     "quality": ("metric=quality",),
     "lic": ("metric=lic", "metric.learning_curve=false", *_ATTACK),
-    "lic, equal speech": (
+    "lic, equal style": (
         "metric=lic", "alignment=matched", "encoder.order=1", "metric.learning_curve=false",
         *_ATTACK,
     ),
@@ -218,7 +218,7 @@ def tables(rows: pd.DataFrame) -> dict[str, str]:
             for bias in list(BIASES)[1:]
         },
         "Refusals": markdown(_refusals(without)),
-        "Words a caption, and the share of them that people reach at equal speech": _words(without),
+        "Words a caption, and the share of them that people reach at equal style": _words(without),
     }
 
 
@@ -281,7 +281,7 @@ def _text(table: pd.DataFrame, units: Mapping[str, str]) -> str:
 
 def _words(rows: pd.DataFrame) -> str:
     words = rows.groupby("speaker", sort=False)["words"].mean().map("{:.1f}".format)
-    level = rows[(rows["part"] == "matched:reach") & (rows["metric"] == "lic, equal speech")]
+    level = rows[(rows["part"] == "matched:reach") & (rows["metric"] == "lic, equal style")]
     reach = level.set_index("speaker")["value"]
     table = pd.DataFrame({"words": words, "reach": reach.map("{:.3f}".format)})
     return markdown(table.reindex(list(SPEAKERS)).rename_axis("captioner"))

@@ -64,7 +64,7 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
 
 
 def people(common: list[str]) -> pd.DataFrame:
-    """BA-> of people's captions: the first one of an image, the first two together, ...
+    """BA-> of human captions: the first one of an image, the first two together, ...
 
     The people are the same, so only the amount of text differs.
     """

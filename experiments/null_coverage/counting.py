@@ -56,7 +56,7 @@ CELLS: Mapping[str, tuple[str, ...]] = {
     "group_accuracy": ("metric=group_accuracy",),
     "quality": ("metric=quality",),
 }
-# Besides the headlines: a number minus the same number of people's captions.
+# Besides the headlines: a number minus the same number of human captions.
 LESS_PEOPLE = {
     "gender_error": "score - human",
     "group_accuracy": "score - human",

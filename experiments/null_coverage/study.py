@@ -28,8 +28,8 @@ from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, markdown, write_results
 HERE = Path(__file__).resolve().parent
 ATTRIBUTE = "gender"
 SEEDS = (0, 12, 456)
-# The captioner draws its captions as people do. Fewer images, seeds, resamples and (for DBAC) human
-# captions than a real run has, so that a trial takes seconds.
+# The captioner draws its captions as annotators do. Fewer images, seeds, resamples and (for DBAC)
+# human captions than a real run has, so that a trial takes seconds.
 COMMON = ("captioner=faithful", "dataset.n_images=1000", "stats.resamples=200")
 DBAC = ("metric=dbac", "metric.positions=2", *HOLD_OUT_TASKS)
 CELLS: dict[str, tuple[str, ...]] = {

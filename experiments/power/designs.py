@@ -25,7 +25,7 @@ class Scoring:
 
     Attributes:
         metric: its name.
-        alignment: of people's captions.
+        alignment: of human captions.
         slow: whether it is scored in a few trials only.
     """
 

@@ -36,10 +36,11 @@ Choose the question first, then a metric that may be used for it. The columns:
   bias, you may conclude that there is some; if it finds none, there may still be some (it missed
   20 % at every size).
 * **20 % found from**: the fewest images with which an audit of the metric alone called a captioner
-  biased in at least four of five trials. *people words*: people's captions, 20 % of which got a
-  word that people say more often of the group. *scenes a_to_t*: a simulated captioner that imagines
-  20 % of the details as typical of the group. *scenes t_to_a*: one that takes the group from the
-  scene in 20 % of its captions. *none*: with none of the measured sizes, 250 to 8,000 images.
+  biased in at least four of five trials. *people words*: human captions, 20 % of which got a
+  word that annotators use more often for the group. *scenes a_to_t*: a simulated captioner
+  that imagines 20 % of the details as typical of the group. *scenes t_to_a*: a captioner that
+  takes the group from the scene in 20 % of its captions. *none*: none of the measured sizes, 250
+  to 8,000 images, was enough.
   [RESULTS.md](../experiments/power/RESULTS.md) has the trials, which are few.
 * **smallest score**: the score that is detected with a power of 80 % with 500, 2,000 and 8,000
   images in two groups of equal size (the largest of several planted biases). A smaller bias may be

@@ -55,7 +55,7 @@ SHOWN = (
     ("naming", "men", "Captions that name men, of those that name one gender"),
     ("lic lstm", "score", "LIC, LSTM"),
     ("lic", "score", "LIC, n-grams"),
-    ("matched", "score", "LIC at equal speech"),
+    ("matched", "score", "LIC at equal style"),
     ("dpa lstm", "t_to_a", "DPA T→A, LSTM"),
     ("dpa", "t_to_a", "DPA T→A, n-grams"),
     ("ba_directional", "t_to_a", "BA→ T→A"),

@@ -45,11 +45,11 @@ FEW = "seeds=2"
 SAMPLED = ("--temperature", "1", "--seed", "0")  # each word by its probability, not the likeliest
 # Attribute, metric, alignment and part of each line of the tables, and its name.
 LINES = {
-    ("gender", "lic", "matched", "score"): "LIC at equal speech",
+    ("gender", "lic", "matched", "score"): "LIC at equal style",
     ("gender", "lic", "constant", "score"): "LIC",
     ("gender", "cooccurrence", "", "score"): "Cooccurrence",
-    ("gender", "dbac", "matched", "a_to_t:shared"): "DBAC A→T at equal speech, people's P",
-    ("gender", "dbac", "matched", "t_to_a:shared"): "DBAC T→A at equal speech, people's P",
+    ("gender", "dbac", "matched", "a_to_t:shared"): "DBAC A→T at equal style, people's P",
+    ("gender", "dbac", "matched", "t_to_a:shared"): "DBAC T→A at equal style, people's P",
     ("gender", "dbac", "constant", "a_to_t"): "DBAC A→T",
     ("gender", "dbac", "constant", "t_to_a"): "DBAC T→A",
     ("gender", "ba_directional", "", "a_to_t"): "BA→ A→T, labels=each",
@@ -58,17 +58,17 @@ LINES = {
     ("gender", "gender_error", "", "score"): "Wrong gender, of all pictures",
     ("gender", "quality", "", "model"): "CIDEr-D",
     ("gender", "quality", "", "score"): "CIDEr-D minus people's",
-    ("race", "lic", "matched", "score"): "Race: LIC at equal speech",
+    ("race", "lic", "matched", "score"): "Race: LIC at equal style",
     ("race", "cooccurrence", "", "score"): "Race: cooccurrence with labels",
 }
 DRAWN_LINES = (
-    "LIC at equal speech", "Cooccurrence", "BA→ A→T, labels=each",
+    "LIC at equal style", "Cooccurrence", "BA→ A→T, labels=each",
     "BA→ T→A of captions that name a gender", "Wrong gender, of captions that name one", "CIDEr-D",
 )  # fmt: skip
 MARKS = {
     "rebalanced": ("s", "#2e7d32"), "equalized": ("^", "#6a1b9a"), "sampled": ("v", "#b8860b"),
 }  # fmt: skip
-PLANTED_LINES = (*DRAWN_LINES[:3], "DBAC A→T at equal speech, people's P")
+PLANTED_LINES = (*DRAWN_LINES[:3], "DBAC A→T at equal style, people's P")
 
 
 def write_captions(folder: Path, *, equalizer: bool) -> None:

@@ -121,7 +121,7 @@ def main() -> None:
         "Made by `planning.py`; do not edit.",
         f"{machine()}",
         f"One data set of {TARGET:,} captions: {TARGET // CAPTIONS_PER_IMAGE:,} images, each with "
-        f"five captions of people and one of the captioner; {CAPTIONERS} captioners, {ATTRIBUTES} "
+        f"five human captions and one of the captioner; {CAPTIONERS} captioners, {ATTRIBUTES} "
         f"attributes, `ngram` attackers with {SEEDS} seeds, two per job.",
         markdown(jobs.set_index("metric"), 2),
         f"Extrapolated from {CHECKED * CAPTIONS_PER_IMAGE:,} captions: memory in proportion, "

@@ -86,7 +86,7 @@ def test_filter_again_drops_what_is_no_longer_kept(ok, built):
             3,
             "image 77 is not among the pict",
         ),
-        ("filter/answers.csv", f"{HEAD}FIRST,question,no_person,a\n", 3, "no picture of which mo"),
+        ("filter/answers.csv", f"{HEAD}FIRST,question,no_person,a\n", 3, "most raters can tell"),
         ("filter/answers.csv", "image_id,attribute,value\n", 3, "column 'rater' is absent"),
     ],
 )

@@ -193,7 +193,7 @@ def test_each_attribute_has_a_block_of_answers(whole):
 
 @pytest.fixture(scope="module")
 def alone(few, tmp_path_factory) -> Audited:
-    """Without people's captions, from a file of an odd name.
+    """Without human captions, from a file of an odd name.
 
     It has no captions of some images, and names the wrong group in some others.
     """
@@ -208,7 +208,7 @@ def test_a_path_with_blanks_and_quotes_is_a_path(alone):
 
 
 def test_without_human_captions_it_says_what_cannot_be_said(alone):
-    text = "Without human captions of the same images nothing can be said about amplification"
+    text = "Without human captions of the same images amplification cannot be measured"
     assert text in " ".join(alone.text.split())
 
 

@@ -220,7 +220,7 @@ BIASED, ERRING = ("amplifier", "faithful"), ("stereotyper", "faithful")
         (BIASED, (*LIC, "--fail-if-worse"), 1, ""),
         (BIASED[::-1], (*LIC, "--fail-if-worse"), 0, ""),
         (("faithful", "person"), (*LIC, "--fail-if-worse"), 6, "no verdict on"),
-        (("faithful", "person"), ERRORS, 6, "nothing can be said of whom it names"),
+        (("faithful", "person"), ERRORS, 6, "too few to measure which groups it names"),
         (("blank", "amplifier"), LIC, 0, "of the captions of blank_results are blank"),
         (ERRING, ERRORS, 1, "gate failed: stereotyper_results is worse in 1 of 1"),
         (

@@ -122,6 +122,6 @@ def test_a_folder_of_samples_is_read_with_people_s_captions(ok, tmp_path, comman
     ]
     path = folder / "20260630_153532_samples_coco2014_cap_val.jsonl"
     path.write_text("\n".join(map(json.dumps, samples)))
-    assert "people's captions from 'answer'" in ok(
+    assert "human captions from 'answer'" in ok(
         *(word.format(labels=labels, folder=folder) for word in command)
     )

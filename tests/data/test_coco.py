@@ -167,7 +167,7 @@ def test_objects_may_be_a_table(tmp_path):
 
 def test_people_who_say_what_the_captioner_says_are_a_warning(tmp_path):
     corpus = load(write_folder(tmp_path, {CAPTIONS: {"annotations": ROWS}}))
-    assert any("people's captions are the captioner's" in note for note in corpus.notes)
+    assert any("human captions are the captioner's" in note for note in corpus.notes)
 
 
 def test_an_attribute_whose_groups_the_column_names_needs_no_label_map(tmp_path):
@@ -225,7 +225,7 @@ def test_an_image_in_two_parts_is_refused(tmp_path):
 
 
 def described() -> dict[str, Any]:
-    """People's captions, one of them of an image that is nowhere else."""
+    """Human captions, one of them of an image that is nowhere else."""
     return {**human(), "annotations": [caption(7, id=1), *human()["annotations"]]}
 
 

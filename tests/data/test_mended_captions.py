@@ -63,7 +63,7 @@ def test_people_s_captions_are_mended_too(tmp_path):
         row["caption"] = "a womanâ€™s kite"
     corpus = load(write_folder(tmp_path, {CAPTIONS: content}))
     assert set(named_group(corpus.human, GENDER, GENDER.groups)) == {1}
-    assert any("in 100 of 100 captions of people: 'womanâ€™s'" in note for note in corpus.notes)
+    assert any("in 100 of 100 human captions: 'womanâ€™s'" in note for note in corpus.notes)
 
 
 def test_a_clean_file_has_no_note_and_is_as_it_was(tmp_path):

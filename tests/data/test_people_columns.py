@@ -1,4 +1,4 @@
-"""Several people's captions side by side in one line of a table."""
+"""Several human captions side by side in one line of a table."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def test_parquet_has_them_too(tmp_path):
 def test_how_they_were_read_is_told(tmp_path):
     layout = Layout()
     human_captions(table(tmp_path, ["image_id", "cap1", "cap2"], ["7", "a", "b"]), layout)
-    assert layout.notes() == ["people.csv: people's captions from 2 columns, 'cap1' and so on"]
+    assert layout.notes() == ["people.csv: human captions from 2 columns, 'cap1' and so on"]
 
 
 def test_a_plain_column_counts_before_numbered_ones(tmp_path):

@@ -86,7 +86,7 @@ def test_objects_in_samples_are_neither_captions_nor_people_s(tmp_path):
 def test_samples_without_people_s_captions_are_none_of_people(tmp_path):
     path = tmp_path / "people.jsonl"
     path.write_text(json.dumps(sample(pred=["dog"], answer=["dog"])))
-    with pytest.raises(DataError, match="has no captions of people in 'answer'"):
+    with pytest.raises(DataError, match="has no human captions in 'answer'"):
         human_captions(path)
 
 

@@ -18,7 +18,7 @@ def _name(image: str) -> str:
 
 
 def own_numbers(files: Files, generator: random.Random) -> None:
-    """People's captions and objects in COCO's form, with numbers that a program gave pictures.
+    """Human captions and objects in COCO's form, with numbers that a program gave pictures.
 
     They are those of the names in another order, or 1, 2, ...; other files have names.
     """
@@ -88,7 +88,7 @@ _PRINTS_OF_ONE: Sequence[Rule] = (
 
 
 def lists_of_people(files: Files, generator: random.Random) -> None:
-    """People's captions of an image in one cell, as a program printed them."""
+    """Human captions of an image in one cell, as a program printed them."""
     printed = generator.choice(_PRINTS)
     lines = [(image, printed(texts)) for image, texts in files.truth.people.items()]
     files.table(PEOPLE, "odd.csv", [("image_id", "caption"), *lines])
@@ -237,7 +237,7 @@ def _unquoted(
 
 
 def joined_captions(files: Files, generator: random.Random) -> None:
-    """People's captions of an image in one cell, between separators or numbered."""
+    """Human captions of an image in one cell, between separators or numbered."""
     sign = generator.choice(["; ", ";", " | ", " || ", " /// ", "\n", "<sep>", "<br>", ""])
     lines = [
         (image, sign.join(texts) if sign else _numbered(texts))

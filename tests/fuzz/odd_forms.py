@@ -52,7 +52,7 @@ def unknown_objects(files: Files, generator: random.Random) -> None:
     files.table(OBJECTS, "odd.csv", [("image_id", "category"), *named])
 
 
-# Forms of issue F: captions of people that describe nothing.
+# Forms of issue F: human captions that describe nothing.
 
 
 def stock_sentences(files: Files, generator: random.Random) -> None:

@@ -41,7 +41,7 @@ class Truth:
     groups: Mapping[str, str]  # image id to the label
     objects: Mapping[str, Sequence[str]]
     mine: Mapping[str, str]  # image id to the captioner's caption
-    people: Mapping[str, Sequence[str]]  # image id to people's captions
+    people: Mapping[str, Sequence[str]]  # image id to human captions
 
     @classmethod
     def drawn(cls, generator: random.Random, each: int = 3, quoting: float = 0.0) -> "Truth":
@@ -49,7 +49,7 @@ class Truth:
 
         Args:
             generator: decides.
-            each: people's captions of an image.
+            each: human captions of an image.
             quoting: share of captions that begin with a quotation mark that nothing closes.
         """
         ids = [str(i) for i in generator.sample(range(1, 600_000), generator.randint(60, 80))]
@@ -97,7 +97,7 @@ class Files:
             csv.writer(file).writerows(rows)
 
     def people(self, captions: Mapping[str, Sequence[str]], **marks: Any) -> None:
-        """Write people's captions in COCO's form.
+        """Write human captions in COCO's form.
 
         Args:
             captions: by image id.

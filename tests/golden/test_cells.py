@@ -21,6 +21,6 @@ def test_numbers_are_the_frozen_ones(name):
 
 @pytest.mark.parametrize("name", CELLS)
 def test_run_ids_are_the_frozen_ones(name):
-    """A parameter that was added has its neutral value in ``LATER`` of results/identity.py."""
+    """A parameter that was added has its no-bias value in ``LATER`` of results/identity.py."""
     frozen = pd.read_csv(IDS, index_col="cell")["run_id"]
     assert id_of(name) == frozen[name]

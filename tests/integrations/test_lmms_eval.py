@@ -68,7 +68,7 @@ def test_pictures_without_captions_by_people_have_a_gender_error():
 def test_pictures_without_captions_by_people_have_no_lic(caplog):
     alone = [{**entry, "answer": []} for entry in entries("lic")]
     assert math.isnan(task.lic(alone))
-    assert "bias_lic: no picture has captions by people" in caplog.text
+    assert "bias_lic: no picture has human captions" in caplog.text
 
 
 def test_captions_without_a_gender_are_warned_of(caplog):

@@ -1,7 +1,7 @@
 """What every metric must hold, whatever it measures; a new one is tested from its YAML alone.
 
 Each metric is built as a user would (``metric=NAME``) and computed on a few hundred scenes whose
-captioner speaks as people do.
+captioner speaks as annotators do.
 """
 
 import importlib
@@ -47,7 +47,7 @@ WORDS = (
 # What a metric needs to have a value on so few images, and to be neutral where the captioner is:
 # as published, BA-> and Multi-> compare one caption with all objects in the image, so that whoever
 # writes one caption, people too, scores below 0; and DPA adds noise to the labels of rare tasks, so
-# that whoever names them as rarely as people do scores above 0.
+# that whoever names them as rarely as annotators do scores above 0.
 ALIKE = ("metric.labels=each", "metric.denominator=named")
 # A small captioner that is shown lists of objects, for tests that do not ask how well it sees.
 QUICK_CAPTIONER = (

@@ -30,7 +30,7 @@ FURTHER = {
     "differential_fairness": ("metric.min_support=20",),
 }
 CROSSED = ("attribute=[gender,race]", "attribute.min_images=20")
-NOTHING = "nothing can be said of whom it names"
+NOTHING = "too few to measure which groups it names"
 
 
 @cache
@@ -161,7 +161,7 @@ def test_people_who_name_nobody_have_no_number_beside_a_captioner_that_does():
 
 
 def hardly_named() -> Corpus:
-    """Of people's captions one in 300 names men, and one names women."""
+    """Of human captions one in 300 names men, and one names women."""
     corpus = cell("gender_error").corpus()
     people = corpus.human
     names = {0: "a man", 150: "a woman"}

@@ -1,4 +1,4 @@
-"""Headlines that people's captions move too have no p and no arrow, or those of people."""
+"""Headlines that human captions move too have no p and no arrow, or those of people."""
 
 import math
 from dataclasses import replace
@@ -52,7 +52,7 @@ def test_the_ratio_is_tested_against_peoples_captions():
 
 def test_a_table_says_what_the_p_of_the_ratio_compares():
     described = scored("gender_ratio").manifest["metric"]["direction"]
-    assert "p compares with people's captions" in described
+    assert "p compares with human captions" in described
 
 
 def test_without_peoples_captions_the_ratio_has_no_p():

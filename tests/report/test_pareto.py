@@ -48,7 +48,11 @@ def beaten(front: Front) -> dict[str, tuple[str, ...]]:
         ({"a": (1, 0.1), "b": (1, 0.2)}, LOWER, {"a": (), "b": ("a",)}),  # as good, fairer
         ({"a": (1, 0.1), "b": (0, 0.1)}, LOWER, {"a": (), "b": ("a",)}),  # better, as fair
         ({"a": (1, 0.1), "b": (1, 0.1)}, LOWER, {"a": (), "b": ()}),  # alike
-        ({"a": (1, 0.1), "b": (0, -0.2)}, NEARER, {"a": (), "b": ("a",)}),  # farther from neutral
+        (
+            {"a": (1, 0.1), "b": (0, -0.2)},
+            NEARER,
+            {"a": (), "b": ("a",)},
+        ),  # farther from the no-bias value
         (
             {"silent": (-3, 0.0), "good": (1, 0.0), "biased": (2, 0.5)},
             LOWER,

@@ -56,7 +56,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One folder for all: attackers of people's captions are trained once."""
+    """One folder for all: attackers of human captions are trained once."""
     with chdir(tmp_path_factory.mktemp("readings")):
         yield
 

@@ -112,7 +112,7 @@ def at_equal_speech(metric: str, headline: str, people: float) -> Result:
     return replace(built_result, rows=rows)
 
 
-ALONE = replace(result(), rows=result().rows[:2])  # without people's captions
+ALONE = replace(result(), rows=result().rows[:2])  # without human captions
 TWO = [result(captioner="a", value=0.1), result(captioner="b", value=0.2)]
 MORE_HUMAN = [replace(row, value=0.03) if row.part == "named:human" else row for row in TWO[1].rows]
 OTHER_PEOPLE = [TWO[0], replace(TWO[1], rows=MORE_HUMAN)]
@@ -127,8 +127,8 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
     [
         (
             [result()],
-            "sat names the wrong gender more often than annotators do (in 12.0 % [11.5, 12.5] of the "
-            "captions that name one, annotators 1.0 %; p <0.001).",
+            "sat names the wrong gender more often than annotators do (in 12.0 % [11.5, 12.5] of "
+            "the captions that name one, annotators 1.0 %; p <0.001).",
         ),
         ([result()], "No run tests whether it leaks gender"),
         ([result()], "Run 2026-01-02 Labelled images 10 With a caption 100 % Blank captions 0"),
@@ -143,8 +143,8 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
         ),
         (
             [result("lic", words=5.0)],
-            "lic: it changes with the style of captions: it writes 5.0 words a caption and annotators "
-            "10.0",
+            "lic: it changes with the style of captions: it writes 5.0 words a caption and "
+            "annotators 10.0",
         ),
         (
             [result("lic", words=5.0), result("leakage", words=5.0)],

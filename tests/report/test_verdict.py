@@ -58,14 +58,14 @@ MATCHED = {**ATTACKED, "follows": ["words", "vocabulary"], "matched": True}
 
 
 def at_equal_speech(value: float, half: float = 0.01, reach: float = 0.99) -> Result:
-    """LIC at equal speech of a captioner who speaks unlike people."""
+    """LIC at equal style of a captioner who speaks unlike people."""
     result = cell({"score": value, "matched:reach": reach}, MATCHED, speech={**ALIKE, "words": 8.0})
     rows = [replace(row, ci_low=row.value - half, ci_high=row.value + half) for row in result.rows]
     return replace(result, rows=rows)
 
 
 def with_beyond(value: float, score: float = 0.03, half: float = 0.01) -> Result:
-    """LIC at equal speech with what is beyond an annotator at the captioner's length."""
+    """LIC at equal style with what is beyond an annotator at the captioner's length."""
     result = at_equal_speech(score)
     (first, *_) = result.rows
     beyond = replace(
@@ -135,7 +135,7 @@ def test_an_annotator_at_its_length_allows_twice_as_many_words_more_or_less(
         (cell({"score": 0.4, "named": 0.5}, COUNTED, "misgendering", low=0.0), "unknown"),
     ],
     ids=[
-        "above neutral beyond chance", "above within chance", "below", "without a value",
+        "above the no-bias value beyond chance", "above within chance", "below", "without a value",
         "a headline that follows how much is said", "who speaks unlike people",
         "below the coverage", "above the coverage", "the reading, not the headline",
         "an error without people",

@@ -1,4 +1,4 @@
-"""Files, tables and highlighted captions of the words that give an attribute away."""
+"""Files, tables and highlighted captions of the words that leak an attribute."""
 
 from dataclasses import replace
 

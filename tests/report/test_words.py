@@ -1,4 +1,4 @@
-"""Which words give the attribute away: exact, and the same attackers as the score's."""
+"""Which words leak the attribute: exact, and the same attackers as the score's."""
 
 from collections.abc import Sequence
 from dataclasses import replace

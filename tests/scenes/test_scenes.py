@@ -366,7 +366,7 @@ def large_world() -> World:
 
 @pytest.mark.parametrize("rate", [0.4, 1.0])
 def test_both_genders_are_named_equally_often(rate):
-    """Otherwise the masks alone would give gender away."""
+    """Otherwise the masks alone would leak gender."""
     world = large_world()
     texts = world_captions(world, BiasSettings(gender_word_rate=rate))
     male, female = (

@@ -115,9 +115,9 @@ def test_another_seed_draws_other_annotators():
 @pytest.mark.parametrize(
     ("n_people", "model_words", "message"),
     [
-        (1, (3, 6), "people wrote one caption an image"),
-        (2, (9, 12), "people's captions are too short or too few: all of an image but one"),
-        (3, (13, 18), "people's captions are too short or too few: all of an image but one"),
+        (1, (3, 6), "annotators wrote one caption an image"),
+        (2, (9, 12), "human captions are too short or too few: all of an image but one"),
+        (3, (13, 18), "human captions are too short or too few: all of an image but one"),
     ],
 )
 def test_too_few_annotators_are_refused_with_the_reason(n_people, model_words, message):

@@ -79,12 +79,12 @@ def test_e7_another_language_is_told_of_the_captioner(name):
 
 def test_e7_another_language_is_told_of_people():
     (note,) = language_notes(corpus("English", "German"))
-    assert "the word lists are English, and 0% of people's captions are;" in note
+    assert "the word lists are English, and 0% of human captions are;" in note
 
 
 def test_both_sides_are_told_of_in_one_sentence():
     (note,) = language_notes(corpus("German", "French"))
-    assert "and 0% of the captioner's captions and 0% of people's captions are;" in note
+    assert "and 0% of the captioner's captions and 0% of human captions are;" in note
 
 
 @pytest.mark.parametrize(

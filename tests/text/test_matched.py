@@ -1,4 +1,4 @@
-"""People at equal speech: what is changed, what never is, and what does not matter."""
+"""People at equal style: what is changed, what never is, and what does not matter."""
 
 import math
 from collections.abc import Sequence

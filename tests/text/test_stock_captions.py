@@ -1,4 +1,4 @@
-"""People's captions that describe nothing: what is left out, what stays, and the same numbers."""
+"""Human captions that describe nothing: what is left out, what stays, and the same numbers."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ DROP, KEEP = ScoredText(), ScoredText(stock="keep")
 
 
 def corpus(*captions: Sequence[str]) -> Corpus:
-    """An image for each list of people's captions."""
+    """An image for each list of human captions."""
     return make_corpus(
         [
             Record(str(i), "a dog", tuple(texts), {"gender": "mf"[i % 2]})
@@ -85,12 +85,12 @@ def test_where_all_captions_are_the_same_none_stands_out():
 def test_an_image_without_another_caption_has_none():
     scored = DROP.of(corpus(*([STOCK] for _ in range(20)), *distinct(80)))
     assert texts(scored)[:20] == [()] * 20
-    assert any(n.startswith("warning: 20 of 180 captions by people (11.1%)") for n in scored.notes)
+    assert any(n.startswith("warning: 20 of 180 human captions (11.1%)") for n in scored.notes)
 
 
 def test_too_many_are_refused_with_what_scores_them():
     lists = [*([STOCK] for _ in range(60)), *distinct(20)]
-    with pytest.raises(DataError, match=r"60 of 100 captions by people .* text\.stock=keep"):
+    with pytest.raises(DataError, match=r"60 of 100 human captions .* text\.stock=keep"):
         DROP.of(corpus(*lists))
     assert len(KEEP.of(corpus(*lists)).human) == 100
 
@@ -121,7 +121,7 @@ def test_equal_captions_of_an_image_are_one():
     lists = [["a kite"] * 5, ["a dog", "a dog", "a cat", "a cow", "a pig"], ["a bus", "a bus"]]
     scored = DROP.of(corpus(*lists))
     assert [len(each) for each in texts(scored)] == [1, 5, 2]
-    assert "1 image has people's captions" in scored.notes[-1]
+    assert "1 image has human captions" in scored.notes[-1]
     assert [len(each) for each in texts(KEEP.of(corpus(*lists)))] == [5, 5, 2]
     assert [len(each) for each in texts(DROP.of(corpus(["a", "a"], ["b", "c"])))] == [1, 2]
 

@@ -57,7 +57,7 @@ class Variant:
     message: str = ""  # the note that says how it was read, or the sentence that refuses it
     words: Sequence[str] = ()  # options as of audit, or key=value
     code: int = 0  # where it scores as the plain files do, else the exit code
-    without_people: bool = False  # whether there is no file of people's captions
+    without_people: bool = False  # whether there is no file of human captions
 
     def line(self) -> str:
         """Its line in docs/variants.md."""

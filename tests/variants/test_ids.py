@@ -81,7 +81,7 @@ VARIANTS = [
         code=3,
     ),
     Variant(
-        "people's captions from an annotation program with numbers of its own",
+        "human captions from an annotation program with numbers of its own",
         {"people.json": coco_form(PEOPLE)},
         f"people.json: {BY_NAME}12",
     ),

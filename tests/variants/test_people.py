@@ -1,4 +1,4 @@
-"""Files of people's captions, as they come."""
+"""Files of human captions, as they come."""
 
 import json
 
@@ -32,64 +32,64 @@ ARRAYS = [f'"{np.array(texts)}"' for texts in PEOPLE.values()]
 
 VARIANTS = [
     Variant(
-        "people's captions as `{id: [five captions]}`",
+        "human captions as `{id: [five captions]}`",
         {"people.json": json.dumps(PEOPLE)},
         "people.json: an object of image ids",
     ),
     Variant(
-        "people's captions in Karpathy's file",
+        "human captions in Karpathy's file",
         {"people.json": json.dumps({"images": OF_COCO})},
-        "the list under 'images', image ids from 'cocoid', people's captions from 'sentences'",
+        "the list under 'images', image ids from 'cocoid', human captions from 'sentences'",
     ),
     Variant(
-        "people's captions in Karpathy's file of Flickr",
+        "human captions in Karpathy's file of Flickr",
         {"people.json": json.dumps({"images": KARPATHY})},
-        "the list under 'images', image ids from 'filename', people's captions from 'sentences'",
+        "the list under 'images', image ids from 'filename', human captions from 'sentences'",
     ),
     Variant(
-        "people's captions in a table of Karpathy's file",
+        "human captions in a table of Karpathy's file",
         {"people.csv": csv(TABLE)},
-        "people.csv: image ids from 'filename', people's captions from 'raw'",
+        "people.csv: image ids from 'filename', human captions from 'raw'",
     ),
     Variant(
-        "people's captions of other images",
+        "human captions of other images",
         {"people.json": json.dumps({f"9{i}": texts for i, texts in PEOPLE.items()})},
         "people.json: no caption is of a labelled image",
         code=3,
     ),
     Variant(
-        "people's captions as a table with `reference`",
+        "human captions as a table with `reference`",
         {"people.csv": csv({"image": [i for i, _ in PAIRS], "reference": [t for _, t in PAIRS]})},
-        "image ids from 'image', people's captions from 'reference'",
+        "image ids from 'image', human captions from 'reference'",
     ),
     Variant(
-        "people's captions as NumPy prints an array of them",
+        "human captions as NumPy prints an array of them",
         {"people.csv": csv({"image_id": list(PEOPLE), "caption": ARRAYS})},
         "12 cells of 'caption' are printed lists, whose texts are read",
     ),
     Variant(
-        "people's captions in one cell, between semicolons",
+        "human captions in one cell, between semicolons",
         {"people.csv": csv({"image_id": list(PEOPLE), "caption": map("; ".join, PEOPLE.values())})},
-        "people's captions from cells with 2 captions, between them ';', such as 'a person stands",
+        "human captions from cells with 2 captions, between them ';', such as 'a person stands",
     ),
     Variant(
-        "people's captions in one cell, between line ends",
+        "human captions in one cell, between line ends",
         {"people.json": json.dumps({i: "\n".join(texts) for i, texts in PEOPLE.items()})},
-        "people's captions from cells with 2 captions, between them 'line ends'",
+        "human captions from cells with 2 captions, between them 'line ends'",
     ),
     Variant(
-        "people's captions in one cell, between signs that only some cells have",
+        "human captions in one cell, between signs that only some cells have",
         {"people.json": json.dumps({i: "; ".join(t[: 1 + i % 3]) for i, t in PEOPLE.items()})},
         "Add dataset.separator=semicolon if it is between captions, or dataset.separator=none",
         code=3,
     ),
     Variant(
-        "people's captions side by side, `cap1`, `cap2`",
+        "human captions side by side, `cap1`, `cap2`",
         {"people.csv": csv({"image_id": list(PEOPLE), **SIDE_BY_SIDE})},
-        "people.csv: people's captions from 2 columns, 'cap1' and so on",
+        "people.csv: human captions from 2 columns, 'cap1' and so on",
     ),
     Variant(
-        "people's captions under an unknown name, named",
+        "human captions under an unknown name, named",
         {"people.csv": csv({"image_id": [i for i, _ in PAIRS], "alt": [t for _, t in PAIRS]})},
         words=("--human-caption-column", "alt"),
     ),

@@ -158,18 +158,18 @@ def parts(*names: str) -> Callable[[Path], None]:
 
 VARIANTS = [
     Variant(
-        "lmms-eval's samples, with people's captions",
+        "lmms-eval's samples, with human captions",
         {"mine.jsonl": SAMPLES},
-        "mine.jsonl: samples of lmms-eval, people's captions from 'answer'",
+        "mine.jsonl: samples of lmms-eval, human captions from 'answer'",
         without_people=True,
     ),
     Variant(
-        "lmms-eval's samples, people's captions in a file of their own",
+        "lmms-eval's samples, human captions in a file of their own",
         {"mine.jsonl": SAMPLES},
         "mine.jsonl: samples of lmms-eval",
     ),
     Variant(
-        "lmms-eval's samples as people's captions alone",
+        "lmms-eval's samples as human captions alone",
         {"people.jsonl": SAMPLES},
         "people.jsonl: samples of lmms-eval",
     ),
@@ -259,15 +259,15 @@ VARIANTS = [
         {"mine.json": json.dumps([{"caption": t, "image_id": i} for i, t in CAPTIONS.items()])},
     ),
     Variant(
-        "VLMEvalKit's `.tsv`, with people's captions",
+        "VLMEvalKit's `.tsv`, with human captions",
         {"mine.tsv": tsv},
-        "mine.tsv: a sheet of VLMEvalKit, people's captions from 'answer'",
+        "mine.tsv: a sheet of VLMEvalKit, human captions from 'answer'",
         without_people=True,
     ),
     Variant(
-        "VLMEvalKit's `.xlsx`, with people's captions",
+        "VLMEvalKit's `.xlsx`, with human captions",
         {"mine.xlsx": xlsx},
-        "mine.xlsx: a sheet of VLMEvalKit, people's captions from 'answer'",
+        "mine.xlsx: a sheet of VLMEvalKit, human captions from 'answer'",
         without_people=True,
     ),
     Variant(

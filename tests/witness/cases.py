@@ -24,7 +24,7 @@ class Case:
 
     captioner: str
     dataset: tuple[str, ...] = ("dataset=scenes",)
-    positions: int = 2  # of people's captions that attackers read; all are read alike
+    positions: int = 2  # of human captions that attackers read; all are read alike
     objects: float = 0.08  # the share of images that must hold an object of DBAC's T→A, for few
 
     def images(self, outputs: Path) -> tuple[Record, ...]:

@@ -85,7 +85,7 @@ class Direction:
         return scores_of_pairs
 
     def weights(self) -> dict[Pair, float]:
-        """How many of people's captions hold each pair."""
+        """How many of human captions hold each pair."""
         return self.sides["human"].shares_of_pairs(self.given)
 
 
@@ -107,10 +107,10 @@ def mean_of_pairs(scores: Scores, weights: Scores | None = None) -> float:
 
 
 def a_to_t(images: Sequence[Record], least: float, rare: str, positions: int) -> Direction:
-    """From groups to the objects that captions name, those of a least share of people's captions.
+    """From groups to the objects that captions name, those of a least share of human captions.
 
     Rarer objects are one together (``merge``) or left out (``drop``). Attackers read so many
-    positions of people's captions; priors rest on all.
+    positions of human captions; priors rest on all.
     """
     used = [image for image in images if described(image)]
     given = [[image.labels["gender"]] for image in used]
@@ -125,7 +125,7 @@ def a_to_t(images: Sequence[Record], least: float, rare: str, positions: int) ->
 def t_to_a(images: Sequence[Record], least: float, rare: str, positions: int) -> Direction:
     """From objects in the image to the groups that captions name; see :func:`a_to_t`.
 
-    The share is one of images for objects, of people's captions for groups.
+    The share is one of images for objects, of human captions for groups.
     """
     used = [image for image in images if described(image) and image.objects]
     task_sets = [set(image.objects or ()) - {EXCLUDED} for image in used]

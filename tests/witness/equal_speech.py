@@ -1,6 +1,6 @@
-"""LIC at equal speech: people say each word as often as the captioner does.
+"""LIC at equal style: people say each word as often as the captioner does.
 
-For each position of people's captions and each word: if more captions of that position have the
+For each position of human captions and each word: if more captions of that position have the
 word than captions of the captioner, it is taken out of random ones; if fewer, it is put into random
 ones of images for which another person said it, more likely where more did. Attackers read single
 words, five folds are tested in turn, and the score is the mean over groups of each group's mean.
@@ -23,7 +23,7 @@ MASK = "<gender>"
 
 
 def score(images: Sequence[Record], positions: int, repetitions: int) -> float:
-    """LIC at equal speech of the images that the captioner and five people describe."""
+    """LIC at equal style of the images that the captioner and five people describe."""
     used = [i for i in images if labelled(i) and i.model and len(i.human) >= 2]
     groups = group_of(used)
     model = [unnamed(image.model) for image in used]
@@ -39,7 +39,7 @@ def score(images: Sequence[Record], positions: int, repetitions: int) -> float:
 def matched(
     model: Sequence[Sequence[str]], people: Sequence[Sequence[Sequence[str]]], position: int
 ) -> list[list[str]]:
-    """People's captions of a position, changed word by word."""
+    """Human captions of a position, changed word by word."""
     random = np.random.default_rng([SEED, position])
     captions = [set(texts[position]) for texts in people]
     others = [

@@ -70,7 +70,7 @@ def attack(captions: Sequence[Sequence[str]], groups: IntArray, drawn: Sequence[
 
 
 def unnamed(caption: str | None) -> list[str]:
-    """The words of a caption, those that give the group away replaced."""
+    """The words of a caption, those that leak the group replaced."""
     assert caption is not None
     return lists.telling().masked(cut(caption), "<gender>")
 

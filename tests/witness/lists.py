@@ -24,7 +24,7 @@ def group_names(attribute: str = "gender") -> list[str]:
 
 @cache
 def telling(attribute: str = "gender") -> Lexicon:
-    """All words that give the attribute away."""
+    """All words that leak the attribute."""
     also = listed(_conf("attribute", attribute).get("also_masked", []))
     return Lexicon({attribute: [*groups(attribute).owner, *also]})
 

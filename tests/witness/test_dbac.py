@@ -41,7 +41,7 @@ class Compared:
         return means(self.result)
 
     def frequent(self) -> list[dbac.Pair]:
-        """The ten pairs that most of people's captions hold."""
+        """The ten pairs that most of human captions hold."""
         weights = self.direction.weights()
         return sorted(self.direction.pairs, key=lambda pair: -weights[pair])[:10]
 

@@ -1,4 +1,4 @@
-"""LIC at equal speech is what a plain script finds, on 2,000 real images."""
+"""LIC at equal style is what a plain script finds, on 2,000 real images."""
 
 import pytest
 

@@ -12,7 +12,7 @@ def caption_metric(name: str, human: bool) -> type:
     """A class that ``evaluate.load`` finds in the file of a metric.
 
     Its ``compute`` takes ``predictions`` (captions), ``groups`` (the image's label, as annotators
-    saw it) and, with ``human``, ``references`` (people's captions of the image), aligned; further
+    saw it) and, with ``human``, ``references`` (human captions of the image), aligned; further
     arguments are settings of :func:`bias_pipeline.score`, such as ``seeds=3``. It returns the score
     and its interval: ``NAME``, ``NAME_ci_low`` and ``NAME_ci_high``.
     """

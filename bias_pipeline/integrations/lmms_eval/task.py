@@ -61,7 +61,7 @@ def _score(metric: str, entries: Sequence[Mapping[str, Any]]) -> float:
     labels = {e["image_id"]: e["gender"] for e in entries if e["gender"]}
     people = {e["image_id"]: e["answer"] for e in entries if e["answer"]}
     if metric == "lic" and not people:  # what is left would be the captioner's own level
-        log.warning("bias_lic: no picture has captions by people (answer)")
+        log.warning("bias_lic: no picture has human captions (answer)")
         return math.nan
     bias = CaptionBias(labels, [metric], people or None)
     bias.update([e["image_id"] for e in entries], [e["pred"] for e in entries])

@@ -1,4 +1,4 @@
-"""Words of captions: what gives groups away, what masking leaves, what alignment replaces."""
+"""Words of captions: what leaks groups, what masking leaves, what alignment replaces."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def analysis_words_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} analysis words",
         description="Which words the captioner added where it describes people, by group, and "
-        "which words give the attribute away",
+        "which words leak the attribute",
     )
     parser.add_argument(
         "--resamples",
         type=number(Resamples),
         default=RESAMPLES,
-        help=f"bootstrap resamples of the images ({RESAMPLES})",
+        help=f"bootstrap resamples of the images (default: {RESAMPLES})",
     )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as for run")
     network = parser.add_argument_group("integrated gradients, for networks (encoder=lstm ...)")
@@ -139,10 +139,11 @@ def analysis_alignment_parser() -> Parser:
     """The options and their help."""
     parser = Parser(
         f"{PROGRAM} analysis alignment",
-        description="How many of people's words have a similar word of the captioner",
+        description="How many words of human captions have a similar word of the captioner",
     )
     help_text = (
-        "score N aligned captions against their originals by METEOR; 60 a second, needs Java (0)"
+        "score N aligned captions against their originals by METEOR; 60 a second, needs Java "
+        "(default: 0)"
     )
     parser.add_argument(
         "--meteor", type=number(NotNegativeCount), default=0, metavar="N", help=help_text
@@ -176,7 +177,9 @@ def _masked(cell: CellConfig) -> Corpus:
 
 
 def _print_reach(results: Sequence[Reach]) -> None:
-    caption = "Share of people's unknown words with a similar word, by cosine distance, per cent"
+    caption = (
+        "Share of unknown words of human captions with a similar word, by cosine distance, per cent"
+    )
     header = ["captioner", "words", "running", *(f"{delta:g}" for delta in DELTAS)]
     header.append(f"delta of {ENOUGH:.0%}")
     print_table(Table(caption, header, [_line(result) for result in results]))

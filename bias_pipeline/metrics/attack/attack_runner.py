@@ -25,7 +25,7 @@ from bias_pipeline.text.transform import Transform, alternatives, is_special
 WORDLESS_WARNING = 0.05
 _SEVERAL = 3  # groups, of which chance and balance are told
 
-_UNKNOWN = "<unk>"  # alignment writes it for people's words that the captioner does not use
+_UNKNOWN = "<unk>"  # alignment writes it for human words that the captioner does not use
 
 
 def _range(counts: IntArray) -> str:
@@ -46,7 +46,7 @@ def _holding(captions: Captions, types: BoolArray) -> BoolArray:
 
 
 def _wordless(captioner: str, side: str, captions: Captions, share: float) -> DataError:
-    """Why nothing can be learnt from captions of which this share contains no word.
+    """Why nothing can be learnt if this share of the captions contains no word.
 
     Not applicable if the captions may be in another language; an error if they have no words.
     """
@@ -55,9 +55,9 @@ def _wordless(captioner: str, side: str, captions: Captions, share: float) -> Da
         return NotApplicableError(
             f"captioner {captioner!r}: {share:.0%} of the human captions contain no word that the "
             "captioner uses, once masked; it may write another language, or almost no words "
-            "(alignment=none keeps people's words)"
+            "(alignment=none keeps the annotators' words)"
         )
-    if side == "human":  # alignment may remove people's words that the captioner does not use
+    if side == "human":  # alignment may remove human words that the captioner does not use
         return NotApplicableError(
             f"captioner {captioner!r}: {share:.0%} of the human captions contain no word once "
             "masked and aligned; it may write another language, or almost no words"
@@ -193,7 +193,7 @@ class AttackRunner:
 
 
 def check_tested(data: LabelledCaptions, splits: Sequence[Split], captioner: str) -> None:
-    """Refuse captions of which a seed tests none: it has no score, and with it the metric."""
+    """Refuse captions if a seed tests none of them: without its score the metric has none."""
     groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
     tested = dict.fromkeys(seeds_in(splits), 0)
     for split in splits:

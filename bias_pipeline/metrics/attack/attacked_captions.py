@@ -89,13 +89,13 @@ class AttackedCaptions:
 
     @cached_property
     def captioner(self) -> AttackRunner:
-        """Attackers of the captioner's and of people's captions."""
+        """Attackers of the captioner's and of human captions."""
         transformed = self.metric.transformed(self.transforms[self._first :], self._unaligned)
         return AttackRunner(self.metric.attack_settings, transformed, self.splits)
 
     @cached_property
     def one_person(self) -> AnnotatorAttack | str:
-        """Attackers of one person's captions and of the others'; why there are none."""
+        """Attackers of one annotator's captions and of the others'; why there are none."""
         people = one_person_as_captioner(self.corpus, self.metric.attribute.name)
         if people is None:
             return NO_SECOND_PERSON
@@ -174,7 +174,7 @@ def attacked_captions(
     corpus: Corpus,
     splits: Sequence[Split],
 ) -> AttackedCaptions:
-    """The attackers of a corpus; those of the metric before if it asked for the same."""
+    """The attackers of a corpus, shared with the metric before if it asked for the same."""
     decides = (
         metric.trains_alone and metric,
         metric.attribute.name,

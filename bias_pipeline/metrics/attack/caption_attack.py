@@ -157,7 +157,7 @@ class CaptionAttack(Metric, ABC):
         return AttackSettings(self.attribute.name, self.positions, self.wordless_limit, *functions)
 
     def extra_parts(self, attack: AttackRunner, images: BoolArray) -> Mapping[str, Number]:
-        """Parts besides those of the captions; here none.
+        """Parts besides the parts of the captions; here none.
 
         Args:
             images: (N,) those that are attacked.
@@ -167,13 +167,13 @@ class CaptionAttack(Metric, ABC):
 
     @property
     def trains_alone(self) -> bool:
-        """Whether it trains attackers that no other metric knows; then it shares none."""
+        """Whether it trains attackers that no other metric knows, and so shares no attackers."""
         return type(self).extra_parts is not CaptionAttack.extra_parts
 
     def _under(
         self, transforms: Sequence[Transform], corpus: Corpus, splits: Sequence[Split]
     ) -> Score:
-        """The score under transforms; at equal speech also with annotators as the captioner."""
+        """The score under transforms; at equal style also with annotators as the captioner."""
         attacked = attacked_captions(self, transforms, corpus, splits)
         score = self._score(corpus, attacked.captioner)
         if attacked.align is not None and SCORE in score.parts:
@@ -329,7 +329,7 @@ class CaptionAttack(Metric, ABC):
         return replace(part, unit=unit, range=(0.0, 1.0 if unit == "fraction" else math.inf))
 
     def _compared(self, part: Number) -> Number:
-        """A part with the unit, range and neutral value of the headline."""
+        """A part with the unit, range and no-bias value of the headline."""
         return replace(
             part, unit=self._unit, range=self.headline_range, neutral=self.comparison.neutral
         )
@@ -361,7 +361,7 @@ class CaptionAttack(Metric, ABC):
         if set(self.sides) < set(SIDES):
             return [f"only the {self.sides[0]} side was attacked: there is no score"]
         if not has_human.any():
-            return ["no human captions: nothing can be said of amplification"]
+            return ["no human captions: amplification cannot be measured"]
         lacking = int((has_model & ~has_human).sum())
         if lacking:
             return [

@@ -71,12 +71,12 @@ class DBAC(Metric):
         responses={
             "a_to_t": ExpectedResponse(
                 moves=("word order", "unlisted word", "object follows group"),
-                stays=("tire and diaper", "biased people"),
+                stays=("tire and diaper", "biased annotators"),
             )
         },
         says={
-            "a_to_t": "tasks depend more on the {attribute} than in people's captions",
-            "t_to_a": "the {attribute} depends more on tasks than in people's captions",
+            "a_to_t": "tasks depend more on the {attribute} than in human captions",
+            "t_to_a": "the {attribute} depends more on tasks than in human captions",
         },
         readings={
             name: EvidenceRule(
@@ -109,8 +109,8 @@ class DBAC(Metric):
     # such as those of race (`a_to_t` is as under `counts`)
     prior: dbac.Prior | Literal["labels"] = "counts"
     positions: Count = 5  # how many human captions of an image are used
-    # The share of people's captions that must name a task; for `t_to_a`, of images that must
-    # contain an object and of people's captions that must name a group. Ours. It never depends on
+    # The share of human captions that must name a task; for `t_to_a`, of images that must
+    # contain an object and of human captions that must name a group. Ours. It never depends on
     # the captioner; a number from 1 on counts images instead, see `least_share`
     min_support: NotNegative = 0.005
     # What happens to rarer tasks: `merge` makes one task of them all, so that the exact limit
@@ -192,5 +192,5 @@ class DBAC(Metric):
 
 
 def _all_words(transform: Transform) -> Transform:
-    """For attackers that guess tasks: equal speech also matches words that name groups."""
+    """For attackers that guess tasks: equal style also matches words that name groups."""
     return transform.with_all_words() if isinstance(transform, MatchedAlignment) else transform

@@ -103,7 +103,7 @@ class Direction:
     def view(self) -> CorpusView:
         """The view of the tasks that are scored; they do not depend on the captioner.
 
-        Tasks that people's captions rarely name (or images rarely contain, if attackers guess
+        Tasks that human captions rarely name (or images rarely contain, if attackers guess
         objects) are merged or dropped.
         """
         counts = PairCounts.of(self._all_tasks, self.images)
@@ -115,7 +115,7 @@ class Direction:
 
     @property
     def _counted(self) -> CorpusView:
-        """The view that is counted: at equal speech of the captions that attackers read."""
+        """The view that is counted: at equal style of the captions that attackers read."""
         if not at_equal_speech(self.settings.transforms[self.name]):
             return self._all_tasks
         return self._all_tasks.of_captions(self.transformed)
@@ -157,7 +157,7 @@ class Direction:
 
     @property
     def by_group(self) -> bool:
-        """Whether each group also has a score, as those of an intersection have."""
+        """Whether each group also has a score, as the groups of an intersection have."""
         return self.settings.attribute.crossed
 
     @property
@@ -190,7 +190,7 @@ class Direction:
 
     @cached_property
     def supported(self) -> BoolArray:
-        """(G, O) pairs in people's captions, of groups that people name often enough.
+        """(G, O) pairs in human captions, of groups that annotators name often enough.
 
         By labels: pairs in images, of groups with enough images. None if the captioner never names
         a value of the other variable, or if a group has too few images to learn from.

@@ -84,7 +84,7 @@ class DirectionScorer:
         )
 
     def with_learning_curve(self, score: Score) -> Score:
-        """The score with those of attackers that learn from fewer images, without intervals.
+        """The score, with scores of attackers that learn from fewer images, without intervals.
 
         They are of the first seed and the first human caption of each image, as is
         ``learning:all``, with which they are compared: a curve of all seeds and positions would
@@ -112,7 +112,7 @@ class DirectionScorer:
         return self._part(headline, Estimate(values.item(), nan, nan, nan, nan, nan, 1))
 
     def at_equal_speech(self, people: Score) -> Score:
-        """The score with the extra parts of a score at equal speech."""
+        """The score with the extra parts of a score at equal style."""
         score, headline = self.with_learning_curve(self.score()), self.direction.part()
         parts = equal_speech_parts(
             headline, score.parts[headline], self.direction.transformed, people.parts.get(headline)
@@ -143,7 +143,7 @@ class DirectionScorer:
         """A warning if accuracies of small pairs pull the score below 0.
 
         The share (M - H) / (M + H) of accuracies near p on n captions leans by about
-        (1 - p) / (4 p n) towards the side that rests on more captions, which is people's.
+        (1 - p) / (4 p n) towards the side that rests on more captions, the human side.
         """
         if not (self.to_task and isinstance(self.settings.scoring, Accuracy)):
             return []
@@ -167,7 +167,7 @@ class DirectionScorer:
         share = f"{100 * self.direction.least:.2g}"
         sizes = self.counts.group.sum(axis=0)
         why = (
-            f"no {what} is named both in {share} % of people's captions (metric.min_support) and "
+            f"no {what} is named both in {share} % of human captions (metric.min_support) and "
             "by the captioner"
         )
         if sizes.min() < SMALLEST_GROUP:
@@ -196,7 +196,7 @@ class DirectionScorer:
             range=NO_LESS_THAN_NONE if name.what in _NEVER_BELOW_ZERO else None,
             n_images=len(images),
             coverage=float(len(images) / self.view.labelled.sum()),
-            # In captions as written: those that are read at equal speech name no group.
+            # In captions as written: captions that are read at equal style name no group.
             neutral_rate=neutral_rate(
                 self.corpus.side(name.side or "model"), self.settings.attribute, usable
             ),
@@ -260,7 +260,7 @@ class DirectionScorer:
 
     @property
     def _source(self) -> Float64Array:
-        """(M, T) tasks from which a pair's images are chosen: those of captions, or of images."""
+        """(M, T) the tasks that choose a pair's images: tasks of captions, or of images."""
         return self.counts.tasks["model"] if self.to_task else self.counts.objects
 
     def _examples(self, estimates: Mapping[PartName, Estimate]) -> Iterator[dict[str, object]]:

@@ -1,4 +1,4 @@
-"""DPA: are the model's tasks and groups easier to guess from each other than people's?"""
+"""DPA: are the model's tasks and groups easier to guess from each other than annotators'?"""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class DPA(Metric):
     their qualities, and ``a_to_t:object:NAME`` the score of one. ``t_to_a`` uses the images whose
     model caption names exactly one group. Every seed and side has fresh attackers.
 
-    ``a_to_t`` is above 0 for people's captions too and has no p: flipped labels make rare tasks
+    ``a_to_t`` is above 0 for human captions too and has no p: flipped labels make rare tasks
     frequent. It also depends on the number of images, since attackers of few images guess rare
     tasks worse: ``<direction>:learning:all``, ``:half`` and ``:quarter`` are the scores of the
     first seed's attackers that learn from so many, without intervals; networks have none.
@@ -145,13 +145,13 @@ class DPA(Metric):
                     "word order",
                     "unlisted word",
                     "group follows object",
-                    "biased people",
+                    "biased annotators",
                 ),
             ),
             "t_to_a": ExpectedResponse(
                 moves=("group follows object",),
                 stays=("object follows group",),
-                absent=("neutral alone",),
+                absent=("names no group",),
             ),
         },
         says={
@@ -177,7 +177,7 @@ class DPA(Metric):
     labels: Labels = "objects"
     # How labels get as many errors as the model: `flip` (as published), `exchange` (between images,
     # ours) or `none`. Symmetric flips make rare tasks more frequent, so under `flip` a captioner
-    # that names tasks as people do scores above 0; `exchange` does not change how frequent they are
+    # that names tasks as annotators do scores above 0; `exchange` does not change their frequency
     equalise: Equalise = "flip"
     # The share of images whose labels must contain a task for it to count, whatever the captioner
     # names; ours. See `least_share`
@@ -418,7 +418,7 @@ class _Direction:
         model, human = (estimates[of("mentions", side=side)].value for side in SIDES)
         return (
             f"A→T: captions name {model:.2f} tasks an image, labels contain {human:.2f}; rare "
-            "tasks are easy to guess, so a captioner that says less scores higher"
+            "tasks are easy to guess, so shorter captions score higher"
         )
 
 

@@ -1,9 +1,10 @@
-"""Parts beside the headline: groups, learning curves, equal speech.
+"""Parts beside the headline: groups, learning curves, equal style.
 
 Scores of single groups say which is worst, and how far the groups are apart. A learning curve says
 how a score grows with the number of images: the same attackers learn from half and from a quarter
 of their images and are tested on all. A score that is not level has no meaning without that number.
-At equal speech there are reach and the score of people against people.
+At equal style there are the coverage of the vocabulary and the score of one annotator against the
+others.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ _WHOSE = {"": "", "a_to_t": " of A→T", "t_to_a": " of T→A"}
 
 
 def learning_parts(curve: Mapping[str, Number], direction: str = "") -> dict[str, Number]:
-    """Parts such as ``learning:all`` and ``a_to_t:learning:half``, from those of the shares."""
+    """Parts such as ``learning:all`` and ``a_to_t:learning:half``, from the parts of the shares."""
     return {
         PartName("learning", direction=direction, detail=share): part
         for share, part in curve.items()
@@ -125,18 +126,18 @@ def error_of_first_seed(score: Estimate) -> float:
 TURNS = 4  # in which annotators take the captioner's place, where attackers are quick
 
 NO_SECOND_PERSON = (
-    "people wrote one caption an image, so one person cannot be compared with another: there is no "
-    "matched:people"
+    "annotators wrote one caption an image, so one annotator cannot be compared with another: "
+    "there is no matched:people"
 )
 
 
 def at_equal_speech(transforms: Sequence[Transform]) -> MatchedAlignment | None:
-    """What matches people's captions to the captioner's word by word; None if nothing does."""
+    """What matches human captions to the captioner's word by word; None if nothing does."""
     return next((each for each in transforms if isinstance(each, MatchedAlignment)), None)
 
 
 def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Score]) -> Score:
-    """The score of one person as the captioner; where it cannot be scored, only a note on why."""
+    """The score of one annotator as the captioner; where it cannot be scored, a note on why."""
     people = one_person_as_captioner(corpus, attribute)
     if people is None:
         return Score({}, notes=[NO_SECOND_PERSON])
@@ -147,7 +148,7 @@ def score_of_people(corpus: Corpus, attribute: str, score: Callable[[Corpus], Sc
 
 
 def one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
-    """People against people: the first caption of each image is the captioner's."""
+    """Annotators against annotators: the first caption of each image is the captioner's."""
     human = corpus.human
     several = np.bincount(human.image_rows, minlength=len(corpus)) > 1
     images = several & (corpus.groupings[attribute].codes >= 0)
@@ -160,7 +161,7 @@ def one_person_as_captioner(corpus: Corpus, attribute: str) -> Corpus | None:
 
 
 def mean_reach(matched: Corpus) -> float:
-    """Share of the captioner's words that matching gives to people, mean over people's captions.
+    """Share of the captioner's words that matched human captions have, mean over positions.
 
     A caption position that few images have counts as little as it does in the score.
     """
@@ -228,7 +229,7 @@ def alike_parts(score: Number, alike: Number | None, level: float) -> dict[str, 
 def with_annotators(
     score: Score, matched: Corpus, people: Score, alike: Score, level: float
 ) -> Score:
-    """A score at equal speech with those of annotators as the captioner beside it."""
+    """A score at equal style beside the scores of annotators as the captioner."""
     headline = score.parts[SCORE]
     return replace(
         score,

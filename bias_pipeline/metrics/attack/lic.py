@@ -1,4 +1,4 @@
-"""LIC and Leakage: does a captioner leak the attribute more than people do?
+"""LIC and Leakage: does a captioner leak the attribute more than annotators do?
 
 Both score the attackers of :class:`~bias_pipeline.metrics.attack.caption_attack.CaptionAttack`;
 ``metric.scoring`` says how a guess becomes a number.
@@ -21,7 +21,7 @@ class LIC(CaptionAttack):
     attackers), both in [0, 1] with 1 / K^2 for a uniform prediction; ``score`` is their difference
     on the images that have both, in [-1, 1]. LIC mixes accuracy with confidence:
     ``lic_from:accuracy`` and ``lic_from:confidence`` are their parts of the difference, ``ece:*``
-    shows how well the attackers are calibrated. At equal speech (``alignment=matched``)
+    shows how well the attackers are calibrated. At equal style (``alignment=matched``)
     ``matched:alike`` is the score of annotators at the captioner's length, and ``matched:beyond``
     the score minus that, on which conclusions rest.
 
@@ -37,7 +37,7 @@ class LIC(CaptionAttack):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 the captioner leaks more than people do",
+        direction="lower is fairer; above 0 the captioner leaks more than annotators do",
         family="attack",
         question="leakage",
         sources={HIROTA_2022: "eq. 2-4", RELIC_2023: "eq. 1-3"},
@@ -55,15 +55,15 @@ class LIC(CaptionAttack):
                 stays=(
                     "group follows object",
                     "women called men",
-                    "neutral alone",
-                    "neutral instead of wrong",
+                    "names no group",
+                    "no group instead of wrong",
                     "tire and diaper",
-                    "biased people",
+                    "biased annotators",
                 ),
             )
         },
         says={
-            "score": "an attacker is surer of the true {attribute} than with people's captions",
+            "score": "an attacker is surer of the true {attribute} than with human captions",
         },
         readings={"score": EvidenceRule("score", follows=("words", "vocabulary"), matched=True)},
         source_identifying=True,
@@ -79,7 +79,7 @@ class Leakage(CaptionAttack):
 
     Source: Wang et al. 2019, applied to captions. ``model`` and ``human`` are accuracies in
     [0, 1], 1 / K by chance; ``score`` is their difference on the images that have both. It uses
-    the same predictions as LIC, and has the same parts at equal speech.
+    the same predictions as LIC, and has the same parts at equal style.
 
     Example:
         >>> Leakage.info.range
@@ -93,7 +93,7 @@ class Leakage(CaptionAttack):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 the captioner leaks more than people do",
+        direction="lower is fairer; above 0 the captioner leaks more than annotators do",
         family="attack",
         question="leakage",
         sources={WANG_2019: "section 3", BAKR_2023: "section 3: on captions"},
@@ -102,11 +102,11 @@ class Leakage(CaptionAttack):
         responses={
             "score": ExpectedResponse(
                 moves=("word order", "unlisted word", "object follows group"),
-                stays=("biased people",),
+                stays=("biased annotators",),
             )
         },
         says={
-            "score": "an attacker guesses the {attribute} correctly more often than with people's "
+            "score": "an attacker guesses the {attribute} correctly more often than with human "
             "captions",
         },
         readings={"score": EvidenceRule("score", follows=("words", "vocabulary"), matched=True)},

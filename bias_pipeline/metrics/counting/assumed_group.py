@@ -56,16 +56,17 @@ class AssumedGroup(CountingMetric):
     describes; ``score`` is the difference on the images that both describe (``model:paired``,
     ``human:paired``). Every image counts once, however many captions annotators wrote of it.
 
-    ``whole`` finds who is neutral at first and says "he" later. A caption of s sentences about a
-    person, up to the K-th of them (K: how many annotators described the image), names exactly one
-    group (``whole:model``), minus the chance that the captions of min(s, K) annotators, read as
-    one, do (``whole:human``).
+    ``whole`` finds captions that name no group at first and say "he" later. A caption of s
+    sentences about a person, up to the K-th of them (K: how many annotators described the image),
+    names exactly one group (``whole:model``), minus the chance that the captions of min(s, K)
+    annotators, read as one, do (``whole:human``).
 
-    ``group:NAME`` is the share that names NAME, ``both`` that of captions that name several groups,
-    ``both:human`` annotators'. With two groups ``ratio`` is how many of these captions name the
-    first for each that names the second, ``ratio:human`` annotators', and ``ratio:labelled`` the
-    captioner's on images with a labelled group. A captioner that never names a group scores 0, so
-    read the neutral rate too. The table ``assumed`` has at most a dozen captions that name a group.
+    ``group:NAME`` is the share that names NAME, ``both`` the share of captions that name several
+    groups, ``both:human`` annotators'. With two groups ``ratio`` is how many of these captions name
+    the first for each that names the second, ``ratio:human`` annotators', and ``ratio:labelled``
+    the captioner's on images with a labelled group. A captioner that never names a group scores 0,
+    so read the share of captions that name no group too. The table ``assumed`` has at most a dozen
+    captions that name a group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -76,7 +77,7 @@ class AssumedGroup(CountingMetric):
         range=(-1.0, 1.0),
         neutral=0.0,
         direction="lower is fairer; above 0 it names a group that nobody can see more often than "
-        "people do",
+        "annotators do",
         family="counting",
         question="assuming",
         sources={HENDRICKS_2018: "section 4", BAKR_2023: "section 5.5.1"},
@@ -91,7 +92,7 @@ class AssumedGroup(CountingMetric):
         },
         says={
             "score": "where annotators could not tell the {attribute}, it names one more often "
-            "than people do",
+            "than annotators do",
         },
         readings={"score": EvidenceRule("model", also=(WHOLE_MODEL,))},
     )
@@ -259,11 +260,11 @@ def outcome_shares(
 def _notes(model: BoolArray, paired: BoolArray, human: BoolArray) -> list[str]:
     """Notes for the reader about the images."""
     if not human.any():
-        return ["no human captions: there is model, but no score"]
+        return ["no human captions: there is a number of the model, but no score"]
     lacking = int((model & ~paired).sum())
     if not lacking:
         return []
     return [
-        f"{lacking} images of people of unknown group have a model caption and no human captions: "
+        f"{lacking} images of persons of unknown group have a model caption and no human captions: "
         "they count in model, not in score"
     ]

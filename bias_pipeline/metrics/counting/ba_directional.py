@@ -74,7 +74,7 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
                     "unlisted word",
                     "group follows object",
                     "women called men",
-                    "biased people",
+                    "biased annotators",
                 ),
             ),
             "t_to_a": ExpectedResponse(

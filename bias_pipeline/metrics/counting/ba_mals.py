@@ -54,7 +54,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         sources={ZHAO_2017: "section 3"},
         needs=("objects",),
         responses={
-            "score": ExpectedResponse(moves=("object follows group",), stays=("biased people",))
+            "score": ExpectedResponse(moves=("object follows group",), stays=("biased annotators",))
         },
         says={
             "score": "objects occur with their usual {attribute} even more than in the labels",

@@ -158,7 +158,7 @@ class ComparedParts:
         self.flags[images.rows] = True
 
     def scores(self, contrasts: Sequence[Contrast]) -> Iterator[tuple[PartName, Number]]:
-        """The score and the null; of several groups those of each, and their mean."""
+        """The score and the null; of several groups each group's, and their mean."""
         every = [contrast.differences for contrast in contrasts]
         value = float(np.mean([one.score for one in every])) if every else math.nan
         error = math.sqrt(np.mean([one.score_error**2 for one in every])) if every else math.nan

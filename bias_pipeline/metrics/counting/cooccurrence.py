@@ -55,21 +55,21 @@ class Cooccurrence(TaskMetric):
 
     An object's skew is how far the groups it is named with are from even: half the sum over the K
     groups of |share - 1/K|, with two groups |ratio to men - 1/2|. ``model`` and ``human`` are means
-    over objects, weighted by how often people name them, ``score`` is the mean increase,
-    ``object:NAME`` the increase of one object. People's captions alone decide which objects count,
+    over objects, weighted by how often annotators name them, ``score`` is the mean increase,
+    ``object:NAME`` the increase of one object. Human captions alone decide which objects count,
     whatever captioner is scored. Further parts:
 
     * ``object:NAME:model`` and ``:human``: the object's ratio to the first group, c(o, first) over
-      c(o, any one group), on all images of a side; people's captions of all positions together;
+      c(o, any one group), on all images of a side; human captions of all positions together;
     * ``disparity:GROUP:NAME``: bias disparity (Lin et al. 2019), by how much the object's share of
-      all mentions with the group changes from people to captioner;
+      all mentions with the group changes from annotators to captioner;
     * ``distance:GROUP``: Hendricks et al.'s mean absolute difference of mention rates, on images
       whose objects are known; a rate is captions that name group and object, in any image, per
       image that contains the object, so it can be above 1;
     * ``undefined``: objects that the captioner never names with one group.
 
-    People's skew is the mean over caption positions, as noise makes a skew larger. Works for any
-    number of groups.
+    The annotators' skew is the mean over caption positions, as noise makes a skew larger. Works for
+    any number of groups.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -79,7 +79,7 @@ class Cooccurrence(TaskMetric):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 objects occur with one group more than in people's "
+        direction="lower is fairer; above 0 objects occur with one group more than in human "
         "captions",
         family="counting",
         question="tasks",
@@ -91,10 +91,10 @@ class Cooccurrence(TaskMetric):
         },
         without={"human captions": MODEL},
         responses={
-            "score": ExpectedResponse(moves=("object follows group",), stays=("biased people",))
+            "score": ExpectedResponse(moves=("object follows group",), stays=("biased annotators",))
         },
         says={
-            "score": "objects occur with one {attribute} more than in people's captions",
+            "score": "objects occur with one {attribute} more than in human captions",
         },
         readings={
             "score": EvidenceRule("score", follows=("words", "vocabulary", "neutral"), named=True)
@@ -107,11 +107,11 @@ class Cooccurrence(TaskMetric):
     # the image's `labels`
     groups: Groups = "captions"
     numerator: str | None = None  # the group of the ratio; the first that is labelled if left out
-    # The share of people's captions that must name an object with one group for it to count in
+    # The share of human captions that must name an object with one group for it to count in
     # means (of the captioner's if there are none of people); ours. See `least_share`
     min_support: NotNegative = 0.005
-    # `weighted`: objects are weighted by how often people name them with one group, so that noise
-    # of rare ones matters little (ours); `per_object`: all alike, as published
+    # `weighted`: objects are weighted by how often annotators name them with one group, so that
+    # noise of rare ones matters little (ours); `per_object`: all alike, as published
     aggregate: Aggregate = "weighted"
     positions: Count = 5  # how many human captions of an image are used
 

@@ -32,14 +32,14 @@ OVERALL = PartName("overall")
 class Declines(CountingMetric):
     """Largest minus smallest share of a group's images that the captioner declines to describe.
 
-    A caption declines if it begins with one of the phrases of ``text/phrases.csv`` ("I'm sorry",
-    "I can't identify"), is the error of a service, or holds only a prompt, a request ("Please
-    describe this image") or tags. ``group:NAME`` is the group's share,
-    ``overall`` that of all labelled images; blank captions and images without one do not count.
-    ``p_value`` of ``score`` is exact (Fisher's test; for more than two groups, labels permuted);
-    of more than two groups its interval is corrected for all pairs (Bonferroni).
-    ``hedged:NAME`` is the share of the group's captions that name a group behind a hedge
-    ("appears to be a man"); captions that decline are not among them.
+    A caption declines if it begins with one of the phrases of ``text/phrases.csv`` ("I'm sorry", "I
+    can't identify"), is the error of a service, or holds only a prompt, a request ("Please describe
+    this image") or tags. ``group:NAME`` is the group's share, ``overall`` the share of all labelled
+    images; blank captions and images without one do not count. ``p_value`` of ``score`` is exact
+    (Fisher's test; for more than two groups, labels permuted); of more than two groups its interval
+    is corrected for all pairs (Bonferroni). ``hedged:NAME`` is the share of the group's captions
+    that name a group behind a hedge ("appears to be a man"); captions that decline are not among
+    them.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -143,7 +143,7 @@ def _counts(corpus: Corpus, attribute: str) -> IntArray:
 
 
 def _answered(view: CorpusView) -> BoolArray:
-    """(N,) labelled images of which there is a caption or a refusal."""
+    """(N,) labelled images with a caption or a refusal."""
     return view.labelled & (view.has("model") | declined_images(view.corpus))
 
 

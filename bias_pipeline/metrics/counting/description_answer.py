@@ -80,11 +80,11 @@ def answer_of(contrasts: Sequence[DescriptionContrast], n_images: int, annotated
 
 def _reason(contrasts: Sequence[DescriptionContrast], n_images: int, annotated: bool) -> str:
     if not contrasts:
-        return "no caption describes a person, or all say the same of theirs"
+        return "no caption describes a person, or all describe their person alike"
     if not annotated:
         return (
             "without annotators' captions, pictures and habit may explain all differences; name a "
-            "file of people's captions (dataset.captions=FILE, audit --captions FILE)"
+            "file of human captions (dataset.captions=FILE, audit --captions FILE)"
         )
     return too_few(n_images)
 
@@ -134,7 +134,7 @@ class _Test:
 
 
 def concept_sentence(contrast: DescriptionContrast, concept: int) -> str:
-    """How often a concept is said of each group, of which more, and how much beyond annotators."""
+    """How often each group gets a concept, which gets it more, and how much beyond annotators."""
     shown, beyond = contrast.differences.shown, contrast.differences.excess
     size = _points(float(beyond.values[concept]), CONCEPT_ERRORS * float(beyond.errors[concept]))
     more = contrast.group if shown.values[concept] > 0 else contrast.others

@@ -45,8 +45,8 @@ class GroupDescriptions(ComparedGroups):
     *good-looking*. A concept's difference is taken on comparable pictures: those with the same
     objects and the same words of annotators (residual on residual, Robinson 1988). Annotators
     differ, too, and the more often they say something: what they would show if they described as
-    often as the captioner is subtracted, by their own captions, or where the captioner says more
-    than all of them together by their ratio in a large set (``conf/annotators``).
+    often as the captioner is subtracted, by their own captions, or where the captioner describes
+    more than all of them together by their ratio in a large set (``conf/annotators``).
 
     ``concept:NAME`` and ``class:NAME`` are the differences beyond annotators, the second group
     minus the first, as shares of captions; ``own:NAME`` is the captioner's own difference.
@@ -71,15 +71,18 @@ class GroupDescriptions(ComparedGroups):
         unit="fraction",
         range=(-math.inf, math.inf),
         neutral=0.0,
-        direction="lower is fairer; above 0 more descriptions go with the group than annotators' "
-        "would",
+        direction="lower is fairer; above 0 more descriptions go with the group than in "
+        "annotators' captions",
         family="counting",
         question="describing",
         sources={ROBINSON_1988: "residual on residual", NICOLAS_2021: "dimensions"},
         ours="the concepts, annotators at the captioner's rate and the score are",
         without={"human captions": MODEL},
         cost=Cost(per_caption=4e-5),
-        says={"score": "its descriptions of people go with the {attribute} more than annotators'"},
+        says={
+            "score": "its descriptions of people go with the {attribute} more than annotators' "
+            "descriptions"
+        },
     )
 
     annotators: LargeSet

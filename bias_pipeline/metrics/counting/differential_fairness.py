@@ -51,15 +51,15 @@ PUBLISHED = PartName("published")
 
 @dataclass(eq=False, kw_only=True)
 class DifferentialFairness(TaskMetric):
-    """Amplification of differential fairness: epsilon of the captioner less that of people.
+    """Amplification of differential fairness: the captioner's epsilon minus the annotators'.
 
     Epsilon is the largest |ln P(t | a) - ln P(t | a')| over tasks t and pairs of labelled groups;
     P(t | a) is the share of the group's captions that name the task, smoothed by a prior. ``model``
-    and ``human`` are the epsilons, ``object:NAME`` the difference for a task,
-    ``object:NAME:model`` and ``object:NAME:human`` its two sides. People's epsilon is the mean over
-    caption positions, so that it uses as many captions as the captioner's. Works for any number of
-    groups; those without images are left out. ``published`` is the score under the prior
-    ``laplace``, as in the paper; it depends on how many images there are.
+    and ``human`` are the epsilons, ``object:NAME`` the difference for a task, ``object:NAME:model``
+    and ``object:NAME:human`` its two sides. The annotators' epsilon is the mean over caption
+    positions, so that it uses as many captions as the captioner's. Works for any number of groups;
+    those without images are left out. ``published`` is the score under the prior ``laplace``, as in
+    the paper; it depends on how many images there are.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -69,7 +69,7 @@ class DifferentialFairness(TaskMetric):
         unit="nat",
         range=(-np.inf, np.inf),
         neutral=0.0,
-        direction="lower is fairer; above 0 groups differ more in captions than in people's",
+        direction="lower is fairer; above 0 groups differ more in captions than in human captions",
         family="counting",
         question="tasks",
         sources={FOULDS_2020: "definition 3.1 and section 4; bias amplification: section 5"},
@@ -83,13 +83,13 @@ class DifferentialFairness(TaskMetric):
                     "word order",
                     "unlisted word",
                     "women called men",
-                    "neutral alone",
-                    "biased people",
+                    "names no group",
+                    "biased annotators",
                 ),
             )
         },
         says={
-            "score": "groups differ more in its captions than in people's",
+            "score": "groups differ more in its captions than in human captions",
         },
         readings={"score": EvidenceRule("score", follows=("words", "vocabulary"))},
         source_identifying=True,
@@ -97,7 +97,7 @@ class DifferentialFairness(TaskMetric):
     )
 
     prior: Prior = "share"  # see `epsilons`
-    # The share of people's captions (of the captioner's where there are none) that must name a
+    # The share of human captions (of the captioner's where there are none) that must name a
     # task; a maximum over rarer ones is noise. Ours. See `least_share`
     min_support: NotNegative = 0.005
     positions: Count = 5  # how many human captions of an image are used
@@ -181,7 +181,7 @@ class DifferentialFairness(TaskMetric):
         return smoothing
 
     def _supported(self, view: CorpusView, sides: CaptionSides) -> IntArray:
-        """Tasks that people's captions name often enough, whatever the captioner says."""
+        """Tasks that human captions name often enough, whatever the captioner says."""
         part = HUMAN if HUMAN in sides.images else MODEL
         named, captions = _naming(view, sides, part)
         least = least_share(self.min_support, int(sides.images[part].sum()))

@@ -53,13 +53,13 @@ class GenderError(CountingMetric):
     """Images whose caption names another group than the labelled one, over all labelled images.
 
     A caption that names no group or several is not wrong, so neutral captions lower the error: read
-    it with the neutral rate. If almost no caption names a group there is no error. ``human`` is
-    the same of people's captions, ``named`` the error over captions that name one group alone,
-    which neutral captions do not lower, ``named:human`` people's and ``named:increase`` their
-    difference on the images that both describe (``named:model:paired``, ``named:human:paired``
-    where one describes more), ``group:NAME`` the error on a group's images, ``named:NAME`` that
-    over its captions that name one group. Works for any number of groups. The table ``misnamed``
-    has at most a dozen captions that name the wrong group.
+    it with the share of captions that name no group. If almost no caption names a group there is no
+    error. ``human`` is the same of human captions, ``named`` the error over captions that name one
+    group alone, which captions without a group do not lower, ``named:human`` the annotators' and
+    ``named:increase`` the difference on the images that both describe (``named:model:paired``,
+    ``named:human:paired`` where one describes more), ``group:NAME`` the error on a group's images,
+    ``named:NAME`` that over its captions that name one group. Works for any number of groups. The
+    table ``misnamed`` has at most a dozen captions that name the wrong group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -77,7 +77,7 @@ class GenderError(CountingMetric):
             "score": ExpectedResponse(
                 moves=("group follows object", "women called men"),
                 stays=("object follows group",),
-                absent=("neutral alone", "neutral instead of wrong"),
+                absent=("names no group", "no group instead of wrong"),
             )
         },
         says={
@@ -162,11 +162,11 @@ DIVERGENCE = PartName("divergence")
 class GroupAccuracy(CountingMetric):
     """Largest minus smallest share of a group's images whose caption names that group.
 
-    ``group:NAME`` is the share named correctly, ``incorrect:NAME`` wrongly; ``other:NAME`` is that
-    of captions that name no group or several; the three sum to 1. ``divergence`` is the
-    Jensen-Shannon divergence of the groups' triples in bits, ``human`` the score of people's
-    captions. Works for any number of groups; those without images are left out. Of more than two
-    the interval of the gap is corrected for all pairs (Bonferroni).
+    ``group:NAME`` is the share named correctly, ``incorrect:NAME`` wrongly; ``other:NAME`` is the
+    share of captions that name no group or several; the three sum to 1. ``divergence`` is the
+    Jensen-Shannon divergence of the groups' triples in bits, ``human`` the score of human captions.
+    Works for any number of groups; those without images are left out. Of more than two the interval
+    of the gap is corrected for all pairs (Bonferroni).
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -185,7 +185,7 @@ class GroupAccuracy(CountingMetric):
             "score": ExpectedResponse(
                 moves=("women called men",),
                 stays=("object follows group",),
-                absent=("neutral alone", "neutral instead of wrong"),
+                absent=("names no group", "no group instead of wrong"),
             )
         },
         says={

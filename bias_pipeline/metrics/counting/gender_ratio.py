@@ -36,10 +36,10 @@ class GenderRatio(CountingMetric):
 
     ``model`` counts the captioner's captions that name exactly one group, ``human`` the labels of
     the same images, and ``score`` is their difference, 0 where captions keep the proportions.
-    ``captions:human`` is the ratio in people's captions, ``captions:increase`` the captioner's
-    minus that, on the images that both describe, each counted once. People's captions do not keep
+    ``captions:human`` is the ratio in human captions, ``captions:increase`` the captioner's
+    minus that, on the images that both describe, each counted once. Human captions do not keep
     the labels' proportions either, so the p of ``score`` tests ``captions:increase`` against 0;
-    without people's captions that name groups there is no p.
+    without human captions that name groups there is no p.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -50,7 +50,7 @@ class GenderRatio(CountingMetric):
         range=(-np.inf, np.inf),
         neutral=0.0,
         direction="0 is fairest; above 0 captions name the first group too often; p compares "
-        "with people's captions, not with labels",
+        "with human captions, not with labels",
         family="counting",
         question="mentions",
         sources={HENDRICKS_2018: "section 4", BAKR_2023: "Table 3"},
@@ -58,7 +58,7 @@ class GenderRatio(CountingMetric):
             "score": ExpectedResponse(
                 moves=("women called men",),
                 stays=("object follows group",),
-                absent=("neutral alone",),
+                absent=("names no group",),
             )
         },
         says={

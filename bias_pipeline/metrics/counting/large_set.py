@@ -21,7 +21,7 @@ class GroupRatios(Configurable):
 
 @dataclass(frozen=True)
 class LargeSet(Configurable):
-    """How often annotators of many images say each concept, and of whom."""
+    """How often annotators of many images mention each concept, by group."""
 
     captions: int  # how many captions were read
     mentions: Mapping[str, int]  # concept to captions that say it; none: left out
@@ -34,7 +34,7 @@ class LargeSet(Configurable):
         return self.mentions.get(concept, 0) < self.least
 
     def ratios(self, attribute: Attribute, groups: Sequence[str]) -> dict[str, HazardRatio]:
-        """Concept to the ratio of the second group over the first; none if they are others."""
+        """Concept to the ratio of the second group over the first; empty for other groups."""
         known = self.attributes.get(attribute.name)
         if known is None or sorted(known.groups) != sorted(groups):
             return {}

@@ -109,7 +109,7 @@ def counted_share(
 class LargestGap:
     """The largest minus the smallest number of groups; of more than two corrected for all pairs.
 
-    It is that of the same two groups in every resampling: the largest minus the smallest of a
+    It compares the same two groups in every resampling: the largest minus the smallest of a
     resampling grows with noise, the more the more groups there are.
     """
 

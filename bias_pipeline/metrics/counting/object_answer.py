@@ -34,7 +34,7 @@ class ObjectContrast(Contrast):
     invented: tuple[float, float]  # shares of captions with an absent object, likewise
     raw: Amount  # difference of these shares
     alike: Mapping[str, Amount]  # the same on pictures that are alike in so much
-    recall: Amount | None  # difference of recall, minus people's, on comparable pictures
+    recall: Amount | None  # difference of recall, minus the annotators', on comparable pictures
 
     @property
     def p_values(self) -> Float64Array:
@@ -124,8 +124,8 @@ def _gap_sentences(contrast: ObjectContrast) -> list[str]:
     if contrast.recall:
         sentences.append(
             f"objects that are there and are named, {contrast.group} minus {contrast.others}, "
-            f"beyond people's difference: {_points(contrast.recall)} on comparable pictures (no "
-            "verdict)"
+            f"beyond the annotators' difference: {_points(contrast.recall)} on comparable pictures "
+            "(no verdict)"
         )
     return sentences
 

@@ -93,10 +93,10 @@ class ObjectImages(ComparableImages):
 
 
 def without_captioner(corpus: Corpus) -> tuple[Corpus, str]:
-    """The corpus without the annotator who is the captioner, and a note; else as it is.
+    """The corpus without the annotator who is the captioner, and a note; unchanged without such.
 
     What a person names would be in the picture by what the same person named. A captioner is a
-    person if nearly all of its captions are those of an annotator of their images.
+    person if nearly all of its captions are an annotator's of their images.
     """
     known = corpus.model.image_rows[:_TRIED]
     if not len(corpus.human) or not _retained(corpus, known)[1]:

@@ -73,9 +73,10 @@ class InventedObjects(ComparedGroups):
     object that goes with the group. ``null`` is what noise would add to it, and is already
     subtracted.
 
-    ``recall`` is the share of an image's objects that its caption names, ``recall:human`` people's,
-    ``recall:increase`` the difference, each also by group; ``gap:recall`` is how much more recall
-    differs between groups than people's, on comparable pictures. No conclusion is drawn from it.
+    ``recall`` is the share of an image's objects that its caption names, ``recall:human`` the share
+    of annotators, ``recall:increase`` the difference, each also by group; ``gap:recall`` is how
+    much more recall differs between groups than annotators' recall, on comparable pictures. No
+    conclusion is drawn from it.
 
     With more than two groups each is compared with the rest: ``gap:NAME``, ``object:NAME:OBJECT``;
     ``group:NAME`` is its score, and ``score`` the mean. Only images with a label, a caption, known
@@ -184,7 +185,7 @@ class InventedObjects(ComparedGroups):
         )
 
     def _recall(self, images: ObjectImages, members: BoolArray) -> Amount | None:
-        """How much more recall differs than people's; None without people."""
+        """How much more recall differs than annotators' recall; None without annotators."""
         if not len(images.corpus.human):
             return None
         more = images.model.recall - images.human.recall
@@ -267,7 +268,7 @@ class _Parts(ComparedParts):
         yield name, self._share_of(ratio_of_sums(absent, named), float(named.sum()), rows.sum())
 
     def _recall(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
-        """The share of objects that captions name, people's, and the difference."""
+        """The share of objects that captions name, the annotators' share, and the difference."""
         recall = self.objects.model.recall
         known = rows & ~np.isnan(recall)
         name = PartName("recall", group=group)

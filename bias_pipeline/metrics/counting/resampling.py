@@ -31,7 +31,7 @@ _CELLS = 20_000_000  # of all tables of bundles together
 class ResamplingBlocks:
     """Groups of images that are resampled as a whole.
 
-    A hash of its id puts each image into a bundle. The sums of bundles vary as those of images do,
+    A hash of its id puts each image into a bundle. The sums of bundles vary as sums of images do,
     so intervals have the same expected width as when images are resampled, and a million images
     cost no more. An image is in the same bundle, with the same weights, whatever captioner is
     scored and however many images it describes.

@@ -1,10 +1,11 @@
 """The two sides that a metric compares, as tables of images: labels and captions, or captions.
 
-BA_MALS, BA-> and Multi-> compare the groups and tasks of labels with those of captions. Other
-metrics compare the captioner with people, who write several captions an image where the captioner
-writes one. Noise makes some numbers larger, such as a maximum. They are therefore computed for
-each caption position of people, from as many captions as the captioner wrote, and averaged; an
-image with fewer captions than others begins again with its first at later positions.
+BA_MALS, BA-> and Multi-> compare the groups and tasks of labels with the groups and tasks of
+captions. Other metrics compare the captioner with annotators, who write several captions an image
+where the captioner writes one. Noise makes some numbers larger, such as a maximum. They are
+therefore computed for each human caption position, from as many captions as the captioner wrote,
+and averaged; an image with fewer captions than others begins again with its first at later
+positions.
 """
 
 from __future__ import annotations
@@ -215,7 +216,7 @@ def described_images(view: CorpusView, among: BoolArray) -> dict[PartName, BoolA
 class CaptionSides:
     """The images of each part."""
 
-    positions: int  # how many caption positions of people are used
+    positions: int  # how many human caption positions are used
     images: Mapping[PartName, BoolArray]  # see `described_images`
 
     @classmethod
@@ -228,7 +229,7 @@ class CaptionSides:
 
     @property
     def both(self) -> BoolArray:
-        """(N,) the images that both sides describe; without annotators those of the model."""
+        """(N,) the images that both sides describe; without annotators the model's images."""
         return self.images.get(MODEL_PAIRED, self.images[MODEL])
 
     @property
@@ -247,7 +248,7 @@ class CaptionSides:
         )
 
     def tables(self, view: CorpusView, make: Table) -> dict[str, sparse.csr_array]:
-        """A table for each part, for people one for each caption position.
+        """A table for each part, for annotators one for each caption position.
 
         Args:
             make: from a side and the captions chosen, (C,) flags, to an (N, ...) table.

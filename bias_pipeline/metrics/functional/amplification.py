@@ -196,7 +196,7 @@ def predicted_pairs(counts: Counts, predictions: str) -> Float64Array:
 
 
 def leaning(counts: Counts) -> BoolArray:
-    """(..., K, T) whether more than 1/K of a task's labels are of a group, computed with integers.
+    """(..., K, T) True where a group has more than 1/K of a task's labels, in integer arithmetic.
 
     Args:
         counts: only the labels' counts are used; they must be whole numbers.

@@ -136,7 +136,7 @@ def accuracy_and_confidence_parts(
 
 
 def difference(model: Float64Array, human: Float64Array) -> Float64Array:
-    """Model minus human, neutral at 0 (LIC, Leakage).
+    """Model minus human, 0 without bias (LIC, Leakage).
 
     Example:
         >>> float(difference(np.float64(0.5), np.float64(0.4)).round(2))
@@ -146,7 +146,7 @@ def difference(model: Float64Array, human: Float64Array) -> Float64Array:
 
 
 def ratio(model: Float64Array, human: Float64Array) -> Float64Array:
-    """Model divided by human, neutral at 1; NaN where the human score is 0.
+    """Model divided by human, 1 without bias; NaN where the human score is 0.
 
     Example:
         >>> float(ratio(np.float64(0.5), np.float64(0.4)))
@@ -157,7 +157,7 @@ def ratio(model: Float64Array, human: Float64Array) -> Float64Array:
 
 
 def normalised(model: Float64Array, human: Float64Array) -> Float64Array:
-    """(model - human) / (model + human), in [-1, 1] for positive scores, neutral at 0 (DBAC, DPA).
+    """(model - human) / (model + human), 0 without bias, in [-1, 1] for scores above 0 (DBAC, DPA).
 
     NaN where both are 0.
 

@@ -99,16 +99,16 @@ def dbac_score(
 
     Args:
         model: the captioner's side.
-        human: people's side.
+        human: the annotators' side.
         given: (..., G) P(given), from image labels, the same for both sides.
         supported: (G, O) which pairs count.
-        aggregate: ``weighted``: mean of the pairs' DBAC, weighted by people's captions of the pair,
+        aggregate: ``weighted``: mean of the pairs' DBAC, weighted by human captions of the pair,
             so that noise of a rare pair matters little (ours); ``per_pair``: their plain mean, the
             published reading; ``per_caption``: DBAC of omegas averaged over each side's mentions;
             ``marginal``: DBAC of the overall quality times the mean of P(other) over the mean of
             P(given).
         prior: P(other) of a side: ``counts``: from its own captions, as published; a captioner
-            that only says more then scores above 0 (+1/3 for twice as much). ``shared``: from
+            that only names more then scores above 0 (+1/3 for twice as much). ``shared``: from
             human captions on both sides, which avoids that. ``none``: left out.
         epsilon: see :func:`dbac`.
 

@@ -144,7 +144,7 @@ class Differences:
         return tested[(p < ALPHA) & agree]
 
     def closer_together(self) -> IntArray:
-        """Concepts in which the captioner's groups differ less than annotators'."""
+        """Concepts that differ less between the captioner's groups than between annotators'."""
         tested = self.tested
         beyond = abs(self.excess.z[tested]) > 3
         small = abs(self.shown.z[tested]) < _Z
@@ -259,7 +259,7 @@ class _Parts:
         return Amounts(shares.sum(axis=0), self.comparison.standard_errors(shares))
 
     def _beyond(self, shares: Float64Array, null: Float64Array, variance: Float64Array) -> Amounts:
-        """Sums minus the null's mean, with the larger of two errors and that of the ratios."""
+        """Sums minus the null's mean, with the larger of two errors and the error of the ratios."""
         error = np.maximum(self.comparison.standard_errors(shares), null.std(axis=0))
         return Amounts(shares.sum(axis=0) - null.mean(axis=0), np.sqrt(error**2 + variance))
 

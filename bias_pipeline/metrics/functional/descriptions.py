@@ -233,7 +233,7 @@ def _interpolate(weights: Float64Array, rate: float, levels: Float64Array) -> No
 
 
 def _extended(level: float, difference: float, times: float) -> tuple[float, float]:
-    """Slope and offset, at annotators' difference, of that of so many times as many annotators."""
+    """Slope and offset, at annotators' difference, for so many times as many annotators."""
     level = min(level, 0.98)
     at = float(np.clip(difference, -1.9 * level, 1.9 * level))
 
@@ -262,7 +262,7 @@ def _scaled(expected: Float64Array, rate: float, weights: Float64Array) -> Float
 def hazard_ratios(comparison: Comparison, annotators: Annotators) -> tuple[HazardRatio, ...]:
     """(Q,) how much more often annotators say each concept of the second group.
 
-    The rates are those of all annotators of an image joined. Both groups are weighted to one mix of
+    The rates count all annotators of an image as one. Both groups are weighted to one mix of
     pictures: the second by 1 - e, the first by e, with e the expected group.
     """
     expected = np.clip(comparison.expected, *_GROUPS)

@@ -96,7 +96,7 @@ def wrongly_named(outcomes: Float64Array, over: str = "all") -> tuple[Float64Arr
 
 
 def gender_ratio(counts: Float64Array, numerator: int = 0) -> Float64Array:
-    """(...) captions or labels of one group by those of the other, NaN if the other has none.
+    """(...) captions or labels of one group divided by the other's, NaN if the other's number is 0.
 
     Args:
         counts: (..., 2) captions or labels of each of two groups.
@@ -128,7 +128,7 @@ def divergence(distributions: Float64Array) -> Float64Array:
 
 
 def rates_without_discarded(counts: Float64Array) -> Float64Array:
-    """(..., 3) correct, wrong and neutral of one group, as GAIC divides.
+    """(..., 3) shares of correct, wrong and neutral captions of one group, as GAIC divides.
 
     Args:
         counts: (..., 4) correct, wrong, neutral, and discarded, which no rate counts.
@@ -252,7 +252,7 @@ def epsilons(
     """How unequally groups get each task: max over pairs of groups of |ln P(t|a) - ln P(t|a')|.
 
     P(t|a) = (c(a, t) + alpha) / (c(a) + 2 alpha), the mean of a beta posterior. The same alpha for
-    all groups is not neutral if groups differ in size: the smaller group then seems to get more of
+    all groups is not fair if groups differ in size: the smaller group then seems to get more of
     a task that is never named. ``proportional`` distributes it by size (ours).
 
     Args:
@@ -315,7 +315,7 @@ def group_shares(pairs: Float64Array) -> Float64Array:
 def skew(pairs: Float64Array) -> Float64Array:
     """(..., T) how far each object's groups are from even, half the sum of |share - 1/K|.
 
-    With two groups it is |ratio to men - 1/2|. The skew of a model minus that of people is the
+    With two groups it is |ratio to men - 1/2|. The skew of a model minus the annotators' is the
     percentage-point increase of Seshadri et al. 2024, |G - 50| - |T - 50|.
 
     Example:
@@ -335,7 +335,7 @@ def bias_disparity(model: Float64Array, human: Float64Array) -> Float64Array:
 
     Args:
         model: pairs of the captioner.
-        human: pairs of people.
+        human: pairs of annotators.
 
     Source: Lin et al. 2019, eq. 1-3 (bias disparity of recommenders; P(category) cancels).
 
@@ -350,7 +350,7 @@ def bias_disparity(model: Float64Array, human: Float64Array) -> Float64Array:
 def mention_distance(
     model: Float64Array, human: Float64Array, images: Float64Array, offset: float = HENDRICKS_OFFSET
 ) -> Float64Array:
-    """(..., K) mean over objects of |model's rate - people's rate| of naming it with each group.
+    """(..., K) mean over objects of |model's rate - annotators' rate| of naming it with each group.
 
     A rate is the captions that name object and group over the images that contain the object
     (plus the offset). An object that no image contains is left out, where the public loop would
@@ -358,7 +358,7 @@ def mention_distance(
 
     Args:
         model: pairs of the captioner.
-        human: pairs of people.
+        human: pairs of annotators.
         images: (..., T) images that contain each object.
         offset: of the denominator.
 

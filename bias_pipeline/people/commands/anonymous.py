@@ -38,12 +38,13 @@ _LIMIT = 1000  # pictures that the paper keeps
 _SIDE, _PER_PROMPT, _STEPS = 128, 10, 50
 _SCENES = ("dataset=scenes", "dataset.n_images=200", "dataset.seed=1")
 _BUILD_ABOUT = (
-    "Make pictures in which nobody can tell a person's group: scenes whose people have no mark, "
+    "Make pictures that do not show a person's group: scenes whose people have no mark, "
     "with captions of the embedded captioners, or what a diffusion pipeline draws for prompts"
 )
 _FILTER_ABOUT = (
-    "Print the command that asks people whether they can tell the gender or race in each picture. "
-    "Once they have answered, keep the pictures in which more than half cannot: kept.csv, and the "
+    "Print the command that asks raters whether they can tell the gender or race in each "
+    "picture. Once they have answered, keep the pictures where more than half cannot tell: "
+    "kept.csv, and the "
     "folder kept"
 )
 
@@ -59,10 +60,14 @@ def build_parser() -> Parser:
         "overrides",
         nargs="*",
         metavar="dataset.n_images=N",
-        help="with --scenes: of dataset=scenes (dataset.n_images=200 dataset.seed=1)",
+        help="with --scenes: settings of dataset=scenes (default: dataset.n_images=200 "
+        "dataset.seed=1)",
     )
     parser.add_argument(
-        "--out", type=Path, required=True, help="a new folder; with --model also one to go on with"
+        "--out",
+        type=Path,
+        required=True,
+        help="a new folder; with --model also a folder to continue",
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
@@ -78,9 +83,14 @@ def build_parser() -> Parser:
     ):
         parser.add_argument(f"--{name}", type=number(kind), metavar="N", help=about)
     parser.add_argument(
-        "--prompts", type=Path, metavar="FILE", help="a table with the column prompt (500 of ours)"
+        "--prompts",
+        type=Path,
+        metavar="FILE",
+        help="a table with the column prompt (default: our 500 prompts)",
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
+    parser.add_argument(
+        "--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)"
+    )
     return parser
 
 
@@ -143,13 +153,13 @@ def _make_pictures(options: Namespace) -> None:
 def filter_parser() -> Parser:
     """The options and their help."""
     parser = Parser(f"{PROGRAM} anonymous filter", description=_FILTER_ABOUT)
-    parser.add_argument("folder", type=Path, help="of anonymous build")
+    parser.add_argument("folder", type=Path, help="folder of anonymous build")
     parser.add_argument(
         "--limit",
         type=number(Count),
         default=_LIMIT,
         metavar="N",
-        help=f"keep the first N pictures at most ({_LIMIT})",
+        help=f"keep the first N pictures at most (default: {_LIMIT})",
     )
     return parser
 
@@ -174,8 +184,8 @@ def filter_command(words: Sequence[str]) -> int:
     result = filter_pictures(pictures.photos, votes)
     if not result.retained:
         raise DataError(
-            f"{answers / TABLE}: there is no picture of which most raters say that they "
-            "cannot tell; ask more raters, or build other pictures"
+            f"{answers / TABLE}: most raters can tell the group in every picture; ask more "
+            "raters, or build other pictures"
         )
     images = result.retained[: options.limit]
     pictures.keep(images)
@@ -204,20 +214,25 @@ def _counted(result: Filtered) -> str:
 ANSWERED, CAPTIONS = "answers", "captions.json"
 METRICS = ("lic", "imagecaptioner2")  # the columns of Table 5
 _SCORE_ABOUT = (
-    "From captions of anonymous pictures (captioners/NAME.json) and people's answers about them: "
-    "the share of captions from which people name a group (GT of AnonymousBench), which groups, "
-    "and with a true group how often they are right. Attackers that learn from labelled data "
+    "From captions of anonymous pictures (captioners/NAME.json) and raters' answers about them: "
+    "how often raters name a group when they read a caption (GT of AnonymousBench), which "
+    "groups, and with a true group how often they are right. Attackers that learn from labelled "
+    "data "
     "(--reference) read the same captions, and correlations over captioners say how well metrics "
-    "agree with people. Prints the commands that ask people about captioners without answers"
+    "agree with raters. Prints the commands that ask raters about captioners without answers"
 )
 
 
 def score_parser() -> Parser:
     """The options and their help."""
     parser = Parser(f"{PROGRAM} anonymous score", description=_SCORE_ABOUT)
-    parser.add_argument("folder", type=Path, help="of anonymous build")
+    parser.add_argument("folder", type=Path, help="folder of anonymous build")
     parser.add_argument(
-        "--attribute", nargs="+", default=["gender"], metavar="NAME", help="attributes (gender)"
+        "--attribute",
+        nargs="+",
+        default=["gender"],
+        metavar="NAME",
+        help="attributes (default: gender)",
     )
     parser.add_argument(
         "--reference",
@@ -231,7 +246,7 @@ def score_parser() -> Parser:
         nargs="+",
         action="append",
         metavar=("lic|imagecaptioner2", "key=value"),
-        help="attackers that learn from them, with settings; may be repeated (both)",
+        help="attackers that learn from them, with settings; may be repeated (default: both)",
     )
     parser.add_argument(
         "--runs", type=Path, metavar="DIR", help="finished runs: metrics' values on labelled data"
@@ -397,7 +412,7 @@ def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
     few = [line for line in lines if line.n_captioners < FEWEST_CORRELATED]
     if few:
         print_out(
-            f"a correlation needs {FEWEST_CORRELATED} captioners or more with people's answers; "
+            f"a correlation needs {FEWEST_CORRELATED} captioners or more with raters' answers; "
             f"{few[0].metric} has {few[0].n_captioners}"
         )
     if len(few) == len(lines):

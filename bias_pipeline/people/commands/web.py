@@ -53,10 +53,15 @@ _LEAST_TOKEN = 12  # characters
 def add_address_options(parser: Parser, others: str) -> None:
     """Add ``--port``, ``--host`` and ``--token``."""
     parser.add_argument(
-        "--port", type=number(Port), default=PORT, help=f"port; 0 takes any free one ({PORT})"
+        "--port",
+        type=number(Port),
+        default=PORT,
+        help=f"port; 0 takes any free one (default: {PORT})",
     )
     parser.add_argument(
-        "--host", metavar="NAME", help=f"name or address of this machine, for {others} elsewhere"
+        "--host",
+        metavar="NAME",
+        help=f"name or address of this machine, that {others} elsewhere can open",
     )
     parser.add_argument(
         "--token",
@@ -70,8 +75,7 @@ def add_address_options(parser: Parser, others: str) -> None:
 def check_address(options: Namespace) -> None:
     """Refuse an address that lets others in without a token."""
     refused = {
-        "--host takes the name or address by which others reach this machine": options.host
-        in _EVERYWHERE,
+        "--host takes this machine's name or address in the network": options.host in _EVERYWHERE,
         "--host lets others in and needs --token": options.host and options.token is None,
         f"--token: give {_LEAST_TOKEN} characters or more, or none": options.token
         and len(options.token) < _LEAST_TOKEN,
@@ -87,7 +91,7 @@ def token_of(options: Namespace) -> str:
 
 
 def hosts_of(options: Namespace) -> frozenset[str]:
-    """The names by which the page may be called, without ports."""
+    """The host names that may call the page, without ports."""
     return _HERE | ({options.host.lower()} if options.host else frozenset())
 
 
@@ -108,12 +112,14 @@ def rate_parser() -> Parser:
         "--attribute", metavar="NAME", help="ask for this attribute, its groups are the answers"
     )
     parser.add_argument(
-        "--question", metavar="TEXT", help="what raters are asked (a question about the attribute)"
+        "--question",
+        metavar="TEXT",
+        help="what raters are asked (default: a question about the attribute)",
     )
     parser.add_argument(
         "--answers",
         metavar="A,B,...",
-        help='answers to --question; "cannot tell" is added (yes,no)',
+        help='answers to --question; "cannot tell" is added (default: yes,no)',
     )
     parser.add_argument(
         "--ordinal",
@@ -151,15 +157,15 @@ def rate_parser() -> Parser:
         type=Path,
         nargs="+",
         metavar="DIR",
-        help="print how far raters in DIR agree, and write how often labels are wrong; of studies "
-        "of pairs also what raters say",
+        help="print how far raters in DIR agree, and write how often labels are wrong; for "
+        "studies of pairs also print what raters said",
     )
     parser.add_argument(
         "--runs",
         type=Path,
         metavar="DIR",
-        help="with --gather of three studies of pairs or more: how metrics' numbers in finished "
-        "runs go with what raters say",
+        help="with --gather of three studies of pairs or more: correlate metrics' numbers in "
+        "finished runs with raters' answers",
     )
     return parser
 
@@ -292,7 +298,7 @@ def _gather(options: Namespace) -> None:
 
 
 _COMPOSING = threading.Lock()  # Hydra composes one configuration at a time
-_ALIGNMENT = "alignment"  # it changes people's captions, by the words of all of the captioner's
+_ALIGNMENT = "alignment"  # it changes human captions, by the words of all of the captioner's
 
 
 def browse_parser() -> Parser:
@@ -303,7 +309,11 @@ def browse_parser() -> Parser:
         "leaves the machine",
     )
     parser.add_argument(
-        "folder", type=Path, nargs="?", default=Path("outputs"), help="folder of runs (outputs)"
+        "folder",
+        type=Path,
+        nargs="?",
+        default=Path("outputs"),
+        help="folder of runs (default: outputs)",
     )
     parser.add_argument(
         "--data",

@@ -132,7 +132,7 @@ class CaptionsBehind:
         return [_groups_at(listed, row, codes) for row in range(len(listed.captions))]
 
     def as_attackers_read(self, rows: IntArray) -> list[list[str]]:
-        """The words of images' captions after the transforms; none where there is no caption."""
+        """The words of images' captions after the transforms; empty where there is no caption."""
         part = self.corpus.take(np.sort(rows))
         ready = applied(self.transforms, part).model
         words = {part.ids[ready.image_rows[row]]: ready.words(row) for row in range(len(ready))}

@@ -126,7 +126,7 @@ class Evidence:
         return "image" if self.shares(part) is None else "-share"
 
     def _order(self, name: str, part: str) -> IntArray | None:
-        """(N,) all images in an order; None for that of their ids."""
+        """(N,) all images in an order; None for the order of their ids."""
         if name not in ORDERS:
             raise HTTPException(400, f"sort={name} is unknown; choose {', '.join(ORDERS)}")
         if name == "image":
@@ -165,7 +165,7 @@ class Evidence:
         return self.captions.holding(word)[self.rows]
 
     def concepts(self, view: View) -> frozenset[str]:
-        """The concepts by which a view filters captions; none if it does not."""
+        """The concepts that a view filters captions by; empty without such a filter."""
         if self.captions is None:
             return frozenset()
         classes = self.captions.concepts.class_of

@@ -208,7 +208,7 @@ class RunLine:
 
     @property
     def settings(self) -> str:
-        """The settings in which it differs from runs of its metric, attribute and data set."""
+        """The settings that tell it from runs of its metric, attribute and data set."""
         return label(self.result)
 
     @property
@@ -258,7 +258,7 @@ def numbers_of(rows: Sequence[Row], result: Result) -> list[tuple[Row, NumberCel
 
 
 def headline_rows(result: Result) -> list[Row]:
-    """The rows by which a run is known; its first one if it has no headline."""
+    """The headline rows of a run; its first row if it has no headline."""
     return [row for row in result.rows if row.part in HEADLINES] or [result.rows[0]]
 
 

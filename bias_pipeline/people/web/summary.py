@@ -145,7 +145,7 @@ def error_lines(ratings: Sequence[Rating], groups: Sequence[str]) -> list[str]:
 
 
 def _by_several(answers: IntArray) -> IntArray:
-    """The answers to items that enough raters gave; none if such items are few."""
+    """The answers to items that enough raters gave; empty if such items are few."""
     several = answers[(answers >= 0).sum(axis=1) >= LEAST_RATERS]
     return several if len(several) >= _LEAST else several[:0]
 

@@ -105,8 +105,8 @@ class BatchAnswers:
 
         if self._repeated:
             warn(
-                f"{named}: {counted(len(self._repeated), 'images have')} two different answers, "
-                f"the first of which is taken: {few(self._repeated)}"
+                f"{named}: {counted(len(self._repeated), 'images have')} two different answers; "
+                f"the first is taken: {few(self._repeated)}"
             )
 
     def _add(self, image: str, answer: Answer) -> None:

@@ -72,7 +72,7 @@ class ChatServer:
 
     @property
     def host(self) -> str:
-        """The machine's name, by which runs are told apart: its ports change."""
+        """The machine's name, which tells runs apart: its ports change."""
         return urlsplit(self.url).hostname or ""
 
     @property

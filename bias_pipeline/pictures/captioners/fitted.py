@@ -158,7 +158,7 @@ class Fitted:
         path = model.folder / PREPROCESSING
         sized = expect(_beside(path), dict, path, "")
         if sized.get("size") != {"height": fitted.side, "width": fitted.side}:
-            raise DataError(f"{path}: its size is not that of {CONFIG}, {fitted.side}")
+            raise DataError(f"{path}: its size differs from the size of {CONFIG}, {fitted.side}")
         return fitted
 
 

@@ -245,7 +245,7 @@ class Grit(PromptCaptioner):
     def network(
         self, visual: BackboneInputs, vocabulary: Mapping[str, int], answers: AnswerNumbers
     ) -> GritNet:
-        """See the base; weights are those of the file, if there is one."""
+        """See the base; weights come from the file, if there is a file."""
         from bias_pipeline.pictures.captioners.grit_net import GritNet
         from bias_pipeline.pictures.captioners.nets import init_he
 

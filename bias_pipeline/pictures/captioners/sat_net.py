@@ -267,7 +267,7 @@ class SatNet(nn.Module):
         return Step(State(torch.sigmoid(out) * torch.tanh(cell), cell), context, weights)
 
     def _words(self, step: Step, last: Tensor) -> Tensor:
-        """(B, V) log-probabilities of the word after the last one, (B,)."""
+        """(B, V) log-probabilities of the next word, given each row's last word (B,)."""
         state = self.dropout(step.state.hidden)
         if self.design.deep_output:
             context = self.from_context(step.context)

@@ -333,7 +333,7 @@ class ServedCaptioner:
 
     @property
     def retry(self) -> str:
-        """What a request waits for if the server answered none since; else empty."""
+        """What a request waits for if the server has not answered since; empty otherwise."""
         words, then = self._retry
         left = then - time.monotonic()
         return f"{words} in {duration(left)}" if left > 0 else words

@@ -88,50 +88,54 @@ def parser() -> Parser:
         "--prompt",
         default="",
         help="what the model is asked, or how its captions begin; not part of the captions "
-        "(nothing for BLIP, GIT and vision-encoder-decoder, the authors' own for BLIP-2, "
+        "(default: nothing for BLIP, GIT and vision-encoder-decoder, the authors' own for BLIP-2, "
         "Florence-2 and PaliGemma, a question for all others)",
     )
     parser.add_argument(
-        "--max-new-tokens", type=number(NewTokens), help=f"most tokens of a caption ({NEW_TOKENS})"
+        "--max-new-tokens",
+        type=number(NewTokens),
+        help=f"most tokens of a caption (default: {NEW_TOKENS})",
     )
     parser.add_argument(
         "--beams",
         type=number(Beams),
         default=1,
-        help="beams of beam search; 1 is greedy decoding (1)",
+        help="beams of beam search; 1 is greedy decoding (default: 1)",
     )
     parser.add_argument(
         "--temperature",
         type=number(Temperature),
         default=0.0,
-        help="sample words at this temperature; 0 does not sample (0)",
+        help="sample words at this temperature; 0 does not sample (default: 0)",
     )
-    parser.add_argument("--seed", type=number(Seed), default=0, help="seed of the sampling (0)")
+    parser.add_argument(
+        "--seed", type=number(Seed), default=0, help="seed of the sampling (default: 0)"
+    )
     parser.add_argument(
         "--n",
         type=number(Number),
         default=1,
-        help="captions for each photo: samples, or the best of as many --beams (1)",
+        help="captions for each photo: samples, or the best of as many --beams (default: 1)",
     )
     parser.add_argument(
         "--dtype",
         choices=("float32", "bfloat16"),
         default="float32",
         help="precision of the computation; bfloat16 takes half the memory and is for GPUs; "
-        "with it the size of the batch can change single words (float32)",
+        "with it the size of the batch can change single words (default: float32)",
     )
     parser.add_argument(
         "--limit",
         type=number(Count),
         metavar="N",
-        help="only the first N photos, of a share with --shard",
+        help="only the first N photos; with --shard, of the share",
     )
     add_masking_options(parser)
     parser.add_argument(
         "--emotion",
         metavar="NAME|predicted|FILE",
-        help="what a captioner of fit sat encoder.grounding=emotion writes for: an emotion, the "
-        "one that it predicts of each photo, or a table with image_id, emotion",
+        help="the emotion that a captioner of fit sat encoder.grounding=emotion writes for: its "
+        "name, the emotion predicted for each photo, or a table with image_id, emotion",
     )
     add_server_options(parser)
     parser.set_defaults(batch=None)
@@ -242,27 +246,28 @@ def add_server_options(parser: Parser) -> None:
         "--server",
         metavar="URL",
         help="ask the model behind this address, such as http://localhost:8000/v1; --model is its "
-        f"name there, --batch the requests at once ({AT_ONCE}), --max-new-tokens is "
+        f"name there, --batch the requests at once (default: {AT_ONCE}), --max-new-tokens is "
         f"{SERVED_TOKENS} by default",
     )
     group.add_argument(
         "--timeout",
         type=number(Seconds),
         metavar="S",
-        help=f"longest wait for an answer, in seconds ({TIMEOUT_S:g})",
+        help=f"longest wait for an answer, in seconds (default: {TIMEOUT_S:g})",
     )
     group.add_argument(
         "--give-up",
         type=number(Seconds),
         metavar="S",
-        help="end the work if the server, once it fails, answers nothing for so many seconds "
-        f"({GIVE_UP_S:g})",
+        help="stop if the server fails and then does not answer for this many seconds "
+        f"(default: {GIVE_UP_S:g})",
     )
     group.add_argument(
         "--longest-side",
         type=number(Side),
         metavar="PIXELS",
-        help="shrink larger photos to this before they are sent (not at all)",
+        help="longest side in pixels; larger photos are shrunk before they are sent (default: no "
+        "shrinking)",
     )
     group.add_argument(
         "--to-batch",
@@ -275,7 +280,7 @@ def add_server_options(parser: Parser) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="read the answers of such a batch",
+        help="read the answers to the requests of --to-batch",
     )
 
 

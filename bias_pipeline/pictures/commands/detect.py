@@ -59,7 +59,8 @@ def data_detect_parser() -> Parser:
         "--min-score",
         type=number(MinScore),
         default=0.1,
-        help="write only detections with at least this score (0.1); image_masking.min_score may "
+        help="write only detections with at least this score (default: 0.1); "
+        "image_masking.min_score may "
         "ask for more",
     )
     return parser

@@ -47,10 +47,13 @@ def gradcam_parser() -> Parser:
         "overrides",
         nargs="*",
         metavar="key=value",
-        help="dataset=... attribute=... image_masking=... as for run (pictures as they are)",
+        help="dataset=... attribute=... image_masking=... as for run (default: pictures as they "
+        "are)",
     )
     parser.add_argument("--model", required=True, help="a captioner, as for caption")
-    parser.add_argument("--revision", default="", help="revision of a model on the hub (main)")
+    parser.add_argument(
+        "--revision", default="", help="revision of a model on the hub (default: main)"
+    )
     parser.add_argument("--out", type=Path, required=True, help="a new folder")
     parser.add_argument(
         "--words", default="", help="words, separated by commas, instead of the attribute's"
@@ -59,23 +62,30 @@ def gradcam_parser() -> Parser:
         "--layer",
         default="auto",
         help="name of a module; attention: the last one with cross-attention; auto: the last "
-        "feature map through which all of the picture passes (auto)",
+        "feature map that all of the picture passes through (default: auto)",
     )
     parser.add_argument(
-        "--people", choices=_PEOPLE, default=_PEOPLE[0], help="whose masks count (all)"
+        "--people",
+        choices=_PEOPLE,
+        default=_PEOPLE[0],
+        help="people whose masks count (default: all)",
     )
     parser.add_argument("--prompt", default="", help="as for caption")
     parser.add_argument(
         "--pictures",
         type=number(NotNegativeCount),
         default=DRAWN,
-        help=f"draw the maps of the first N pictures ({DRAWN})",
+        help=f"draw the maps of the first N pictures (default: {DRAWN})",
     )
     parser.add_argument(
         "--maps", action="store_true", help="also write all maps as numbers (maps.parquet)"
     )
-    parser.add_argument("--batch", type=number(Batch), default=BATCH, help=f"batch size ({BATCH})")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (auto)")
+    parser.add_argument(
+        "--batch", type=number(Batch), default=BATCH, help=f"batch size (default: {BATCH})"
+    )
+    parser.add_argument(
+        "--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)"
+    )
     parser.add_argument("--server", help=SUPPRESS)
     return parser
 

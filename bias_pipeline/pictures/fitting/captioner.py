@@ -1,6 +1,7 @@
 """``fit sat|grit``: trains a captioner on a data set's pictures and captions.
 
-The network is that of the attacker of the same name, trained on the next word instead of the group.
+The attacker of the same name has this network; here it is trained on the next word instead of the
+group.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ CAN_HIDE = "can_hide"
 
 @dataclass(frozen=True)
 class EqualizerWeights:
-    """The weights of the two losses; that of words is 1.
+    """The weights of the two losses; the loss of words has weight 1.
 
-    Defaults are those of the authors' training script. It adds the losses of a batch up, where the
+    Defaults come from the authors' training script. It adds the losses of a batch up, where the
     paper's equations and we take means over captions.
     """
 

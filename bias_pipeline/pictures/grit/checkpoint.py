@@ -1,10 +1,10 @@
 """Weights of GRIT as its authors released them: read without running code, and renamed.
 
-The file of a captioner has ``state_dict``, that of a detector ``model``; what else either has
-(optimisers, scores, settings) is ignored. Names and shapes are those that the authors' modules
-write (davidnvq/grit at 4664d69, and at 7ed68f8 to bde75f9, whose grid network has a memory);
-prefixes do not matter. Every weight must be present with the right size, and every name in the file
-must be known. This was written without access to a released file.
+A captioner's file has ``state_dict``, a detector's file ``model``; all else (optimisers, scores,
+settings) is ignored. Names and shapes are those that the authors' modules write (davidnvq/grit at
+4664d69, and at 7ed68f8 to bde75f9, whose grid network has a memory); prefixes do not matter. Every
+weight must be present with the right size, and every name in the file must be known. This was
+written without access to a released file.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def read_checkpoint(path: Path) -> GritCheckpoint:
     if captions and _POSITIONS not in captions:
         raise DataError(
             f"{path}: 'cap_generator.pos_emb.weight' is absent, without which captions cannot be "
-            "read; it is the file of another network, or cut"
+            "read; it is the file of another network, or is cut off"
         )
     return GritCheckpoint(path, detector, captions)
 

@@ -28,7 +28,9 @@ def data_convert_parser() -> Parser:
         description="Convert pickles of LIC and JSON files of COCO to Parquet",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="files to convert")
-    parser.add_argument("--out", type=Path, default=Path(), help="folder of the Parquet files (.)")
+    parser.add_argument(
+        "--out", type=Path, default=Path(), help="folder of the Parquet files (default: .)"
+    )
     return parser
 
 
@@ -59,6 +61,6 @@ def data_fetch_parser() -> Parser:
         description="Print where to get the published files; with --out, also download those "
         "that anyone may download",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="data sets (all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="data sets (default: all)")
     parser.add_argument("--out", type=Path, help="download into this folder of the data set")
     return parser

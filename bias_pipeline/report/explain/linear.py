@@ -55,7 +55,7 @@ class WordFit(ABC):
         """The parts of the log-odds of each group for a test caption."""
 
     def examples(self, side: str, ids: Sequence[str], most: int) -> list[Example]:
-        """For each group the test captions with the largest log-odds of it, none twice."""
+        """For each group, the test captions with the highest log-odds for it, without repeats."""
         scored = [self._example(int(row), side, ids) for row in self.test]
         examples = []
         for group in self.data.classes:
@@ -121,7 +121,7 @@ def fits(
 ) -> LinearFit:
     """Train an attacker, then again on every resampling of the images.
 
-    The n-grams and the balance of groups stay those of the split. A resampling without any test
+    The split still decides the n-grams and the balance of groups. A resampling without any test
     caption uses the test captions without weights for its gains.
 
     Args:

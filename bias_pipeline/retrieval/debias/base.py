@@ -122,7 +122,7 @@ _TEXT_SEED = 0  # seed if only texts are edited; definition sets draw nothing
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """The examples of one side to which a debiasing is fitted.
+    """The examples of one side that a debiasing is fitted to.
 
     Attributes:
         vectors: (N, D) of length 1.
@@ -198,7 +198,7 @@ class Debiased:
 class Debias(TextEdits, ABC):
     """How a debiasing is fitted.
 
-    All have the same settings, so that sweeps can compare them; those of :attr:`unused` are
+    All have the same settings, so that sweeps can compare them; settings in :attr:`unused` are
     ignored.
 
     Attributes:

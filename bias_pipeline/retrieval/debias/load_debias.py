@@ -48,7 +48,7 @@ def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
 def debias_prompts(pipeline: Any, folder: str | Path) -> Any:
     """Make an image generator use debiased prompts.
 
-    The states of all tokens are changed in the same way after the text encoder's last norm: those
+    The states of all tokens are changed in the same way after the text encoder's last norm: tokens
     of the prompt, of the negative or empty prompt, and of padding. Nothing else changes, and no
     weight. With ``fit debias --prompts=outputs`` it is the least change after which CLIP's
     projection gives the debiased vector; with ``states`` it is a debiasing fitted to states.

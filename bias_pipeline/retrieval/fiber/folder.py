@@ -25,7 +25,7 @@ Head = Literal["rank_output", "itm_score"]  # of a file, that says whether a pai
 
 @dataclass(frozen=True)
 class FiberSize:
-    """Sizes of all parts; the defaults are those of the published network.
+    """Sizes of all parts; the published network has the defaults.
 
     Example:
         >>> FiberSize().side, FiberSize().blocks[-3:], FiberSize().fused_blocks[0]

@@ -2,7 +2,7 @@
 
 The file of weights is one of Lightning's: ``state_dict`` beside what training needed. It is read
 without running code. Four fifths of it are queues of negative examples, which are never read.
-Names are those of Microsoft's Swin transformer and of RoBERTa, with FIBER's own attention between
+Microsoft's Swin transformer and RoBERTa give the names, with FIBER's own attention between
 the two. Every weight must be present with the right size, and every name in the file must be
 known. This was written without access to a released file.
 """
@@ -168,7 +168,7 @@ def fiber_size(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
     def shape(name: str) -> torch.Size:
         if name not in weights:
             raise DataError(
-                f"{path}: {name!r} is absent; it is the file of another network, or cut"
+                f"{path}: {name!r} is absent; it is the file of another network, or is cut off"
             )
         return weights[name].shape
 
@@ -196,7 +196,8 @@ def fiber_size(weights: Mapping[str, Tensor], path: Path) -> FiberSize:
     if not 0 < size.n_pairs <= min(size.text_layers, sum(depths)) or text_size % TEXT_HEAD:
         raise DataError(
             f"{path}: {size.n_pairs} blocks of {sum(depths)} read texts, in {size.text_layers} "
-            f"layers with vectors of {text_size} numbers; it is the file of another network, or cut"
+            f"layers with vectors of {text_size} numbers; it is the file of another network, or "
+            "is cut off"
         )
     return size
 

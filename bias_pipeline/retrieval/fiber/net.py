@@ -149,7 +149,7 @@ class Pooled(nn.Module):
         self.pooler = nn.Linear(joint, joint)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """(B, C), the first token or the mean of all patches, to (B, D)."""
+        """Map (B, C), the first token or the mean over patches, to (B, D)."""
         pooled: Tensor = torch.tanh(self.pooler(self.transform(vectors)))
         return pooled
 

@@ -36,10 +36,13 @@ def data_draw_parser() -> Parser:
         ("leak", NotNegative, 0.0, "how far the mark of a group extends beyond the person"),
     ):
         parser.add_argument(
-            f"--{name}", type=number(kind), default=usual, help=f"{about} ({usual})"
+            f"--{name}", type=number(kind), default=usual, help=f"{about} (default: {usual})"
         )
     parser.add_argument(
-        "--world", choices=["people", "affect"], default="people", help="which world (people)"
+        "--world",
+        choices=["people", "affect"],
+        default="people",
+        help="which world (default: people)",
     )
     parser.add_argument(
         "--captioner",
@@ -47,7 +50,7 @@ def data_draw_parser() -> Parser:
         choices=sorted({*CAPTIONERS, *AFFECT_CAPTIONERS}),
         default=["amplifier", "faithful"],
         metavar="NAME",
-        help="captioners whose captions are written too (amplifier faithful)",
+        help="captioners whose captions are written too (default: amplifier faithful)",
     )
     return parser
 

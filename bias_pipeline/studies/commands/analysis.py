@@ -89,7 +89,7 @@ def claims_parser() -> Parser:
 _NOTES = (
     "5 %, 10 %, 20 %: trials in which an audit of the metric alone detected a planted bias of this "
     "size, with the measured number of images nearest to yours; a dash where it gave no answer",
-    "people words: a word that people use more often for the group, in that share of captions; "
+    "people words: a word that annotators use more for the group, in that share of captions; "
     "scenes a_to_t, t_to_a: settings of simulated captioners (docs/which_metric.md)",
 )
 
@@ -200,7 +200,9 @@ def sensitivity_parser() -> Parser:
         "How much scores vary between attackers: coefficients of variation (DBAC, 5.3).",
     )
     parser.add_argument(
-        "--against", metavar="METRIC", help="how much less other metrics vary than this one"
+        "--against",
+        metavar="METRIC",
+        help="compare with this metric: how much less the others vary",
     )
     return parser
 
@@ -242,7 +244,7 @@ _SHIFTS_ABOUT = (
     "Caption photos as they are, with the background slightly blurred, and with one annotated "
     "object in ten hidden, and score all three with every metric of captions: a number is steady "
     "if it stays within its interval. Options are those of caption, key=value those of run (labels "
-    "and people's captions: dataset.attributes=, dataset.captions=); image_masking.blur= and "
+    "and human captions: dataset.attributes=, dataset.captions=); image_masking.blur= and "
     "image_masking.share= say how much is changed."
 )
 
@@ -337,7 +339,7 @@ def rebalance_parser() -> Parser:
         "--captions",
         choices=["human", "model"],
         default="human",
-        help="as for fit: people's captions, or those of captioner=... (human)",
+        help="as for fit: human captions, or the captions of captioner=... (default: human)",
     )
     return parser
 
@@ -375,7 +377,7 @@ def rebalance_command(words: Sequence[str]) -> int:
     ]
     print_out(
         f"{result.run_id}: {counted(len(objects), 'objects are')} with one group more often than "
-        "in people's captions"
+        "in human captions"
     )
     caption = f"share of {first}, per cent; how often captions of {first} and {second} are drawn"
     print_table(Table(caption, header, lines))
@@ -399,10 +401,17 @@ def pairs_parser() -> Parser:
         "overrides", nargs="*", metavar="key=value", help="the captions and labels, as for run"
     )
     parser.add_argument(
-        "--out", type=file_of("CSV", ".csv"), required=True, help="the file; a new one"
+        "--out",
+        type=file_of("CSV", ".csv"),
+        required=True,
+        help="the file to write; it must not exist",
     )
     parser.add_argument(
-        "--n", type=number(Count), default=PAIRS, metavar="N", help=f"pairs at most ({PAIRS})"
+        "--n",
+        type=number(Count),
+        default=PAIRS,
+        metavar="N",
+        help=f"pairs at most (default: {PAIRS})",
     )
     parser.add_argument(
         "--groups", default="", metavar="A,B", help="two groups, where the attribute has more"

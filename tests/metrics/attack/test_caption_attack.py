@@ -170,7 +170,7 @@ def test_a_hold_out_counts_the_images_that_were_tested():
     ("change", "note"),
     [
         (half_mute, "200 images"),
-        (mute, "nothing can be said of amplification"),
+        (mute, "amplification cannot be measured"),
         (tenth_wordless, "10% of the model captions contain no word"),
     ],
     ids=["half without people", "without people", "e6 wordless"],

@@ -1,4 +1,4 @@
-"""Scores at equal speech: speakers without bias stay at 0, planted bias is seen, reach is told."""
+"""Scores at equal style: speakers without bias stay at 0, planted bias is seen, reach is told."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -245,8 +245,8 @@ def test_annotators_at_its_length_score_what_a_witness_finds():
 @pytest.mark.parametrize(
     ("n_people", "manner", "message"),
     [
-        (1, plain, "people wrote one caption an image"),
-        (2, doubled, "people's captions are too short or too few"),
+        (1, plain, "annotators wrote one caption an image"),
+        (2, doubled, "human captions are too short or too few"),
     ],
 )
 def test_too_few_annotators_leave_no_number_and_a_reason(n_people, manner, message):
@@ -311,7 +311,7 @@ def test_a_result_says_that_its_reading_is_flat_at_equal_speech():
 
 
 def dbac_corpus(says: float) -> Corpus:
-    """Objects that go with groups by chance alone; the captioner names fewer than people do."""
+    """Objects that go with groups by chance alone; the captioner names fewer than annotators do."""
     random = np.random.default_rng(0)
     objects = [name for name in TASKS.tasks if name != "person"]
     records = []

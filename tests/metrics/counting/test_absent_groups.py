@@ -98,7 +98,7 @@ def test_of_many_groups_the_interval_of_a_gap_of_quality_pays_for_choosing_two()
 
 
 def rows_of_nine(right: list[int], n: int, metric: str) -> dict[str, Row]:
-    """How many of n captions name the group (or describe the image as people do), group by group.
+    """How many of n captions name the group (or describe as annotators do), group by group.
 
     Two of three people write what the captioner writes.
     """

@@ -231,7 +231,7 @@ def test_groups_named_are_neutral_with_the_labels_of_the_images(name, part):
     assert no_false_alarms(intervals)
 
 
-# --- what does not cover its neutral value --------------------------------------------------------
+# --- what does not cover its no-bias value --------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "part"), [*SAME_LABELS, ("ba_mals", "published:joint")])

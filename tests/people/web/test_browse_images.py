@@ -273,7 +273,7 @@ def test_an_image_has_its_picture_people_s_captions_and_guesses(client, runs):
     picture = re.search(r'<img src="(/picture/[^"]+)"', text)
     assert picture
     assert client.get(picture[1]).content[:2] == b"\xff\xd8"  # a JPEG
-    people = text.partition("People's captions")[2].partition("</ul>")[0]
+    people = text.partition("Human captions")[2].partition("</ul>")[0]
     assert people.count("<li>") == 5
     assert text.count('<th scope="row">model</th>') == 2  # seeds
 
