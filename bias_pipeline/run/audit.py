@@ -380,11 +380,11 @@ def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[s
         note.partition(", such as ")[0].partition(" (")[0] for note in notes if PARTLY in note
     )
     absent = [
-        note.removeprefix("warning: ")
+        note
         for note in notes
         if note.startswith("warning: ") and (BLANK_WORDS in note or LANGUAGE_WORDS in note)
     ]
-    noted = [f"{note}." for note in [*declined[:1], *partly, *absent]]
+    noted = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *partly, *absent]]
     return [*noted, _caution(results, first)]
 
 

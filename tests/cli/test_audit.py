@@ -215,7 +215,7 @@ def test_without_human_captions_it_says_what_cannot_be_said(alone):
 def test_without_peoples_captions_errors_are_told_all_the_same(alone):
     message = lines(alone, "Does it name the wrong group?")
     assert "gender_error (named) (gender " in message
-    assert "give their captions (--captions FILE, in Python human=...)" in message
+    assert "give human captions (--captions FILE, in Python human=...)" in message
 
 
 def test_a_folder_is_refused_as_a_file_before_anything_runs(ends, few, tmp_path):

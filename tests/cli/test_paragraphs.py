@@ -65,7 +65,7 @@ def test_nobody_assumes_more_than_annotators(paragraphs, version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_given_away_is_told_of_a_part_of_the_words(paragraphs, version):
-    line = answers(paragraphs, version)["Does it leak the group away"]
+    line = answers(paragraphs, version)["Does it leak the group"]
     assert re.search(
         r"On the \d\d % of its words that annotators use as often: lic matched_both", line
     )
