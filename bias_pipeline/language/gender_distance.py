@@ -142,7 +142,6 @@ class GenderDistance(TaskMetric):
         return {"vectors": digests(str(settings["vectors"]))}
 
     def require(self) -> None:
-        """See the base."""
         if self.encoder:
             self.encoder.require()
         else:
@@ -153,7 +152,6 @@ class GenderDistance(TaskMetric):
         return part.what in ("cooccurrence", "leakage")
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         sides = CaptionSides.of(view, self.positions)
         n_groups = len(view.groups)
 
@@ -292,7 +290,6 @@ class _Values:
     sides: CaptionSides  # the images of each part
 
     def numbers(self, sums: Sums) -> dict[PartName, CountedNumber]:
-        """See :class:`GenderDistance`."""
         n = len(self.groups)
         values: dict[PartName, CountedNumber] = {}
         for part in self.sides.images:

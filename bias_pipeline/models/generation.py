@@ -130,7 +130,6 @@ class Captioner:
             )
 
     def read(self, path: Path) -> PreparedPhoto:
-        """A photo as the network takes it."""
         return self._shown(self._reader(path), image_id(path.name))
 
     def _shown(self, photo: Image, image: str) -> PreparedPhoto:

@@ -35,12 +35,7 @@ Regions = npt.NDArray[np.float16]
 
 
 class RegionExtractor(Protocol):
-    """A frozen network.
-
-    Attributes:
-        side: pixels a side of its square input.
-        together: pictures per batch.
-    """
+    """A frozen network of squares with ``side`` pixels a side, ``together`` in a batch."""
 
     @property
     def side(self) -> int: ...

@@ -21,9 +21,6 @@ def ahead(
 ) -> Generator[T, None, None]:
     """Results in the order of the items, computed by threads a little ahead of their use.
 
-    Args:
-        every_s: seconds between two such calls.
-
     Example:
         >>> list(ahead(abs, [-2, 3, -4], threads=2, window=1))
         [2, 3, 4]

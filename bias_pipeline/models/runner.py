@@ -280,17 +280,13 @@ def _put(
 
 
 class _Work:
-    """Describes sources until the model fails.
-
-    Attributes:
-        values: image to value, or why it has none, of images whose block is not stored.
-        failure: the first error that ends the work.
-    """
+    """Describes sources until the model fails."""
 
     def __init__(self, model: Reader | Model, sources: Mapping[str, Any]) -> None:
         self._model, self._sources = model, sources
+        # Image to value, or why it has none, of images whose block is not stored
         self.values: dict[str, Any] = {}
-        self.failure: BiasPipelineError | None = None
+        self.failure: BiasPipelineError | None = None  # the first, which ends the work
 
     def described(
         self, images: Sequence[str], options: Namespace, keep: Callable[[], None]

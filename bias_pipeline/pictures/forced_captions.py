@@ -82,7 +82,6 @@ class PublishedForced(Captioner):
 
     @property
     def side(self) -> int:
-        """The height of its pictures, in pixels."""
         from PIL import Image
 
         return int(self.pixels(self.shown(Image.new("RGB", (64, 64)))).shape[1])

@@ -43,14 +43,10 @@ class ArtemisDataset(Dataset):
     is refused. An image's id is ``style/name`` of its painting.
 
     ImageCaptioner2 does not say how utterances of several emotions become the label of a painting.
-
-    Args:
-        file: the file's name, if it is not the published one; a table that combines both versions
-            is read as version 2.
-        labels: ``majority``: a painting has the emotion that most annotators chose, whether or not
-            their utterances are left out; ties belong to no group (ours). ``caption``: each
-            utterance is a record with its own emotion; those of a painting stay in one part of a
-            split and are resampled together.
+    With ``labels=majority`` it has the emotion that most annotators chose, whether or not their
+    utterances are left out; ties belong to no group (ours). With ``caption`` each utterance is a
+    record with its own emotion; those of a painting stay in one part of a split and are resampled
+    together.
     """
 
     name = "artemis"
@@ -87,17 +83,14 @@ class ArtemisDataset(Dataset):
         return (*self.folder.names(), NO_CAPTIONER)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
-        """See :meth:`Dataset.all_captioners`."""
         del attribute
         return self.folder.names() or (NO_CAPTIONER,)
 
     def check_captioner(self, captioner: str) -> None:
-        """See :meth:`CaptionerFolder.file`."""
         if captioner != NO_CAPTIONER:
             self.folder.file(captioner)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """See :meth:`Dataset.load`."""
         self.check_captioner(captioner)
         names, labels = attribute.groups_of(self.name)
         if labels.field != "emotion":

@@ -57,11 +57,7 @@ class Release:
 
 
 def read_release(path: Path, version: Literal[1, 2]) -> Release:
-    """The annotations of a release file.
-
-    Args:
-        path: the CSV file as it is published.
-    """
+    """The annotations of a release file, a CSV file as it is published."""
     rows = open_rows(check_file(path, "dataset.root"), what=f"a table with {', '.join(_COLUMNS)}")
     rows.require(*_COLUMNS)
     _check_version(rows, version)

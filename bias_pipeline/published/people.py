@@ -74,7 +74,6 @@ class PeopleDataset(Dataset):
         """The labels of one attribute."""
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """See :meth:`Dataset.load`."""
         self.check_captioner(captioner)
         names, labels = attribute.groups_of(self.name)
         if labels.field not in self.columns:
@@ -173,7 +172,6 @@ class CelebADataset(PeopleDataset):
         self.part = part
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         path, parts = self._first(_ATTRIBUTES), self._parts()
         folder = next((name for name in _FOLDERS if (self.root / name).is_dir()), _PICTURES)
         read = _values_of_table if path.suffix == ".csv" else _values_of_list
@@ -257,7 +255,6 @@ class FairFaceDataset(PeopleDataset):
         self.part = part
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         del notes
         for path in self._files():
             rows = open_rows(path, what=_WHAT)
@@ -300,7 +297,6 @@ class UTKFaceDataset(PeopleDataset):
     terms: ClassVar[str] = "UTKFace is for non-commercial research only"
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         paths = sorted(path for path in self.root.rglob("*.jpg") if path.is_file())
         if not paths:
             raise ResourceError(

@@ -45,7 +45,6 @@ class FACETDataset(PeopleDataset):
     terms: ClassVar[str] = "FACET's licence allows evaluation only: nothing may be trained on it"
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         del notes
         path, places = check_file(self.root / "annotations.csv", "dataset.root"), self._places()
         rows = open_rows(path, what="FACET's annotations")
@@ -136,7 +135,6 @@ class MIAPDataset(PeopleDataset):
         self.part = part
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         passed = 0
         for part, path in self._files():
             rows, people = open_rows(path, what=_WHAT), Counter[str]()
@@ -200,7 +198,6 @@ class PHASEDataset(PeopleDataset):
         self.part = part
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         del notes
         paths = [
             self.root / f"phase_gcc_{self.part}_{kind}_20221101.json" for kind in ("all", "regions")
@@ -254,7 +251,6 @@ class VisoGenderDataset(PeopleDataset):
     terms: ClassVar[str] = "VisoGender is CC BY 4.0, for benchmarks only: do not train on it"
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         passed = 0
         for path in self._files():
             rows = open_rows(path, what="VisoGender's table")
@@ -316,7 +312,6 @@ class PATADataset(PeopleDataset):
     terms: ClassVar[str] = "PATA has no licence: its pictures belong to their photographers"
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         path = check_file(self.root / _FILE, "dataset.root")
         text = decode(path.read_bytes(), path, "lines of scene_race_gender_age|url")
         for number, line in enumerate(text.splitlines(), start=1):

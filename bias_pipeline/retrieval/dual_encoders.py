@@ -106,11 +106,9 @@ class PairMatcher:
     memory: dict[tuple[str, str], float] = field(default_factory=dict, compare=False, repr=False)
 
     def require(self) -> None:
-        """See :class:`~bias_pipeline.retrieval.embedders.Matcher`."""
         assert self.model.cross_encoder
 
     def match(self, pictures: Pictures, texts: Sequence[str], pairs: IntArray, /) -> Float32Array:
-        """See :class:`~bias_pipeline.retrieval.embedders.Matcher`."""
         rows = pairs[:, 0].tolist()
         looks = {row: crop_cache_key(pictures, row, self.crop) for row in set(rows)}
         keys = [(looks[row], texts[text]) for row, text in pairs.tolist()]
@@ -158,11 +156,9 @@ class ClipTowers(ModelOnDevice):
         return {"files": dict(self.model.files)}
 
     def photos(self, *, normalize: bool) -> ClipPhotos:
-        """The image encoder; its vectors are scaled to length 1 or left as the model gives them."""
         return _photos(self.model, self.device, normalize)
 
     def texts(self) -> ClipTexts:
-        """The text encoder."""
         return _texts(self.model, self.device)
 
 
@@ -192,7 +188,6 @@ class OpenClipTowers(OneSpaceModel):
 
     @property
     def net(self) -> OpenClipModel:
-        """See the base."""
         from bias_pipeline.retrieval.open_clip import loaded
 
         return loaded(self.model, self.quick, device_of(self.device))
@@ -209,14 +204,12 @@ class FiberTowers(TwoModesModel):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The digests of its files and its settings."""
         digests = sorted(self.model.files.values())  # independent of file names
         settings = {"kind": "fiber", "files": digests, "longest": self.longest}
         return settings | ({"head": self.head} if self.head != "rank_output" else {})
 
     @property
     def net(self) -> FiberModel:
-        """See the base."""
         from bias_pipeline.retrieval.fiber.model import loaded
 
         return loaded(self.model, self.longest, device_of(self.device), self.head)
@@ -230,12 +223,10 @@ class BlipTowers(TwoModesModel):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The digests of its files."""
         return {"kind": self.model.kind, "files": dict(self.model.files)}
 
     @property
     def net(self) -> BlipModel:
-        """See the base."""
         from bias_pipeline.retrieval.two_modes import loaded
 
         return loaded(self.model, device_of(self.device))
@@ -273,7 +264,6 @@ class PhotoFiles:
         return self.photos.prepare(read_photo(path))
 
     def describe(self, photos: Sequence[Float32Array]) -> Float32Array:
-        """(N, D) a vector for each photo."""
         return self.photos.describe(photos)
 
 
@@ -288,5 +278,4 @@ class PlainTexts:
         return text
 
     def describe(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector of length 1 for each text."""
         return self.texts.describe(texts)

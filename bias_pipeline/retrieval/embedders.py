@@ -30,11 +30,7 @@ _BATCH = 64  # at once
 
 
 class Embedder(Protocol):
-    """Items to vectors; frozen, but possibly debiased.
-
-    Attributes:
-        spec: everything that decides its vectors, as plain data.
-    """
+    """Items to vectors; frozen, but possibly debiased."""
 
     @property
     def spec(self) -> Mapping[str, object]: ...
@@ -50,11 +46,7 @@ class Matcher(Protocol):
         """Check that the model can do it."""
 
     def match(self, pictures: Pictures, texts: Sequence[str], pairs: IntArray, /) -> Float32Array:
-        """(P,) matching scores; higher is better.
-
-        Args:
-            pairs: (P, 2) indices of a picture and a text.
-        """
+        """(P,) matching scores of pairs (P, 2) of a picture and a text; higher is better."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +102,6 @@ class ModelOnDevice:
 
     @property
     def name(self) -> str:
-        """As the user wrote it."""
         return self.model.name
 
 
@@ -164,7 +155,6 @@ class ImageEmbedder(_CachedEmbedder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests."""
         raw = {} if self.normalise else {"normalise": False}
         return {**super().spec, "source": "pictures", **raw}
 
@@ -199,7 +189,6 @@ class QueryEmbedder(_CachedEmbedder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests."""
         return {**super().spec, "source": "texts"}
 
     def embed(self, items: Sequence[str], /) -> Float32Array:
@@ -240,11 +229,9 @@ class PhotoTower:
     normalize: bool  # whether vectors are of length 1
 
     def prepare(self, photo: Image) -> Float32Array:
-        """(3, H, W) a photo as the network takes it."""
         return self.net.prepare(photo)
 
     def describe(self, photos: Sequence[Float32Array]) -> Float32Array:
-        """(N, D) a vector for each photo."""
         return self.net.photos(photos, normalize=self.normalize)
 
 
@@ -255,7 +242,6 @@ class TextTower:
     net: DualEncoderModel  # of both towers
 
     def describe(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector of length 1 for each text."""
         return self.net.texts(texts)
 
 

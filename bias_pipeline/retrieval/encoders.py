@@ -82,7 +82,6 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests."""
         return {"files": dict(self.pretrained.files), "standardize": self.standardize}
 
     def read(self, data: LabelledCaptions) -> Vectors:
@@ -134,7 +133,6 @@ class Clip(PictureTextEncoder):
         return ClipOfScenes(self.association)
 
     def require(self) -> None:
-        """See the base."""
         if not self.named:
             if self.cache is None:
                 raise UsageError(
@@ -166,7 +164,6 @@ class Clip(PictureTextEncoder):
         return find_pretrained(name, KINDS, revision=self.revision)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        """See the base."""
         from bias_pipeline.retrieval.dual_encoders import BlipTowers, PairMatcher
         from bias_pipeline.retrieval.embedders import dual_of
 
@@ -185,7 +182,6 @@ class Clip(PictureTextEncoder):
         ]
 
     def prompts(self) -> ClipTexts:
-        """See the base."""
         model = self.pretrained
         if model.kind != clip.CLIP:
             return super().prompts()
@@ -229,7 +225,6 @@ class OpenClip(PictureTextEncoder):
     cache: str | None = None  # folder of vectors, None to store none
 
     def require(self) -> None:
-        """See the base."""
         model = self.pretrained
         preprocessing(model.folder)
         tokenizing(model.folder)
@@ -237,11 +232,9 @@ class OpenClip(PictureTextEncoder):
 
     @property
     def pretrained(self) -> Pretrained:
-        """See the base."""
         return find_open_clip(self.model, self.weights, revision=self.revision)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        """See the base."""
         from bias_pipeline.retrieval.dual_encoders import OpenClipTowers
         from bias_pipeline.retrieval.embedders import dual_of
 
@@ -292,7 +285,6 @@ class Fiber(PictureTextEncoder):
     cache: str | None = None  # folder of vectors, None to store none
 
     def require(self) -> None:
-        """See the base."""
         fiber_files(self.model, self.weights)
 
     @property
@@ -302,11 +294,9 @@ class Fiber(PictureTextEncoder):
 
     @property
     def pretrained(self) -> Pretrained:
-        """See the base."""
         return find_fiber(self.model, self.weights)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        """See the base."""
         from bias_pipeline.retrieval.dual_encoders import FiberTowers, PairMatcher
         from bias_pipeline.retrieval.embedders import dual_of
 

@@ -63,11 +63,7 @@ class Folds:
         return list(folds.values())
 
     def by_seed(self, values: Sequence[Float64Array]) -> Float64Array:
-        """(..., S) the mean over the folds of each seed; k images are retrieved from each fold.
-
-        Args:
-            values: (...) of each split.
-        """
+        """(..., S) the mean over the folds of each seed, of values (...) of each split."""
         means = [np.mean(of_seed, axis=0) for of_seed in self.of_each_seed(values)]
         return np.stack(means, axis=-1)
 

@@ -203,7 +203,6 @@ class RetrievalFairness(Metric):
         return Skews(self.target, self.log, self.floor)
 
     def require(self) -> None:
-        """See the base."""
         self.embedders.require()
         if self.rerank is not None and not self.embedders.judges:
             raise no_judge(self.rerank)

@@ -57,7 +57,6 @@ class OpenClipModel:
         self._tokens = _tokenizer(model)
 
     def prepare(self, photo: Image) -> Float32Array:
-        """(3, H, W) a photo as the network takes it."""
         pixels: Float32Array = self._process(photo).numpy()
         return pixels
 

@@ -42,11 +42,7 @@ class TwoModeNet(ABC):
         """Whether it has a matching head."""
 
     def match(self, photos: Sequence[Float32Array], texts: Any, pairs: IntArray) -> Float32Array:
-        """(P,) how well photos and texts match, on a scale of logits.
-
-        Args:
-            pairs: (P, 2) number of a photo and of a text.
-        """
+        """(P,) logits that photos and texts match; pairs (P, 2) are their numbers."""
         scores = []
         with torch.inference_mode():
             states = self._encode_photos(self._pixels(photos))
@@ -104,17 +100,14 @@ class BlipModel(TwoModeNet):
         self._encode = config.vocab_size - 1  # [ENC]
 
     def prepare(self, photo: Image) -> Float32Array:
-        """(3, H, W) a photo as the network takes it."""
         return self._prepare(photo)
 
     def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
-        """(N, D) a vector for each photo, by itself."""
         with torch.inference_mode():
             projected = self._net.vision_proj(self._encode_photos(self._pixels(photos))[:, 0])
             return self._vectors(projected, normalize=normalize)
 
     def texts(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector of length 1 for each text, by itself."""
         numbers, there = self._tokens(texts)
         with torch.inference_mode():
             read = self._net.text_encoder(input_ids=numbers, attention_mask=there)

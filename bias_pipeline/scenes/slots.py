@@ -301,10 +301,7 @@ def shares(attribute: str) -> Float64Array:
 
 
 def given(attribute: str, table: Float64Array) -> Float64Array:
-    """Average over all other attributes: P(option | group).
-
-    Returns:
-        (K, ...).
+    """(K, ...) the average over all other attributes: P(option | group).
 
     Example:
         >>> given("skin", world_tables()["activity"]).shape
@@ -331,15 +328,7 @@ def typical(attribute: str, table: Float64Array) -> Float64Array:
 
 
 def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> IntArray:
-    """Draw one option for each image.
-
-    Args:
-        codes: four (N,) columns, the groups of each image.
-        u: (N,) in [0, 1).
-
-    Returns:
-        (N,) option numbers.
-    """
+    """(N,) option numbers, drawn by ``u`` (N,) in [0, 1); ``codes`` are four columns of groups."""
     # Rounded, since the last bit of a sum depends on the platform.
     bounds = np.round(np.cumsum(table, axis=-1), 12)[..., :-1]
     chosen: IntArray = (bounds[tuple(codes)] <= u[:, None]).sum(axis=1)
@@ -381,7 +370,6 @@ class BiasSettings:
     attribute: str = "gender"  # the one that `a_to_t` and `t_to_a` amplify
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         if self.attribute not in GROUPS:
             raise UsageError(
                 f"scenes: unknown attribute {self.attribute!r}; "

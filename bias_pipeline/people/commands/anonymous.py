@@ -50,7 +50,6 @@ _FILTER_ABOUT = (
 
 
 def build_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} anonymous build",
         usage="%(prog)s --scenes|--model FOLDER --out DIR [dataset.n_images=N ...] [options]",
@@ -151,7 +150,6 @@ def _make_pictures(options: Namespace) -> None:
 
 
 def filter_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(f"{PROGRAM} anonymous filter", description=_FILTER_ABOUT)
     parser.add_argument("folder", type=Path, help="folder of anonymous build")
     parser.add_argument(
@@ -224,7 +222,6 @@ _SCORE_ABOUT = (
 
 
 def score_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(f"{PROGRAM} anonymous score", description=_SCORE_ABOUT)
     parser.add_argument("folder", type=Path, help="folder of anonymous build")
     parser.add_argument(

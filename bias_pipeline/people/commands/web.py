@@ -102,7 +102,6 @@ _RATE_ABOUT = (
 
 
 def rate_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(f"{PROGRAM} rate", description=_RATE_ABOUT)
     parser.add_argument("folder", type=Path, nargs="?", help="folder of photos")
     parser.add_argument(
@@ -302,7 +301,6 @@ _ALIGNMENT = "alignment"  # it changes human captions, by the words of all of th
 
 
 def browse_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} browse",
         description="Look through finished runs in a browser; nothing is changed and nothing "

@@ -182,11 +182,7 @@ _PIECE = 65_536  # bytes; the next one is sent when most of this one has been ta
 
 
 class Picture(Response):
-    """A JPEG.
-
-    Args:
-        kept_s: how many seconds the browser may keep it.
-    """
+    """A JPEG, which the browser may keep for some seconds."""
 
     media_type = "image/jpeg"
 

@@ -60,11 +60,7 @@ class RunIndex:
 
 
 class RunFolder:
-    """A folder of runs.
-
-    Attributes:
-        index: what it holds; another one after a change.
-    """
+    """A folder of runs."""
 
     def __init__(self, root: Path) -> None:
         require_runs_folder(root)

@@ -113,7 +113,6 @@ class PixelBackbone(PictureBackbone):
         return PixelInputs(pixel_table(pictures_of(data), self.side, self.cache))
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """See :class:`~bias_pipeline.pictures.captioners.nets.Convolutions`."""
         del inputs
         from bias_pipeline.pictures.captioners.nets import Convolutions
 
@@ -298,7 +297,6 @@ class BoxBackbone(PictureBackbone):
         return BoxInputs.of([placed_objects(pictures, row) for row in range(len(pictures))])
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """See :class:`~bias_pipeline.pictures.captioners.nets.PlacedObjects`."""
         assert isinstance(inputs, BoxInputs)
         from bias_pipeline.pictures.captioners.nets import PlacedObjects
 
@@ -345,7 +343,6 @@ class BoxInputs(BackboneInputs):
         return cls(things, frozenset(thing.name for line in things for thing in line))
 
     def fit(self, train: IntArray) -> BoxInputs:
-        """Keep only objects of the training part."""
         known = frozenset(thing.name for row in train.tolist() for thing in self.things[row])
         retained = [tuple(thing for thing in line if thing.name in known) for line in self.things]
         return BoxInputs(retained, known)

@@ -370,7 +370,6 @@ class FittedJudge:
     def describe(
         self, requests: Sequence[tuple[Pixels, list[int], list[list[int]]]]
     ) -> list[Float32Array]:
-        """(K,) log-probabilities of each continuation, for each question."""
         import torch
 
         n_texts = len(requests[0][2])

@@ -54,15 +54,12 @@ class DetectorBackbone(PictureBackbone):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All settings except the cache."""
         return {"sees": "regions", "version": PIXELS_VERSION, **asdict(self.size)}
 
     def read(self, data: LabelledCaptions) -> PixelInputs:
-        """The pictures as arrays."""
         return PixelInputs(pixel_table(pictures_of(data), self.size.side, self.cache))
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """See :class:`~bias_pipeline.pictures.grit.detector.GritDetector`."""
         del inputs
         from bias_pipeline.pictures.grit.detector import GritDetector
 

@@ -27,13 +27,9 @@ class GritState:
 
 
 class GritNet(nn.Module):
-    """From a picture and a prompt, the log-probability of each answer.
+    """From a picture and a prompt, the log-probability of each answer."""
 
-    Attributes:
-        together: pictures per batch when it predicts.
-    """
-
-    together = 128
+    together = 128  # pictures per batch when it predicts
 
     def __init__(
         self,
@@ -60,14 +56,7 @@ class GritNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) log-probabilities of each answer with the words after it.
-
-        Args:
-            tokens: (B, L) the words before the answer.
-            lengths: (B,) how many there are.
-            tail: (B, M) the words after the answer, None if there are none.
-            tail_lengths: (B,) how many there are.
-        """
+        """(B, K) log-probabilities of each answer after words (B, L), before a tail (B, M)."""
         visual = self._encode(picture)
         if tail is None and all(len(answer) == 1 for answer in self.answers):
             states = self.cap_generator(tokens, visual)
@@ -83,11 +72,7 @@ class GritNet(nn.Module):
         return torch.stack(scores, dim=1)
 
     def next_word_log_probs(self, tokens: Tensor, **picture: Tensor) -> Tensor:
-        """(B, L, V) logarithms of how likely each word is to follow each of L words.
-
-        Args:
-            tokens: (B, L) words, padded at the end.
-        """
+        """(B, L, V) logarithms of how likely each word is to follow each of L words."""
         return self.cap_generator.next_word_log_probs(
             self.cap_generator(tokens, self._encode(picture))
         )

@@ -52,16 +52,13 @@ class PublishedJudge(Encoder):
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model on disk."""
         return find_pretrained(self.model, self.kinds, revision=self.revision)
 
     @property
     def sees(self) -> str:
-        """See the base."""
         return "pictures"
 
     def require(self) -> None:
-        """See the base."""
         model = self.pretrained
         require_vocabulary(model.folder, model.files)
         require_preprocessing(model.folder, model.files)
@@ -203,7 +200,6 @@ class TunedJudge(PublishedJudge, NetEncoder):
         return {**settings, "versions": versions, "files": dict(self.pretrained.files)}
 
     def require(self) -> None:
-        """See the base."""
         LORA.require()
         super().require()
 

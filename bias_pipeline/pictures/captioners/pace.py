@@ -23,13 +23,10 @@ class Pace:
 
     It is always shorter than that between the answers of the last minute; the time for which the
     server wanted to be left alone does not count.
-
-    Attributes:
-        gap_s: between the beginnings of two requests, in seconds; 0 until the server refuses one.
     """
 
     def __init__(self) -> None:
-        self.gap_s = 0.0
+        self.gap_s = 0.0  # between the beginnings of two requests
         self._queue = asyncio.Lock()  # requests start in the order in which they came
         self._last = -_SHOWN_S  # when the last request started
         self._closed_until = self._closed_s = 0.0  # and for how long, in all
@@ -37,11 +34,7 @@ class Pace:
         self._answers: deque[float] = deque()  # when those of the last minute came, without rests
 
     async def turn(self, rest: Callable[[float], Awaitable[None]]) -> float:
-        """Wait for a turn; returns when it came.
-
-        Args:
-            rest: waits for so many seconds.
-        """
+        """Wait for a turn, by ``rest`` for some seconds; returns when it came."""
         async with self._queue:
             while (left := self._wait_s()) > 0:
                 await rest(min(left, _LOOK_S))

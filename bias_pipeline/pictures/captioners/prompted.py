@@ -113,7 +113,6 @@ class PromptedInputs:
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) words before the answer."""
         return self.words.lengths
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:

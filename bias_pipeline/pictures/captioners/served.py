@@ -58,12 +58,6 @@ class ServedCaptioner:
     """Photos to captions by a server.
 
     A context: leaving it gives up the requests that are under way.
-
-    Attributes:
-        counts: of answers that are no whole captions.
-        tokens_in: tokens of prompts and pictures, as far as the server counts them.
-        tokens_out: tokens of answers.
-        n_captions: that were written.
     """
 
     def __init__(
@@ -92,7 +86,8 @@ class ServedCaptioner:
         self._left = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self.counts = AnswerCounts()
+        self.counts = AnswerCounts()  # of answers that are no whole captions
+        # Tokens are of prompts and pictures, and of answers, as far as the server counts them
         self.n_captions = self.tokens_in = self.tokens_out = 0
 
     def __enter__(self) -> Self:

@@ -66,8 +66,7 @@ def words_loss(log_probs: Tensor, wanted: Tensor) -> Tensor:
 class EqualizedLearner(CaptionLearner):
     """Also learns to name a group by the person, not by the scene.
 
-    Args:
-        members: (V, 2) 1 where a word names a group.
+    ``members`` (V, 2) are 1 where a word names a group.
     """
 
     members: Tensor
@@ -142,11 +141,8 @@ def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: In
     """Fit the head to the mean regions of pictures, by logistic regression; nothing else changes.
 
     ImageCaptioner2 takes "a pre-trained image-to-emotion classifier" and does not say which; this
-    head on the captioner's own vision network, then frozen, is ours.
-
-    Args:
-        images: (N,) the picture of each caption.
-        groups: (N,) the group of each caption; captions of a picture may differ.
+    head on the captioner's own vision network, then frozen, is ours. Captions have an image and a
+    group each; those of one image may differ in their groups.
     """
     network.eval()
     rows = np.arange(int(images.max()) + 1)

@@ -235,13 +235,10 @@ class SeenMasks:
         self._extremes: dict[tuple[int, int], tuple[Float64Array, Float64Array]] = {}
 
     def of(self, mask: BoolArray) -> Float64Array:
-        """(H', W') how much of each pixel that the captioner sees is of a mask, in [0, 1].
+        """(H', W') how much of each pixel that the captioner sees is of a mask (H, W), in [0, 1].
 
         The mask goes through the preprocessing as a picture would: resized, cropped, filled up.
         What is filled up belongs to no mask.
-
-        Args:
-            mask: (H, W).
         """
         from PIL import Image as Pillow
 

@@ -80,11 +80,7 @@ def draw_maps(folder: Path, one: Explained) -> None:
 
 
 def overlay(pixels: Pixels, heatmap: Float64Array) -> Pixels:
-    """(H', 2 W', 3) a picture in grey beside itself, coloured by a map; only for looking at.
-
-    Args:
-        pixels: (H, W, 3).
-    """
+    """(H', 2 W', 3) a picture (H, W, 3) in grey beside itself, coloured by a map; for looking."""
     from PIL import Image
 
     photo = Image.fromarray(pixels)

@@ -24,12 +24,7 @@ class CaptionAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, queries: Tensor, context: Tensor, visible: Tensor | None = None) -> Tensor:
-        """(B, Q, C) queries to the same.
-
-        Args:
-            context: (B, S, C) the attended vectors.
-            visible: (..., Q, S) which of them each query may see, all if left out.
-        """
+        """(B, Q, C) to the same; each query attends to what is visible of (B, S, C), or to all."""
         q, k, v = (
             vectors.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
             for vectors in (self.fc_q(queries), *self._keys_and_values(context))
@@ -80,7 +75,6 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """(..., C) to the same."""
         inner = self.dropout(torch.relu(self.fc1(vectors)))
         output: Tensor = self.layer_norm(vectors + self.dropout(self.fc2(inner)))
         return output
@@ -129,11 +123,7 @@ class ParallelLayer(nn.Module):
         (a_g * grid + a_r * regions) / sqrt(2)
 
     In the released network both gates have the weights of the first, W_1; W_2 is saved and never
-    used.
-
-    Args:
-        second_gate: whether the gate on regions has its own weights (``paper``) or the first one's
-            (``released``).
+    used. ``second_gate`` says which of the two: ``paper`` or ``released``.
     """
 
     def __init__(self, size: GritSize, second_gate: str) -> None:
@@ -145,12 +135,7 @@ class ParallelLayer(nn.Module):
         self.pwff = FeedForward(size.size, size.inner, size.dropout)
 
     def forward(self, words: Tensor, present: Tensor, visible: Tensor, visual: Visual) -> Tensor:
-        """(B, L, C) words to the same.
-
-        Args:
-            present: (B, L, 1) one for a word, zero for padding.
-            visible: (L, L) which words each may see.
-        """
+        """(B, L, C) words to the same; those ``present`` see others by ``visible`` (L, L)."""
         words = self.self_att(words, words, visible) * present
         grid = self.vis_att1(words, visual.grid) * present
         regions = self.vis_att2(words, visual.regions) * present
@@ -185,11 +170,7 @@ class CaptionDecoder(nn.Module):
         self.fc = nn.Linear(size.size, n_words, bias=False)
 
     def forward(self, tokens: Tensor, visual: Visual) -> Tensor:
-        """(B, L, C) the state after each word.
-
-        Args:
-            tokens: (B, L) numbers of words, padded at the end.
-        """
+        """(B, L, C) the state after each word, of words (B, L) padded at the end."""
         length = tokens.shape[1]
         present = (tokens != PAD)[..., None].to(self.word_emb.weight.dtype)
         visible = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()

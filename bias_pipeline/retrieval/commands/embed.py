@@ -50,7 +50,6 @@ def command(words: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The options and their help."""
     parser = photo_parser(JOB, _ABOUT, "Parquet file")
     parser.add_argument(
         "--texts", type=Path, help="embed captions (a file, as for audit) instead of photos"

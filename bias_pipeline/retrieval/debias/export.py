@@ -50,10 +50,7 @@ with the same text model. All of this is valid only for the model named below.
 
 
 def affine(edit: EmbeddingEdit, size: int) -> tuple[Float64Array, Float64Array]:
-    """(D, D) and (D,): an edit as ``x @ matrix + vector``.
-
-    Args:
-        edit: any of ours; all are affine.
+    """(D, D) and (D,): an edit as ``x @ matrix + vector``, which all of ours are.
 
     Example:
         >>> from bias_pipeline.retrieval.debias.projections import Projection

@@ -119,7 +119,6 @@ class ZeroNeuron(NeuronDebias):
     """Overwrites with 0."""
 
     def instead(self, means: Float64Array) -> Float64Array:
-        """See the base."""
         return np.zeros(means.shape[1])
 
 
@@ -128,7 +127,6 @@ class MeanNeuron(NeuronDebias):
     """Overwrites with the mean of the groups' means, with equal weights."""
 
     def instead(self, means: Float64Array) -> Float64Array:
-        """See the base."""
         return np.asarray(means.mean(axis=0))
 
 

@@ -21,10 +21,7 @@ from bias_pipeline.retrieval.debias.base import Debias, Examples, means_of
 
 
 def principal_directions(vectors: Float64Array, k: int) -> Float64Array:
-    """(k', D) orthonormal directions of most variance, k' <= k: those with any variance.
-
-    Args:
-        vectors: (N, D) whose mean is 0.
+    """(k', D) orthonormal directions of most variance, k' <= k, of vectors (N, D) with mean 0.
 
     Example:
         >>> principal_directions(np.array([[2.0, 0.0], [-2.0, 0.0]]), 2).round(6).tolist()
@@ -51,7 +48,6 @@ class Projection:
         return {"edit": "projection", "directions": hashlib.sha256(numbers).hexdigest()}
 
     def __call__(self, vectors: Float64Array) -> Float64Array:
-        """(N, D) the edited vectors."""
         projected: Float64Array = vectors - (vectors @ self.directions.T) @ self.directions
         return projected
 
@@ -113,7 +109,6 @@ class Subspace(Debias):
     pairing: Pairing = "random"
 
     def fit(self, examples: Examples) -> Projection:
-        """The projection of one side."""
         vectors, sets = examples.vectors, examples.sets
         if (sets < 0).all():
             rows, sets = matched(examples, self.pairing)
@@ -124,10 +119,6 @@ class Subspace(Debias):
 
 def centred(vectors: Float64Array, sets: IntArray) -> Float64Array:
     """(N, D) vectors minus the mean of their definition sets.
-
-    Args:
-        vectors: (N, D).
-        sets: (N,) which set each belongs to.
 
     Example:
         >>> centred(np.array([[1.0], [3.0], [7.0]]), np.array([0, 0, 1])).ravel().tolist()
@@ -141,11 +132,7 @@ def centred(vectors: Float64Array, sets: IntArray) -> Float64Array:
 
 
 def matched(examples: Examples, pairing: Pairing) -> tuple[IntArray, IntArray]:
-    """Sets of one picture per group, one set for each picture of the smallest group.
-
-    Returns:
-        (M,) rows of the examples and (M,) their sets.
-    """
+    """(M,) rows and (M,) sets: one picture per group in each, as many as the smallest group has."""
     rows = [np.flatnonzero(examples.groups == k) for k in range(len(examples.names))]
     empty = [
         name for name, group_rows in zip(examples.names, rows, strict=True) if not len(group_rows)
@@ -224,6 +211,5 @@ class Affine:
         return {"edit": "affine", "numbers": hashlib.sha256(numbers).hexdigest()}
 
     def __call__(self, vectors: Float64Array) -> Float64Array:
-        """(N, D) the edited vectors."""
         edited: Float64Array = vectors - (vectors - self.centre) @ self.matrix.T
         return edited

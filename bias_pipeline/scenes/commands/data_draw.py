@@ -23,7 +23,6 @@ _DRAW_ABOUT = (
 
 
 def data_draw_parser() -> Parser:
-    """The options and their help."""
     from bias_pipeline.scenes import CAPTIONERS
     from bias_pipeline.scenes.affect_world import AFFECT_CAPTIONERS
 
