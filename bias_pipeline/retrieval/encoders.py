@@ -23,7 +23,17 @@ from bias_pipeline.io.machine import OPEN_CLIP
 from bias_pipeline.models import clip
 from bias_pipeline.models.model_location import MAIN, require_preprocessing, require_vocabulary
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
-from bias_pipeline.retrieval.dual_encoders import BLIP, KINDS, published_towers
+from bias_pipeline.retrieval.dual_encoders import (
+    BLIP,
+    KINDS,
+    ClipTowers,
+    DualEncoder,
+    FiberTowers,
+    Normalise,
+    OpenClipTowers,
+    dual_of,
+    published_towers,
+)
 from bias_pipeline.retrieval.fiber.folder import LONGEST, Head, fiber_files, find_fiber
 from bias_pipeline.retrieval.open_clip_folder import (
     find_open_clip,
@@ -38,7 +48,6 @@ if TYPE_CHECKING:
 
     from bias_pipeline.models.clip import ClipTexts
     from bias_pipeline.retrieval.clip_fitting import ClipOfScenes
-    from bias_pipeline.retrieval.embedders import DualEncoder, Normalise
 
 
 class PictureTextEncoder(NetEncoder, FeatureEncoder):
@@ -164,12 +173,8 @@ class Clip(PictureTextEncoder):
         return find_pretrained(name, KINDS, revision=self.revision)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        from bias_pipeline.retrieval.dual_encoders import BlipTowers, PairMatcher
-        from bias_pipeline.retrieval.embedders import dual_of
-
         towers = published_towers(self.pretrained, self.device)
-        matcher = PairMatcher(towers, crop) if isinstance(towers, BlipTowers) else None
-        return dual_of(towers, crop, self.cache_folder, normalise, matcher)
+        return dual_of(towers, crop, self.cache_folder, normalise)
 
     def notes_of(self, pictures: Pictures) -> list[str]:
         """A note if the small CLIP of scenes was fitted to the pictures that are scored."""
@@ -185,9 +190,7 @@ class Clip(PictureTextEncoder):
         model = self.pretrained
         if model.kind != clip.CLIP:
             return super().prompts()
-        from bias_pipeline.retrieval.dual_encoders import ClipTowers
-
-        return ClipTowers(model, self.device).texts()
+        return ClipTowers(model, self.device).text_model()
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
@@ -235,9 +238,6 @@ class OpenClip(PictureTextEncoder):
         return find_open_clip(self.model, self.weights, revision=self.revision)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        from bias_pipeline.retrieval.dual_encoders import OpenClipTowers
-        from bias_pipeline.retrieval.embedders import dual_of
-
         model = self.pretrained
         towers = OpenClipTowers(model, self.device, quick_gelu(model.folder, self.quick_gelu))
         return dual_of(towers, crop, self.cache_folder, normalise)
@@ -297,11 +297,8 @@ class Fiber(PictureTextEncoder):
         return find_fiber(self.model, self.weights)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        from bias_pipeline.retrieval.dual_encoders import FiberTowers, PairMatcher
-        from bias_pipeline.retrieval.embedders import dual_of
-
         towers = FiberTowers(self.pretrained, self.device, self.longest, self.head)
-        return dual_of(towers, crop, self.cache_folder, normalise, PairMatcher(towers, crop))
+        return dual_of(towers, crop, self.cache_folder, normalise)
 
     @property
     def spec(self) -> Mapping[str, object]:

@@ -63,7 +63,7 @@ from bias_pipeline.retrieval.skew import FairRanker, Floor, Log, Target, fair_ra
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
 if TYPE_CHECKING:
-    from bias_pipeline.retrieval.embedders import DualEncoder
+    from bias_pipeline.retrieval.dual_encoders import DualEncoder
 
 CONCEPTS = "concepts"  # the table's name
 

@@ -28,7 +28,7 @@ from bias_pipeline.retrieval.formulas import (
 from bias_pipeline.retrieval.skew import Log, ndkl
 
 if TYPE_CHECKING:
-    from bias_pipeline.retrieval.embedders import DualEncoder, Matcher
+    from bias_pipeline.retrieval.dual_encoders import DualEncoder, PairMatcher
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ def tied(queries: Float32Array, pictures: Float32Array, top: IntArray) -> IntArr
 class Reranker:
     """Orders the first of each ranking again by judging pairs, which is better but slower."""
 
-    matcher: Matcher  # judges pairs
+    matcher: PairMatcher  # judges pairs
     pictures: Pictures  # of a whole corpus
     n: int  # how many of a ranking are ordered again; the rest stays behind them
 

@@ -23,7 +23,7 @@ from bias_pipeline.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.retrieval.side_effects import Attacked, Recall
 
 if TYPE_CHECKING:
-    from bias_pipeline.retrieval.embedders import DualEncoder
+    from bias_pipeline.retrieval.dual_encoders import DualEncoder
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ from bias_pipeline.retrieval.skew import expected_entropy
 from bias_pipeline.stats.bootstrap import Bootstrap, against
 
 if TYPE_CHECKING:
-    from bias_pipeline.retrieval.embedders import DualEncoder, Embedder
+    from bias_pipeline.retrieval.dual_encoders import DualEncoder, Embedder
 
 
 def other_groupings(corpus: Corpus, attribute: Attribute) -> dict[str, Grouping]:

@@ -22,7 +22,7 @@ from bias_pipeline.models.runner import Model, describe_share, report_progress
 from bias_pipeline.models.sentences import KINDS as LANGUAGE
 from bias_pipeline.models.sentences import Sentences, pooling_of
 from bias_pipeline.models.shards import photo_stamps
-from bias_pipeline.retrieval.dual_encoders import BLIP, PhotoFiles, PlainTexts, towers_of
+from bias_pipeline.retrieval.dual_encoders import BLIP, towers_of
 from bias_pipeline.retrieval.dual_encoders import KINDS as DUAL
 from bias_pipeline.retrieval.fiber.folder import is_fiber
 from bias_pipeline.retrieval.open_clip_folder import is_open_clip
@@ -74,7 +74,7 @@ def _embed_photos(options: Namespace) -> None:
     towers = towers_of(options.model, options.revision, options.device)
 
     def load() -> Model:
-        return PhotoFiles(towers.photos(normalize=not options.no_normalize))
+        return towers.photos(normalize=not options.no_normalize)
 
     store = BlockStore(options.out, _vector_settings(options, "photos", towers.spec), towers.name)
     report_progress(
@@ -110,7 +110,7 @@ def _of_dual(options: Namespace) -> Vectors:
     towers = towers_of(options.model, options.revision, options.device)
     if options.no_normalize:
         raise UsageError(f"--no-normalize: {towers.name} gives texts of length 1; leave it out")
-    return _vector_settings(options, "texts", towers.spec), lambda: PlainTexts(towers.texts())
+    return _vector_settings(options, "texts", towers.spec), towers.texts
 
 
 def _of_clip(options: Namespace, model: Pretrained) -> Vectors:

@@ -32,7 +32,7 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.io.files import drafted
 from bias_pipeline.retrieval.debias import load_debias
 from bias_pipeline.retrieval.debias.base import Debias, Debiased, EmbeddingEdit, Examples
-from bias_pipeline.retrieval.embedders import DualEncoder
+from bias_pipeline.retrieval.dual_encoders import DualEncoder
 
 NOTHING = "debias=none edits nothing; choose a debiasing, such as debias=subspace"
 _CARD = """# A debiasing

@@ -17,7 +17,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.retrieval.debias.base import Debias, Examples, edited, means_of
-from bias_pipeline.retrieval.embedders import DualEncoder
+from bias_pipeline.retrieval.dual_encoders import DualEncoder
 
 
 def relevance(examples: Examples) -> Float64Array:

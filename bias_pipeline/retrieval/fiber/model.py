@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from math import isqrt
 from pathlib import Path
 
@@ -212,8 +211,8 @@ class FiberModel(TwoModeNet):
     def __init__(
         self,
         model: Pretrained,
-        longest: int,
         device: torch.device,
+        longest: int,
         head: Head = "rank_output",
     ) -> None:
         super().__init__(model.name, device)
@@ -271,9 +270,3 @@ class FiberModel(TwoModeNet):
         for row, ids in zip(filled, rows, strict=True):
             row[: len(ids)] = ids
         return torch.from_numpy(filled).to(self._device)
-
-
-@lru_cache(maxsize=1)
-def loaded(model: Pretrained, longest: int, device: torch.device, head: Head) -> FiberModel:
-    """The model; the last one is cached."""
-    return FiberModel(model, longest, device, head)

@@ -21,7 +21,7 @@ from bias_pipeline.retrieval.debias.export import READINGS, Reading, prompt_numb
 from bias_pipeline.retrieval.debias.load_debias import debias_prompts
 from bias_pipeline.retrieval.debias.neurons import ClipClip, MeanNeuron, ZeroNeuron
 from bias_pipeline.retrieval.debias.projections import Erasure, MeanDifference, Subspace, Untouched
-from bias_pipeline.retrieval.embedders import DualEncoder
+from bias_pipeline.retrieval.dual_encoders import DualEncoder
 from bias_pipeline.retrieval.encoders import Clip
 from bias_pipeline.run import compose
 from tests.tiny_models import tiny_clip, write_clip
