@@ -33,20 +33,18 @@ from bias_pipeline.retrieval.ranked import (
     reranker,
 )
 from bias_pipeline.retrieval.retrieval_view import (
+    RETRIEVED,
     Concepts,
     RetrievalView,
     Retrieved,
     check_groups,
     check_template,
     concepts_of,
-    of_groups,
-    queries_of,
-)
-from bias_pipeline.retrieval.retrieved import (
-    RETRIEVED,
     ends_of,
     leanings_of,
     lines_of,
+    of_groups,
+    queries_of,
     retrieved_lines,
 )
 from bias_pipeline.retrieval.side_effects import (

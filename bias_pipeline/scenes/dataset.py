@@ -86,8 +86,7 @@ def write_affect(
     The files are ``artemis_dataset_release_v0.csv``, one ``captioners/<name>.json`` each, and
     ``wikiart/Drawn/<id>.png``, ``side`` pixels wide and high.
     """
-    from bias_pipeline.scenes.affect_drawing import AffectDrawing
-    from bias_pipeline.scenes.affect_world import affect_captions, affect_world
+    from bias_pipeline.scenes.affect_world import AffectDrawing, affect_captions, affect_world
 
     world = affect_world(n_images, seed)
     written = {name: affect_captions(n_images, seed, dials) for name, dials in captioners.items()}
@@ -369,8 +368,7 @@ class ScenesDataset(Generator):
         return captions_without_marks(_world(self.n_images, self.seed), self.dials[captioner])
 
     def _affect(self, captioner: str, attribute: str) -> Iterator[Record]:
-        from bias_pipeline.scenes.affect_drawing import AffectDrawing
-        from bias_pipeline.scenes.affect_world import affect_captions, affect_world
+        from bias_pipeline.scenes.affect_world import AffectDrawing, affect_captions, affect_world
 
         captions = affect_captions(self.n_images, self.seed, self.dials[captioner])
         for image in affect_world(self.n_images, self.seed):

@@ -394,11 +394,12 @@ def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures)
 
 def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
     """Print the numbers of an attribute and draw its figure; returns its correlations."""
-    from bias_pipeline.people.anonymous import correlations, printed_correlations
-    from bias_pipeline.people.anonymous_report import (
+    from bias_pipeline.people.anonymous import (
+        correlations,
         figure_of,
         print_correlations,
         print_scores,
+        printed_correlations,
         write_figure,
     )
     from bias_pipeline.stats.compare import FEWEST_CORRELATED
@@ -423,7 +424,7 @@ def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
 
 
 def _write(folder: Path, rows: list[AnonymousRow], lines: list[CorrelationRow]) -> None:
-    from bias_pipeline.people.anonymous_report import SCORES, write_rows
+    from bias_pipeline.people.anonymous import SCORES, write_rows
 
     try:
         write_rows(folder, rows, lines)

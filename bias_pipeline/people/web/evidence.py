@@ -23,11 +23,13 @@ from bias_pipeline.people.web.views import View
 from bias_pipeline.results.parquet import EXCLUSIVE
 from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.stats import scoring
+from bias_pipeline.text.descriptions import ConceptTable
 from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS
 
 MOST_GUESSES = 10_000_000  # of a run that are added up; some 2 GB
 SUMS = ("score", "model", "human")  # parts that may be sums over images
 GUESSES = ("right", "wrong")
+FILTERS = ("group", "names", "guess", "object", "word", "concept", "class")
 NAMES = ("right", "wrong", "none", "several")
 ORDERS = {
     "-share": "raises the number most",
@@ -115,9 +117,9 @@ class Evidence:
         """The images that a view shows, in its order."""
         part = self.part(view)
         keep = np.ones(len(self), bool)
-        for name in ("group", "names", "guess", "object", "word", "concept", "class"):
+        for name in FILTERS:
             if view[name]:
-                keep &= getattr(self, f"_by_{name}")(view[name])
+                keep &= self._fitting(name, view[name])
         order = self._order(view["sort"] or self.usual_order(part), part)
         return np.flatnonzero(keep) if order is None else order[keep[order]]
 
@@ -137,59 +139,49 @@ class Evidence:
             raise HTTPException(400, "this number is not a mean of guesses; choose sort=image")
         return self.scores.order(by, descending=name.startswith("-"))
 
-    def _by_group(self, name: str) -> BoolArray:
-        return self.group == _known(name, self.groups)
+    def _fitting(self, name: str, wanted: str) -> BoolArray:
+        """(N,) the images that one filter leaves."""
+        if name == "group":
+            return self.group == _known(wanted, self.groups)
+        if name == "guess":
+            _known(wanted, GUESSES)
+            if self.scores is None:
+                raise HTTPException(400, "this run has no guesses of attackers from captions")
+            right = self.scores.right
+            return right >= 0.5 if wanted == "right" else right < 0.5
+        captions = self.captions
+        if captions is None:
+            raise HTTPException(409, self.reason)
+        if name == "names":
+            _known(wanted, NAMES)
+            return self._naming(wanted, captions.named[self.rows])
+        if name == "object":
+            return captions.with_object(wanted)[self.rows]
+        if name == "word":
+            return captions.holding(wanted)[self.rows]
+        table = captions.concepts
+        _known(wanted, table.concepts if name == "concept" else table.classes)
+        concepts = [wanted] if name == "concept" else _of_class(table, wanted)
+        return captions.describing(concepts)[self.rows]
 
-    def _by_names(self, which: str) -> BoolArray:
-        named, _ = self._with_captions(), _known(which, NAMES)
+    def _naming(self, which: str, named: IntArray) -> BoolArray:
         codes = {"none": NO_GROUP, "several": SEVERAL_GROUPS}
         if which in codes:
             return named == codes[which]
         return (named >= 0) & (self.group >= 0) & ((named == self.group) == (which == "right"))
 
-    def _by_guess(self, which: str) -> BoolArray:
-        _known(which, GUESSES)
-        if self.scores is None:
-            raise HTTPException(400, "this run has no guesses of attackers from captions")
-        right = self.scores.right
-        return right >= 0.5 if which == "right" else right < 0.5
-
-    def _by_object(self, name: str) -> BoolArray:
-        self._with_captions()
-        assert self.captions is not None
-        return self.captions.with_object(name)[self.rows]
-
-    def _by_word(self, word: str) -> BoolArray:
-        self._with_captions()
-        assert self.captions is not None
-        return self.captions.holding(word)[self.rows]
-
     def concepts(self, view: View) -> frozenset[str]:
         """The concepts that a view filters captions by; empty without such a filter."""
         if self.captions is None:
             return frozenset()
-        classes = self.captions.concepts.class_of
-        of_class = {concept for concept, kind in classes.items() if kind == view["class"]}
-        return frozenset({view["concept"]} & classes.keys() | of_class)
+        table = self.captions.concepts
+        return frozenset(
+            {view["concept"]} & table.class_of.keys() | _of_class(table, view["class"])
+        )
 
-    def _by_concept(self, name: str) -> BoolArray:
-        self._with_captions()
-        assert self.captions is not None
-        _known(name, self.captions.concepts.concepts)
-        return self.captions.describing([name])[self.rows]
 
-    def _by_class(self, name: str) -> BoolArray:
-        self._with_captions()
-        assert self.captions is not None
-        _known(name, self.captions.concepts.classes)
-        classes = self.captions.concepts.class_of
-        concepts = [concept for concept, kind in classes.items() if kind == name]
-        return self.captions.describing(concepts)[self.rows]
-
-    def _with_captions(self) -> IntArray:
-        if self.named is None:
-            raise HTTPException(409, self.reason)
-        return self.named
+def _of_class(table: ConceptTable, name: str) -> set[str]:
+    return {concept for concept, kind in table.class_of.items() if kind == name}
 
 
 def _known(name: str, names: Sequence[str]) -> int:
@@ -254,15 +246,6 @@ def predictions_path(result: Result, root: Path) -> Path | None:
 def _checksum(path: Path, *_: int) -> str:
     """Of a file that is what it was when it was written, of that size, as that file."""
     return sha256_of(path)
-
-
-def gather_evidence(
-    result: Result, scores: ImageScores | None, captions: CaptionsBehind | str
-) -> Evidence:
-    """What is known of a run's images."""
-    if isinstance(captions, str):
-        return Evidence(result, scores, None, captions)
-    return Evidence(result, scores, captions)
 
 
 def named_text(code: int, groups: Sequence[str]) -> str:

@@ -23,13 +23,13 @@ from bias_pipeline.people.image_scores import ImageScores, guesses_of
 from bias_pipeline.people.web.application import number_in
 from bias_pipeline.people.web.captions_behind import CaptionsBehind, Library
 from bias_pipeline.people.web.evidence import (
+    FILTERS,
     GUESSES,
     MOST_GUESSES,
     NAMES,
     ORDERS,
     SUMS,
     Evidence,
-    gather_evidence,
     predictions_path,
     scores_of,
 )
@@ -40,10 +40,7 @@ from bias_pipeline.people.web.views import Page, View
 from bias_pipeline.results.parquet import EXCLUSIVE
 from bias_pipeline.results.rows import Result, mapping_in
 
-_KNOWN = (
-    *("part", "group", "names", "guess", "object", "word", "concept", "class"),
-    *("beside", "sort", "page"),
-)
+_KNOWN = ("part", *FILTERS, "beside", "sort", "page")
 _THREADS = 4  # pages and pictures that are made at a time
 _MOST_OBJECTS = 300  # of a list to choose from
 Render = Callable[..., Response]
@@ -91,12 +88,11 @@ class ImagePages:
             scores = await awaited(reads[0], "the guesses of this run")
         except BiasPipelineError as error:
             fault = str(error)
-        captions: CaptionsBehind | str
         try:
             captions = await awaited(reads[1], "the captions of this run")
         except BiasPipelineError as error:
-            captions = str(error)
-        return gather_evidence(result, scores, captions), fault
+            return Evidence(result, scores, None, str(error)), fault
+        return Evidence(result, scores, captions), fault
 
     async def _beside(self, view: View) -> Evidence | None:
         """What is known of the images of the run beside."""

@@ -13,7 +13,7 @@ from bias_pipeline.data.coco_files import model_captions
 from bias_pipeline.data.photos import find_photos
 from bias_pipeline.errors import UsageError, counted
 from bias_pipeline.io.terminal import print_out, warn
-from bias_pipeline.models.blocks import BlockStore
+from bias_pipeline.models.blocks import BlockStore, photo_stamps
 from bias_pipeline.models.clip import KINDS as CLIP
 from bias_pipeline.models.clip import ClipTexts
 from bias_pipeline.models.merge_shards import gather, write_embeddings
@@ -21,7 +21,6 @@ from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrain
 from bias_pipeline.models.runner import Model, describe_share, report_progress
 from bias_pipeline.models.sentences import KINDS as LANGUAGE
 from bias_pipeline.models.sentences import Sentences, pooling_of
-from bias_pipeline.models.shards import photo_stamps
 from bias_pipeline.retrieval.dual_encoders import BLIP, towers_of
 from bias_pipeline.retrieval.dual_encoders import KINDS as DUAL
 from bias_pipeline.retrieval.fiber.folder import is_fiber

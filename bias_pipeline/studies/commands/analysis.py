@@ -36,7 +36,7 @@ from bias_pipeline.report.smallest_bias import planted_shares, smallest_bias_lin
 from bias_pipeline.report.table import Cell, NumberCell, Table, percent
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import compose
-from bias_pipeline.studies.feature_sensitivity import CHANGES, WHOLE, shifts
+from bias_pipeline.studies.feature_sensitivity import CHANGES, WHOLE, print_shifts, shifts
 from bias_pipeline.studies.rebalance import (
     METRIC,
     effective_share,
@@ -44,7 +44,6 @@ from bias_pipeline.studies.rebalance import (
     image_weights,
     too_often,
 )
-from bias_pipeline.studies.shifts import print_shifts
 
 if TYPE_CHECKING:
     from bias_pipeline.commands.main import Command
