@@ -20,7 +20,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.scenes.activities import ACTIVITIES, SETTINGS
+from bias_pipeline.scenes.activities import ACTIVITIES, SETTINGS, factors
 
 # Attribute to its groups and their shares.
 GROUPS: Mapping[str, Mapping[str, float]] = {
@@ -251,8 +251,7 @@ def _read_option(line: str) -> tuple[float, str, Mapping[str, float]]:
     """Read "weight synonyms @ group factor group factor"."""
     left, _, right = line.strip().partition(" @ ")
     weight, _, option = left.partition(" ")
-    leans = right.split()
-    return float(weight), option, dict(zip(leans[::2], map(float, leans[1::2]), strict=True))
+    return float(weight), option, factors(right)
 
 
 SLOTS: Mapping[str, Slot] = {slot.name: slot for slot in (_activities(), *read_slots(_DETAILS))}

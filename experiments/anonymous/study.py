@@ -41,9 +41,10 @@ from bias_pipeline.people.anonymous_pictures import (
 from bias_pipeline.report.table import p_cell
 from bias_pipeline.run import compose
 from bias_pipeline.run.cell import run_cell
-from bias_pipeline.scenes import BiasSettings, generate
 from bias_pipeline.scenes.captioners import captions_without_marks
 from bias_pipeline.scenes.dataset import ScenesDataset
+from bias_pipeline.scenes.slots import BiasSettings
+from bias_pipeline.scenes.world import generate
 from bias_pipeline.stats.compare import Correlation, pearson
 from bias_pipeline.text.mentions import named_group
 from experiments.assumed_group.study import FILES as CAPTIONERS
