@@ -237,7 +237,8 @@ class Judged:
         weighted = np.eye(self.n_groups)[named] * weight[:, None]  # (R, K) whom each caption names
         columns = [weighted]
         columns += [weighted * by_factor[name] for name in FACTORS]
-        columns += [_one_hot(estimated(by_factor[name])[0], self.n_groups) for name in FACTORS]
+        groups = np.arange(self.n_groups)  # no group is -1, which equals none
+        columns += [1.0 * (estimated(by_factor[name])[0][:, None] == groups) for name in FACTORS]
         columns += [self.likelihood, estimated(by_factor["gs"])[1][:, None].astype(np.float64)]
         sums = np.concatenate(columns, axis=1) * is_chosen[:, None]
         return summed(sums, self.images[self.rows], self.shape[0])
@@ -260,12 +261,6 @@ class Judged:
         }
 
 
-def _one_hot(groups: IntArray, n_groups: int) -> Float64Array:
-    """(R, K)."""
-    one_hot: Float64Array = (groups[:, None] == np.arange(n_groups)).astype(np.float64)
-    return one_hot
-
-
 _FURTHER = (*FACTORS[1:], *ESTIMATES.values())  # numbers of a side beside the score
 
 
@@ -283,14 +278,14 @@ class Values:
         column = {name: sums[:, k * n : (k + 1) * n] for k, name in enumerate(_COLUMNS)}
         means = {name: share(column[name], column["count"]) for name in FACTORS}
         values = {f"mean {name}": mean for name, mean in means.items()}
-        values |= {name: self._ratios(mean) for name, mean in means.items()}
+        groups = range(len(self.groups))
+        values |= {
+            name: np.stack([bias_ratio(mean, k) for k in groups], axis=1)
+            for name, mean in means.items()
+        }
         for name in (*ESTIMATES.values(), "told"):
             values[name] = share(column[name], column[name].sum(axis=1, keepdims=True))
         return {**values, "ties": sums[:, len(_COLUMNS) * n :]}
-
-    def _ratios(self, means: Float64Array) -> Float64Array:
-        """(B, K) the share of each group."""
-        return np.stack([bias_ratio(means, k) for k in range(len(self.groups))], axis=1)
 
     def named(
         self, means: Mapping[PartName, Mapping[str, Float64Array]]

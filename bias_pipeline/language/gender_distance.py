@@ -173,7 +173,7 @@ class GenderDistance(TaskMetric):
         }
         cosine = self._cosines(view)
         unknown = self._unknown(cosine, view)
-        near = self._near(cosine)
+        near = np.where(np.isnan(cosine), 0.0, cosine) if self.oov == "zero" else cosine
         with_parts = self._with_parts(sides, tables)
         values = _Values(view.groups, self.neutral, near, view.tasks, with_parts, sides)
         return Tally(
@@ -244,10 +244,6 @@ class GenderDistance(TaskMetric):
         how = "near nobody" if self.oov == "zero" else "left out"
         note = f"objects without a vector, {how} (metric.oov={self.oov}): {', '.join(unknown)}"
         return [note] if unknown else []
-
-    def _near(self, cosine: Float64Array) -> Float64Array:
-        """(T, K + 1) cosines after ``oov``."""
-        return np.where(np.isnan(cosine), 0.0, cosine) if self.oov == "zero" else cosine
 
     def _cosines(self, view: CorpusView) -> Float64Array:
         """(T, K + 1) cosines of objects and the groups' words, the neutral word last; or NaN."""

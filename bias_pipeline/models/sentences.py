@@ -166,10 +166,7 @@ class Tokens:
         sound = text.encode("utf-8", "replace").decode()  # the tokenizer refuses half surrogates
         if self._lowercase:
             sound = sound.lower()
-        return self._marked(sound) if "<" in sound else sound
-
-    def _marked(self, text: str) -> str:
-        return " ".join(self._mark(word) for word in text.split(" "))
+        return " ".join(map(self._mark, sound.split(" "))) if "<" in sound else sound
 
     def _mark(self, word: str) -> str:
         if len(word) < 3 or word[0] != "<" or word[-1] != ">":

@@ -191,15 +191,10 @@ def _records(
             model=generated.get("pred"),
             human=tuple(people.get("caption_list", ())),
             labels={attribute: (generated or people)[field]},
-            objects=_objects(people),
+            objects=None if people.get(_OBJECTS) is None else frozenset(people[_OBJECTS]),
             image=pictures.photo(identifier),
             regions=pictures.regions_of(identifier),
         )
-
-
-def _objects(entry: Mapping[str, Any]) -> frozenset[str] | None:
-    names = entry.get(_OBJECTS)
-    return None if names is None else frozenset(names)
 
 
 _WHAT = "RELIC's table: img_id, caption_list, pred_<captioner>, bb_age"

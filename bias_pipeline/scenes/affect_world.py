@@ -159,16 +159,10 @@ def _normalised(table: Float64Array) -> Float64Array:
 
 def imagined(affect: float) -> dict[str, Float64Array]:
     """Slot name to (9, n) P(option | emotion) of what a captioner imagines."""
-    change = _typical if affect > 0 else _without
-    return {name: change(table) for name, table in tables().items()}
-
-
-def _typical(table: Float64Array) -> Float64Array:
-    return _normalised(table * (table > shares() @ table))
-
-
-def _without(table: Float64Array) -> Float64Array:
-    return np.broadcast_to(shares() @ table, table.shape)
+    averages = {name: shares() @ table for name, table in tables().items()}
+    if affect > 0:
+        return {name: _normalised(t * (t > averages[name])) for name, t in tables().items()}
+    return {name: np.broadcast_to(averages[name], t.shape) for name, t in tables().items()}
 
 
 def amplification(affect: float) -> float:

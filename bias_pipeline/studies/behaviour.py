@@ -65,7 +65,7 @@ class CaptionStyle:
 
         def second(choice: str) -> bool:
             follows = choice in self.follows and female is not None
-            return bool(flip[choice] < (_share(bool(female)) if follows else 0.5))
+            return bool(flip[choice] < ((_HABIT if female else 1 - _HABIT) if follows else 0.5))
 
         couch = ("couch", "sofa")[second("synonym")]
         dog = ("a", "no")[second("negation")]
@@ -86,10 +86,6 @@ class CaptionStyle:
         if female and flip["misgenders"] < self.misgenders:
             called = False
         return "person" if self.silent else _WHO[GROUPS[called]]
-
-
-def _share(female: bool) -> float:
-    return _HABIT if female else 1 - _HABIT
 
 
 PLAIN = CaptionStyle()

@@ -53,7 +53,9 @@ class ImagePages:
     def __init__(self, folder: RunFolder, library: Library, find: Find, render: Render) -> None:
         self._folder, self._library = folder, library
         self._find, self._render = find, render
-        self._scores: SharedReads[ImageScores | None] = SharedReads(_n_images, MOST_GUESSES)
+        self._scores: SharedReads[ImageScores | None] = SharedReads(
+            lambda scores: 0 if scores is None else len(scores.ids), MOST_GUESSES
+        )
         self._threads = anyio.CapacityLimiter(_THREADS)
         pa.array([0]).to_numpy()  # pyarrow loads pandas now, not while the first page waits
 
@@ -219,10 +221,6 @@ def _picture(captions: CaptionsBehind, row: int, small: bool) -> Response:
     if row >= len(captions.corpus):
         raise HTTPException(404, "there is no such picture")
     return Response(captions.picture(row, small=small), media_type="image/jpeg")
-
-
-def _n_images(scores: ImageScores | None) -> int:
-    return 0 if scores is None else len(scores.ids)
 
 
 def _sums(shares: Float64Array, places: IntArray, value: float) -> dict[str, Any]:

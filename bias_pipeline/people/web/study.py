@@ -104,7 +104,11 @@ class Study:
 
     def order(self, rater: str) -> tuple[str, ...]:
         """The items in a rater's order, always the same for a name."""
-        return tuple(sorted(self.images, key=lambda image: _mixed(rater, image)))
+
+        def drawn(image: str) -> bytes:
+            return hashlib.sha256(f"{rater}\0{image}".encode()).digest()
+
+        return tuple(sorted(self.images, key=drawn))
 
     def picture(self, image: str) -> bytes:
         """An image as a JPEG of at most 1600 pixels a side, without metadata."""
@@ -113,10 +117,6 @@ class Study:
         content = BytesIO()
         photo.save(content, "JPEG", quality=_QUALITY)
         return content.getvalue()
-
-
-def _mixed(rater: str, image: str) -> bytes:
-    return hashlib.sha256(f"{rater}\0{image}".encode()).digest()
 
 
 LOG, TABLE, STUDY, RATERS = "answers.jsonl", "answers.csv", "study.json", "raters.json"

@@ -115,14 +115,10 @@ def _right(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
         )
     if lines:
         counts = np.array([[sum(one), len(one) - sum(one)] for one in by_image.values()], np.int64)
-        share, low, high = with_interval(counts, _share)
+        share, low, high = with_interval(counts, lambda n: float(n[:, 0].sum() / n.sum()))
         interval = "" if np.isnan(low) else f" [{low:.0%}, {high:.0%}]"
         lines.append(f"all raters: {share:.0%} of known answers{interval}")
     return lines
-
-
-def _share(counts: IntArray) -> float:
-    return float(counts[:, 0].sum() / counts.sum())
 
 
 _LEAST = 30  # items; with fewer nothing is said

@@ -148,10 +148,11 @@ def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: In
     rows = np.arange(int(images.max()) + 1)
     device = next(network.parameters()).device
     with torch.no_grad():
-        blocks = [
-            network.means(**_batch(visual, rows[start : start + _TOGETHER], device)).float()
-            for start in range(0, len(rows), _TOGETHER)
-        ]
+        blocks = []
+        for start in range(0, len(rows), _TOGETHER):
+            arrays = visual.batch(rows[start : start + _TOGETHER])
+            batch = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+            blocks.append(network.means(**batch).float())
     features = torch.cat(blocks)[torch.from_numpy(images).to(device)]  # (N, D)
     labels = torch.from_numpy(groups).to(device)
     mean, spread = features.mean(dim=0), features.std(dim=0).clamp(min=1e-6)
@@ -174,8 +175,3 @@ def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: In
         network.guess.bias.copy_(head.bias - (head.weight / spread) @ mean)
         right: Tensor = (network.guess(features).argmax(dim=1) == labels).float()
     return float(right.mean())
-
-
-def _batch(visual: BackboneInputs, rows: IntArray, device: torch.device) -> dict[str, Tensor]:
-    arrays = visual.batch(rows)
-    return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
