@@ -84,20 +84,23 @@ def _majority(answers: Collection[str]) -> str:
 GT = "gt"
 
 
-class HumanScore(NamedTuple):
-    """A share of answers; NaN where there is none."""
+class CaptionScore(NamedTuple):
+    """What people or attackers make of captions; NaN where there is none."""
 
-    value: float  # in [0, 1]; Krippendorff's alpha, at most 1, for `alpha`
+    # Of people a share of answers, in [0, 1], or Krippendorff's alpha; of attackers the mean over
+    # captions of the largest s_a, in [1 / K, 1]
+    value: float
     low: float  # of its 95 % interval over captions
-    high: float  # of its 95 % interval over captions
+    high: float
     n_images: int  # how many captions it is about
+    seed_std: float = math.nan  # between attackers
 
 
 def human_scores(
     votes: Mapping[str, Mapping[str, str]],
     groups: Sequence[str],
     truth: Mapping[str, str] | None = None,
-) -> dict[str, HumanScore]:
+) -> dict[str, CaptionScore]:
     """What raters name.
 
     Example:
@@ -116,7 +119,7 @@ def human_scores(
     scores |= {f"names:{g}": _share(counts[:, k], totals) for k, g in enumerate(groups)}
     nobody = (totals - named)[:, None]
     alpha = krippendorff(np.hstack([counts, nobody]))
-    scores["alpha"] = HumanScore(alpha, math.nan, math.nan, int((totals > 1).sum()))
+    scores["alpha"] = CaptionScore(alpha, math.nan, math.nan, int((totals > 1).sum()))
     if truth is None:
         return scores
     codes = np.array([groups.index(truth[i]) if i in truth else -1 for i in images], np.int64)
@@ -130,18 +133,18 @@ def human_scores(
     return scores
 
 
-def _share(events: IntArray, trials: IntArray) -> HumanScore:
+def _share(events: IntArray, trials: IntArray) -> CaptionScore:
     """Mean over captions of the share of their answers; Wilson's interval at captions' spread."""
     answered = trials > 0
     n = int(answered.sum())
     if not n:
-        return HumanScore(math.nan, math.nan, math.nan, 0)
+        return CaptionScore(math.nan, math.nan, math.nan, 0)
     shares = events[answered] / trials[answered]
     value = float(shares.mean())
     error = float(shares.std(ddof=1) / math.sqrt(n)) if n > 1 else 0.0
     n_answers = float(trials[answered].sum())
     low, high = wilson(value, effective_trials(value, error, n_answers, n), NORMAL_95)
-    return HumanScore(value, low, high, n)
+    return CaptionScore(value, low, high, n)
 
 
 PEOPLE, ANONYMOUS = "people", "anonymous"
@@ -196,25 +199,17 @@ class CorrelationRow:
     source: str
 
 
-def people_rows(
-    captioner: str, attribute: str, scores: Mapping[str, HumanScore]
+def anonymous_rows(
+    captioner: str, attribute: str, metric: str, scores: Mapping[str, CaptionScore]
 ) -> list[AnonymousRow]:
-    """The rows of what people named."""
+    """The rows of what people named (``metric`` is ``people``), or of attackers."""
     return [
         AnonymousRow(
-            captioner, attribute, PEOPLE, part, ANONYMOUS,
-            score.value, score.low, score.high, math.nan, score.n_images,
+            captioner, attribute, metric, part, ANONYMOUS,
+            score.value, score.low, score.high, score.seed_std, score.n_images,
         )
         for part, score in scores.items()
     ]  # fmt: skip
-
-
-def attack_row(captioner: str, attribute: str, metric: str, score: AttackScore) -> AnonymousRow:
-    """The row of attackers."""
-    return AnonymousRow(
-        captioner, attribute, metric, LARGEST, ANONYMOUS,
-        score.value, score.low, score.high, score.seed_std, score.n_images,
-    )  # fmt: skip
 
 
 def labelled_rows(
@@ -281,16 +276,6 @@ def _values(rows: Iterable[AnonymousRow], key: tuple[str, str, str]) -> dict[str
     return {r.captioner: r.value for r in rows if _key(r) == key and not math.isnan(r.value)}
 
 
-class AttackScore(NamedTuple):
-    """The mean over captions of the largest s_a."""
-
-    value: float  # in [1 / K, 1], the mean over attackers too
-    low: float  # of its 95 % interval over captions; NaN for one
-    high: float  # of its 95 % interval over captions; NaN for one
-    n_images: int  # captions that were read
-    seed_std: float  # between attackers; NaN for one
-
-
 def anonymous_corpus(
     captioner: str, captions: Mapping[str, str], photos: Mapping[str, Path], scored: ScoredText
 ) -> Corpus:
@@ -310,7 +295,7 @@ def anonymous_attack(
     reference: Corpus,
     anonymous: Corpus,
     seeds: Sequence[int],
-) -> AttackScore:
+) -> CaptionScore:
     """Attackers learn from captions of labelled images and read captions of anonymous pictures.
 
     Each learns from all labelled images outside a validation part, as many of each group, with
@@ -333,7 +318,7 @@ def anonymous_attack(
         half = float(stats.t.ppf(0.975, len(captions) - 1) * stats.sem(captions))
     value = float(captions.mean())
     std = float(largest.mean(axis=1).std(ddof=1)) if len(largest) > 1 else math.nan
-    return AttackScore(value, value - half, min(value + half, 1.0), len(captions), std)
+    return CaptionScore(value, value - half, min(value + half, 1.0), len(captions), std)
 
 
 def _check_pictures(metric: CaptionAttack) -> None:

@@ -321,7 +321,7 @@ def _people(
 ) -> list[AnonymousRow]:
     """What people named, and how to ask about captioners without answers."""
     from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
-    from bias_pipeline.people.anonymous import human_scores, people_rows
+    from bias_pipeline.people.anonymous import PEOPLE, anonymous_rows, human_scores
     from bias_pipeline.people.web.study import TABLE
 
     rows: list[AnonymousRow] = []
@@ -337,7 +337,8 @@ def _people(
         )
         if len(votes) < len(texts):
             print_out(f"{captioner}: answers about {len(votes)} of {len(texts)} captions")
-        rows += people_rows(captioner, attribute.name, human_scores(votes, attribute.groups, truth))
+        scores = human_scores(votes, attribute.groups, truth)
+        rows += anonymous_rows(captioner, attribute.name, PEOPLE, scores)
     if open_questions:
         print_out(f"{attribute.name}: ask people, then run this command again:", *open_questions)
         print_out()
@@ -360,9 +361,14 @@ def _attacked(
     pictures: AnonymousPictures, captions: dict[str, dict[str, str]], words: Sequence[str]
 ) -> list[AnonymousRow]:
     """What attackers make of each captioner's captions."""
-    from bias_pipeline.people.anonymous import anonymous_attack, anonymous_corpus, attack_row
+    from bias_pipeline.people.anonymous import (
+        LARGEST,
+        anonymous_attack,
+        anonymous_corpus,
+        anonymous_rows,
+    )
 
-    rows = []
+    rows: list[AnonymousRow] = []
     for captioner, texts in captions.items():
         cell = compose.cell([*words, f"captioner={quoted(captioner)}"])
         cell.require()
@@ -377,7 +383,7 @@ def _attacked(
             anonymous_corpus(captioner, texts, pictures.photos, text.scored),
             cell.seeds,
         )
-        rows.append(attack_row(captioner, attribute, cell.metric.name, score))
+        rows += anonymous_rows(captioner, attribute, cell.metric.name, {LARGEST: score})
     return rows
 
 
