@@ -228,9 +228,9 @@ def _check_pairs(options: Namespace) -> None:
 
 def _serve(options: Namespace) -> None:
     from bias_pipeline.people.web.application import listening, serve
-    from bias_pipeline.people.web.pair_summary import PAIRS_FILE
     from bias_pipeline.people.web.rating import RatingPages
     from bias_pipeline.people.web.study import AnswerStore
+    from bias_pipeline.people.web.summary import PAIRS_FILE
 
     study, pairs = pair_study(options) if options.pairs else (_study(options), [])
     host = options.host or LOOPBACK
@@ -284,8 +284,7 @@ def _study(options: Namespace) -> Any:
 
 def _gather(options: Namespace) -> None:
     """Print agreement of the answers of studies, and what raters say of pairs."""
-    from bias_pipeline.people.web.pair_summary import pair_lines, print_correlations
-    from bias_pipeline.people.web.summary import agreement_lines
+    from bias_pipeline.people.web.summary import agreement_lines, pair_lines, print_correlations
 
     if options.out or options.folder:
         raise UsageError("--gather DIR takes no photos and no --out")
