@@ -30,12 +30,14 @@ from bias_pipeline.people.web.evidence import (
     ORDERS,
     SUMS,
     Evidence,
+    ShownImages,
+    WordVotes,
     predictions_path,
+    read_word_votes,
     scores_of,
 )
 from bias_pipeline.people.web.run_folder import RunFolder
 from bias_pipeline.people.web.shared_reads import SharedReads, awaited
-from bias_pipeline.people.web.shown_images import ShownImages, WordVotes, read_word_votes
 from bias_pipeline.people.web.views import Page, View
 from bias_pipeline.results.parquet import EXCLUSIVE
 from bias_pipeline.results.rows import Result, mapping_in
