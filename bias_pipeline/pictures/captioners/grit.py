@@ -27,9 +27,10 @@ from bias_pipeline.pictures.captioners.backbones import (
     PixelInputs,
     pictures_of,
 )
-from bias_pipeline.pictures.captioners.prompt import N_SPECIAL, Prompt
-from bias_pipeline.pictures.captioners.prompted import (
+from bias_pipeline.pictures.captioners.prompt import (
+    N_SPECIAL,
     AnswerNumbers,
+    Prompt,
     PromptCaptioner,
     PromptedInputs,
 )

@@ -29,8 +29,7 @@ from bias_pipeline.pictures.captioners.backbones import pictures_of
 from bias_pipeline.pictures.captioners.fitted import KINDS as FITTED
 from bias_pipeline.pictures.captioners.fitted import VERSION as FITTED_VERSION
 from bias_pipeline.pictures.captioners.fitted import Fitted, FittedJudge
-from bias_pipeline.pictures.captioners.prompt import CAPTION, Prompt
-from bias_pipeline.pictures.captioners.prompted import digest_with, require_groups
+from bias_pipeline.pictures.captioners.prompt import CAPTION, Prompt, digest_with, require_groups
 
 if TYPE_CHECKING:
     from bias_pipeline.pictures.captioners.nets import TunedNet

@@ -53,7 +53,7 @@ def affine(edit: EmbeddingEdit, size: int) -> tuple[Float64Array, Float64Array]:
     """(D, D) and (D,): an edit as ``x @ matrix + vector``, which all of ours are.
 
     Example:
-        >>> from bias_pipeline.retrieval.debias.projections import Projection
+        >>> from bias_pipeline.retrieval.debias.methods import Projection
         >>> affine(Projection(np.array([[1.0, 0.0]])), 2)[0].tolist()
         [[0.0, 0.0], [0.0, 1.0]]
     """

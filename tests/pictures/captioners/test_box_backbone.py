@@ -20,8 +20,7 @@ from bias_pipeline.pictures.captioners.backbones import (
     NamedObject,
     placed_objects,
 )
-from bias_pipeline.pictures.captioners.prompt import Prompt
-from bias_pipeline.pictures.captioners.prompted import Answers
+from bias_pipeline.pictures.captioners.prompt import Answers, Prompt
 from bias_pipeline.pictures.captioners.sat import Sat
 from tests.pictures.captioners.test_sat import FLAGS, data, split
 

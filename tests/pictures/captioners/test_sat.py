@@ -18,8 +18,7 @@ from bias_pipeline.data.image_masking import Blank
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.pictures.captioners.backbones import NamedObject, ObjectInputs
 from bias_pipeline.pictures.captioners.nets import Convolutions, ListedObjects
-from bias_pipeline.pictures.captioners.prompt import Prompt
-from bias_pipeline.pictures.captioners.prompted import Answers
+from bias_pipeline.pictures.captioners.prompt import Answers, Prompt
 from bias_pipeline.pictures.captioners.sat import Sat
 from bias_pipeline.pictures.captioners.sat_net import DESIGNS, SatNet
 from bias_pipeline.scenes.pixels import SceneDrawing
