@@ -263,7 +263,6 @@ class ContextualAlignment(ConstantAlignment):
 
 
 def _sources(vectors: str | Sequence[str]) -> tuple[str, ...]:
-    """The sets of vectors."""
     named = (vectors,) if isinstance(vectors, str) else tuple(vectors)
     if not named or len(set(named)) < len(named):
         raise UsageError(f"alignment.vectors={[*named]}: name one or more, each once")

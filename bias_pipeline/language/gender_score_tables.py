@@ -58,7 +58,6 @@ class Neutral:
     def judged(
         self, how: CaptionScorer, named: Judged, view: CorpusView, contexts: Contexts
     ) -> NeutralJudged:
-        """The neutral captions of a side."""
         captions = view.corpus.side(named.side)
         rows = named.rows
         if self.captions == "nobody":

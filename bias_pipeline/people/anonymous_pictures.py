@@ -91,7 +91,6 @@ class AnonymousPictures:
 
 
 def built_pictures(folder: Path) -> AnonymousPictures:
-    """All pictures that were built."""
     return _pictures(folder, TABLE, PICTURES, "go on with anonymous build")
 
 

@@ -256,7 +256,6 @@ def towers_of(name: str, revision: str, device: str) -> Towers:
 
 
 def published_towers(model: Pretrained, device: str) -> ClipTowers | BlipTowers:
-    """The towers of a transformers model."""
     return (BlipTowers if model.kind == BLIP else ClipTowers)(model, device)
 
 

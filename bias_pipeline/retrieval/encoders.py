@@ -94,7 +94,6 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
         return {"files": dict(self.pretrained.files), "standardize": self.standardize}
 
     def read(self, data: LabelledCaptions) -> Vectors:
-        """The vectors of N captions."""
         texts, rows = distinct(data.captions)
         return Vectors(self.dual("none").texts.embed(texts), rows, self.standardize)
 

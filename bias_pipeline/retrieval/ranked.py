@@ -171,7 +171,6 @@ class Reranker:
     n: int  # how many of a ranking are ordered again; the rest stays behind them
 
     def note(self, *, debiased: bool) -> str:
-        """A note on the reordering."""
         chose = "; the debiasing only chose them" if debiased else ""
         return (
             f"the first {self.n} of each ranking are in the order in which the encoder judges them "

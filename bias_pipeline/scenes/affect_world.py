@@ -370,8 +370,6 @@ def _perceived(
 def _text(
     perceived: Mapping[str, int], emotion: str, draws: Mapping[str, float], dials: AffectSettings
 ) -> str:
-    """One utterance."""
-
     def word(purpose: str, synonyms: Sequence[str]) -> str:
         return pick(synonyms, draws[purpose] * dials.vocabulary)
 
@@ -468,7 +466,6 @@ def _put(pixels: Pixels, shown: Icon, start: tuple[int, int], size: tuple[float,
 
 
 def _pictogram(slot: str, number: int) -> Icon:
-    """The pictogram of an option."""
     offset = list(_PLACES).index(slot)
     whole = icon(_ICONS[(offset + 4 * number) % len(_ICONS)])
     if slot in ("subject", "gesture"):

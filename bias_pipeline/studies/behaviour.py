@@ -60,7 +60,6 @@ class CaptionStyle:
     things: tuple[str, str] = ("wheel", "wheel")
 
     def caption(self, female: bool | None, umbrella: bool, draws: Float64Array) -> str:
-        """One caption of an image."""
         flip = dict(zip(_CHOICES, draws, strict=True))
 
         def second(choice: str) -> bool:
@@ -140,7 +139,6 @@ def behaviour_corpus(model: CaptionStyle, people: CaptionStyle, n_images: int = 
 
 
 def headlines(metric: Metric, corpus: Corpus, seeds: Sequence[int]) -> dict[str, Number]:
-    """The headlines of a metric."""
     parts = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds)).parts
     return {name: parts[name] for name in HEADLINES if name in parts}
 

@@ -298,7 +298,6 @@ def _rows(
     pictures: AnonymousPictures,
     captions: dict[str, dict[str, str]],
 ) -> list[AnonymousRow]:
-    """All numbers of one attribute."""
     from bias_pipeline.people.anonymous import labelled_rows
     from bias_pipeline.report.page import finished_results
 

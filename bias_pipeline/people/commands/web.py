@@ -250,7 +250,6 @@ def _serve(options: Namespace) -> None:
 
 
 def _study(options: Namespace) -> Any:
-    """The study that the options describe."""
     from bias_pipeline.people.web.study import CONSENT, Study
 
     cell = compose.cell([f"attribute={options.attribute}"] if options.attribute else [])

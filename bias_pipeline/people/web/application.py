@@ -217,7 +217,6 @@ class Picture(Response):
 
 
 def number_in(text: str) -> int:
-    """A number in an address."""
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise HTTPException(404, "there is no such page")
     return int(text)

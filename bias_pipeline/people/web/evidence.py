@@ -80,7 +80,6 @@ class Evidence:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Names of the groups."""
         if self.captions is not None:
             return self.captions.groups
         return () if self.scores is None else self.scores.groups
@@ -300,7 +299,6 @@ class ShownImages:
     concepts: frozenset[str] = frozenset()  # those that are marked in captions
 
     def images(self, places: IntArray, beside: ShownImages | None) -> list[ShownImage]:
-        """Images as they are shown."""
         evidence, captions = self.evidence, self.evidence.captions
         ids = [evidence.id_of(place) for place in places.tolist()]
         columns = [self.captions(places)]

@@ -63,7 +63,6 @@ class ImagePages:
 
     @property
     def routes(self) -> list[Route]:
-        """Their addresses."""
         return [
             Route("/run/{run}/images", self.images),
             Route("/run/{run}/image/{row}", self.image),
@@ -157,7 +156,6 @@ class ImagePages:
         )
 
     async def image(self, request: Request) -> Response:
-        """All that is known of an image."""
         result = self._find(request.path_params["run"])
         view = View.of("", request.query_params, ("beside",))
         row = number_in(request.path_params["row"])

@@ -289,5 +289,4 @@ def _picture_key(visit: str, image: str) -> str:
 
 
 def _stored(visit: str) -> str:
-    """A visit as it is stored with deliveries."""
     return hashlib.sha256(f"delivery {visit}".encode()).hexdigest()[:16]

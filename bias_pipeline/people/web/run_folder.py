@@ -249,7 +249,6 @@ def number_of(row: Row, result: Result) -> NumberCell:
 
 
 def numbers_of(rows: Sequence[Row], result: Result) -> list[tuple[Row, NumberCell]]:
-    """Rows with their numbers."""
     return [(row, number_of(row, result)) for row in rows]
 
 

@@ -203,7 +203,6 @@ class TunedJudge(PublishedJudge, NetEncoder):
         super().require()
 
     def read(self, data: LabelledCaptions) -> QuestionItems:
-        """The question about each caption."""
         return QuestionItems(tuple(self.questions(data)))
 
     def build(self, inputs: QuestionItems) -> TunedNet:

@@ -133,7 +133,6 @@ def _of_language(options: Namespace, model: Pretrained) -> Vectors:
 def _vector_settings(
     options: Namespace, source: str, model: Mapping[str, object]
 ) -> dict[str, object]:
-    """All settings that decide the vectors."""
     options_of_vectors = {"source": source, "normalize": not options.no_normalize}
     return {"job": JOB, "version": VERSION, **options_of_vectors, **model}
 

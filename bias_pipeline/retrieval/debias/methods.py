@@ -88,7 +88,6 @@ class MeanDifference(Debias):
     unused: ClassVar[tuple[str, ...]] = ("k",)
 
     def fit(self, examples: Examples) -> Projection:
-        """The projection of one side."""
         means = means_of(examples)
         return Projection(principal_directions(means - means.mean(axis=0), len(means) - 1))
 

@@ -55,7 +55,6 @@ def data_draw_parser() -> Parser:
 
 
 def data_draw_command(arguments: Sequence[str]) -> int:
-    """Draw and write."""
     options = data_draw_parser().parse_args(list(arguments))
     (_draw_affect if options.world == "affect" else _draw_people)(options)
     return 0

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 
 def metrics_command(words: list[str]) -> int:
-    """Print the metrics."""
     from bias_pipeline.studies.metric_cards import cards, print_metrics
 
     if metrics_parser().parse_args(words).cards:
