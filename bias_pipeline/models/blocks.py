@@ -472,7 +472,7 @@ def photo_stamps(photos: Sequence[Path]) -> list[int]:
 
 
 def is_of_content(stamp: int) -> bool:
-    """Whether a stamp is of content; those of earlier versions are sizes in bytes.
+    """Whether a stamp is of content; earlier versions wrote sizes in bytes.
 
     Example:
         >>> is_of_content(123456), is_of_content(-1)

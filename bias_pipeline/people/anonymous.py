@@ -466,7 +466,7 @@ def figure_of(rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> 
             axes.plot(
                 across, up, marker, color=colours.mark, alpha=strength, label=label, markersize=6
             )
-        axes.set_xlabel(f"captions from which people name a {printable(attribute)}, per cent")
+        axes.set_xlabel(f"captions whose readers name a {printable(attribute)}, per cent")
         axes.set_ylabel("attackers' largest probability, per cent")
         axes.figure.legend(loc="outside upper center", ncols=2, frameon=False)
         every = [point for of_line in points.values() for point in of_line]

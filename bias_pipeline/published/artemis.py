@@ -318,7 +318,7 @@ def _check_version(rows: Rows, version: Literal[1, 2]) -> None:
 
 
 def skeleton(name: str) -> str:
-    """A name reduced to what survives every encoding, by which names are compared.
+    """A name reduced to what survives every encoding, to compare names.
 
     Example:
         >>> skeleton("Realism/eugène-boudin_the-beach.jpg") == skeleton(

@@ -106,7 +106,7 @@ class Towers(ABC):
 
     @abstractmethod
     def photos(self, *, normalize: bool) -> PhotoTower:
-        """The picture tower, with vectors of length 1 or the model's own."""
+        """The picture tower; vectors are scaled to length 1 or left as the model gives them."""
 
     @abstractmethod
     def texts(self) -> TextTower:

@@ -285,7 +285,7 @@ class ShownImage:
     group: str  # its label; empty if it has none
     picture: bool  # whether there is one
     captions: Sequence[ShownCaption]  # of the run, and of the run beside it
-    people: Sequence[Sequence[tuple[str, int]]]  # people's captions, marked as the captioner's
+    people: Sequence[Sequence[tuple[str, int]]]  # human captions, marked as the captioner's
     objects: Sequence[str]  # in it
 
 
@@ -377,7 +377,7 @@ class ShownImages:
         return self.word_votes.marked(words, group)
 
     def _people(self, places: IntArray) -> list[list[list[tuple[str, int]]]]:
-        """People's captions of each image, marked."""
+        """Human captions of each image, marked."""
         captions = self.evidence.captions
         if captions is None:
             return [[] for _ in places]

@@ -260,7 +260,7 @@ def _study_of(folder: Path) -> _Study | None:
 
 
 def pair_lines(folder: Path) -> list[str]:
-    """What raters of a study of pairs say, a sentence a line; none for another study."""
+    """What raters of a study of pairs say, a sentence a line; empty for another study."""
     study = _study_of(folder)
     if study is None:
         return []

@@ -152,7 +152,7 @@ class MemoryAttention(CaptionAttention):
     """Attention to the context and to M learnt slots that do not depend on the input.
 
     The memory of the M2 transformer (Cornia et al. 2020, section 3.1), scaled as GRIT's code until
-    April 2023 did: keys by the square root of a head's size, values by that of M.
+    April 2023 did: keys by the square root of a head's size, values by the square root of M.
     """
 
     def __init__(self, size: int, n_heads: int, dropout: float, n_memories: int) -> None:
