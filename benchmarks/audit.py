@@ -20,7 +20,9 @@ from pathlib import Path
 
 from benchmarks.cells import Usage, run
 from benchmarks.record import publish, table
-from bias_pipeline.scenes import CAPTIONERS, generate, write_scenes
+from bias_pipeline.scenes.captioners import CAPTIONERS
+from bias_pipeline.scenes.dataset import write_scenes
+from bias_pipeline.scenes.world import generate
 
 CAPTIONER = "amplifier"
 _PLAN = re.compile(r"(?m)^(?:\w+: )?(\d+) metrics, (\d+) seeds, about (\d+) s$")

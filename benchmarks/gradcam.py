@@ -19,8 +19,7 @@ from PIL import Image
 from benchmarks.record import publish, table
 from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.pictures.captioners.fitted import CLASSES, NO_PROMPT, Fitted
-from bias_pipeline.pictures.captioners.forced import FittedForced
-from bias_pipeline.pictures.forced_captions import WrittenCaption
+from bias_pipeline.pictures.forced_captions import FittedForced, WrittenCaption
 from bias_pipeline.pictures.gradcam.layers import LayerSearch, MapLayer
 from bias_pipeline.pictures.gradcam.maps import Target, maps
 

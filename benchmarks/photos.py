@@ -22,8 +22,7 @@ import numpy as np
 
 from benchmarks.cells import Usage, run
 from benchmarks.record import REPOSITORY, publish, table
-from bias_pipeline.models.blocks import Block, BlockStore
-from bias_pipeline.models.shards import blocks_of
+from bias_pipeline.models.blocks import Block, BlockStore, blocks_of
 from tests.tiny_models import write_blip, write_clip, write_preprocessing, write_words
 
 DATA = Path(os.environ.get("BIAS_PIPELINE_DATA", REPOSITORY.parent / "shared" / "data"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from bias_pipeline.published.artemis_files import FILES
+from bias_pipeline.published.artemis import FILES
 
 HEADER = ("art_style", "painting", "emotion", "utterance", "repetition")
 

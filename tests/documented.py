@@ -26,7 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from bias_pipeline.models.model_location import hub_cache
-from bias_pipeline.scenes import CAPTIONERS, generate, write_scenes
+from bias_pipeline.scenes.captioners import CAPTIONERS
+from bias_pipeline.scenes.dataset import write_scenes
+from bias_pipeline.scenes.world import generate
 from tests.corpora import DATA, REPOSITORY
 from tests.documents import DOCUMENTS, commands
 from tests.lic_folder import entries

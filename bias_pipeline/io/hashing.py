@@ -64,14 +64,8 @@ _ONE = np.zeros(1, np.uint64)
 def random_words(purpose: str, seed: int, keys: UIntArray, part: UIntArray = _ONE) -> UIntArray:
     """Random 64-bit words, one for each key; the only source of randomness.
 
-    Args:
-        seed: any whole number in [0, 2**64).
-        keys: (...) the items to draw for, such as a corpus's ``keys``.
-        part: (...) which of several draws of one purpose, broadcast with ``keys``; a split has only
-            one.
-
-    Returns:
-        (...) uniform words; those of another purpose, seed or part are unrelated.
+    ``part`` is which of several draws of one purpose; a split has only one. The words of another
+    purpose, seed or part are unrelated.
 
     Example:
         >>> keys = hash_ids(["1", "2", "3"])
@@ -110,13 +104,9 @@ def poisson(words: UIntArray) -> Float64Array:
 
 
 def poisson_counts(keys: UIntArray, resamplings: range, seed: int) -> Float64Array:
-    """How often each image counts in each of some resamplings: Poisson(1) numbers.
+    """(B, I) how often each image counts in each of B resamplings: Poisson(1) numbers.
 
-    Args:
-        keys: (I,) hashes of the images' ids.
-
-    Returns:
-        (B, I); an image's number does not depend on the other images and resamplings.
+    An image's number does not depend on the other images and resamplings.
 
     Example:
         >>> keys = hash_ids(["1", "2", "3"])

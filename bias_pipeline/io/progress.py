@@ -141,11 +141,7 @@ def track(steps: Iterable[T], total: int) -> Iterator[T]:
 
 
 class _BarThread(threading.Thread):
-    """A thread that shows a bar at regular times, however long one step takes.
-
-    Args:
-        every_s: seconds between two updates.
-    """
+    """A thread that shows a bar at regular times, however long one step takes."""
 
     def __init__(self, opened: Bar, every_s: float) -> None:
         super().__init__(daemon=True)

@@ -79,11 +79,7 @@ class Contexts:
         return flags
 
     def beside(self, images: IntArray) -> tuple[IntArray, IntArray]:
-        """The pairs of R images, and (P,) which of the R images each pair belongs to.
-
-        Args:
-            images: (R,) rows, in any order; repetitions are allowed.
-        """
+        """The pairs of R images in any order, and (P,) to which image each pair belongs."""
         starts, ends = (np.searchsorted(self.images, images, side) for side in ("left", "right"))
         return ranges(starts, ends - starts), np.repeat(np.arange(len(images)), ends - starts)
 
@@ -166,9 +162,7 @@ def judge(
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Likelihoods (R, K) of texts; similarities and scores (P, K) of texts and objects.
 
-    Args:
-        pairs: (P,) rows of contexts, the objects of texts.
-        of: (P,) the text of each.
+    Pair number p is of the text ``of[p]`` and of row ``pairs[p]`` of contexts.
     """
     flat = [text for versions in texts for text in versions]
     shape = (len(texts), len(texts[0]))
@@ -192,12 +186,7 @@ def mean_over(of: IntArray, values: Float64Array, n_texts: int) -> Float64Array:
 
 
 def summed(table: Float64Array, images: IntArray, n_images: int) -> sparse.csr_array:
-    """(N, C) sums over the captions of each image.
-
-    Args:
-        table: (R, C) of captions.
-        images: (R,) rows of the captions' images.
-    """
+    """(N, C) sums over the captions of each image, from a table (R, C) of captions."""
     gather = sparse.csr_array(
         (np.ones(len(images)), (images, np.arange(len(images)))), (n_images, len(images))
     )
@@ -205,15 +194,7 @@ def summed(table: Float64Array, images: IntArray, n_images: int) -> sparse.csr_a
 
 
 class Judged:
-    """Scores of the captions of one side, each written about every group in turn.
-
-    Attributes:
-        side: whose captions.
-        rows: (R,) the captions that are scored.
-        texts: K versions of them.
-        pairs: (P,) rows of contexts, the objects of their pictures.
-        of: (P,) which of the R captions each pair belongs to.
-    """
+    """Scores of the captions of one side, each written about every group in turn."""
 
     def __init__(self, how: CaptionScorer, view: CorpusView, contexts: Contexts, side: str) -> None:
         captions, self.side = view.corpus.side(side), side
@@ -222,7 +203,8 @@ class Judged:
         self.n_groups = len(view.groups)
         shown = (view.labelled & contexts.shown(len(view.corpus)))[captions.image_rows]
         scored = shown & (self.named >= 0) & (captions.positions < how.positions)
-        self.rows = np.flatnonzero(scored)
+        self.rows = np.flatnonzero(scored)  # (R,) the captions
+        # (P,) rows of contexts, the objects of their pictures, and whose they are of the R
         self.pairs, self.of = contexts.beside(captions.image_rows[self.rows])
         self.objects = contexts.objects[self.pairs]
         self.weigh = how.weigh
@@ -255,7 +237,8 @@ class Judged:
         weighted = np.eye(self.n_groups)[named] * weight[:, None]  # (R, K) whom each caption names
         columns = [weighted]
         columns += [weighted * by_factor[name] for name in FACTORS]
-        columns += [_one_hot(estimated(by_factor[name])[0], self.n_groups) for name in FACTORS]
+        groups = np.arange(self.n_groups)  # no group is -1, which equals none
+        columns += [1.0 * (estimated(by_factor[name])[0][:, None] == groups) for name in FACTORS]
         columns += [self.likelihood, estimated(by_factor["gs"])[1][:, None].astype(np.float64)]
         sums = np.concatenate(columns, axis=1) * is_chosen[:, None]
         return summed(sums, self.images[self.rows], self.shape[0])
@@ -278,12 +261,6 @@ class Judged:
         }
 
 
-def _one_hot(groups: IntArray, n_groups: int) -> Float64Array:
-    """(R, K)."""
-    one_hot: Float64Array = (groups[:, None] == np.arange(n_groups)).astype(np.float64)
-    return one_hot
-
-
 _FURTHER = (*FACTORS[1:], *ESTIMATES.values())  # numbers of a side beside the score
 
 
@@ -301,14 +278,14 @@ class Values:
         column = {name: sums[:, k * n : (k + 1) * n] for k, name in enumerate(_COLUMNS)}
         means = {name: share(column[name], column["count"]) for name in FACTORS}
         values = {f"mean {name}": mean for name, mean in means.items()}
-        values |= {name: self._ratios(mean) for name, mean in means.items()}
+        groups = range(len(self.groups))
+        values |= {
+            name: np.stack([bias_ratio(mean, k) for k in groups], axis=1)
+            for name, mean in means.items()
+        }
         for name in (*ESTIMATES.values(), "told"):
             values[name] = share(column[name], column[name].sum(axis=1, keepdims=True))
         return {**values, "ties": sums[:, len(_COLUMNS) * n :]}
-
-    def _ratios(self, means: Float64Array) -> Float64Array:
-        """(B, K) the share of each group."""
-        return np.stack([bias_ratio(means, k) for k in range(len(self.groups))], axis=1)
 
     def named(
         self, means: Mapping[PartName, Mapping[str, Float64Array]]

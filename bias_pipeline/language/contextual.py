@@ -69,14 +69,9 @@ Nearest = tuple[IntArray, Float64Array]
 
 
 def nearest(queries: Float64Array, known: Float64Array, *, at_once: int = 4096) -> Nearest:
-    """The nearest of K directions to each of V; among equals the first.
+    """(V,) the nearest of K directions to each of V, the first among equals; and (V,) distances.
 
-    Args:
-        queries: (V, D) vectors of length 1.
-        known: (K, D) vectors of length 1, K > 0.
-
-    Returns:
-        (V,) rows of ``known`` and (V,) cosine distances, in [0, 2].
+    Vectors are of length 1; distances are those of cosines, in [0, 2].
 
     Example:
         >>> rows, distances = nearest(np.array([[0.6, 0.8]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
@@ -121,15 +116,11 @@ class ContextualAlignment(ConstantAlignment):
     no near word (ours; by its vector a full stop would become "it"). The replacements become a
     table of the corpus, ``substitutions.csv`` of the run.
 
-    Args:
-        vectors: where the word vectors are, see
-            :func:`~bias_pipeline.language.vectors.word_vectors`.
-            With several, scores are averaged over them, and their spread is a third source of error
-            (the paper recommends "multiple word embedding models").
-        delta: the upper limit of a replacement's cosine distance. The paper's 0.4 was chosen
-            for GloVe and does not carry over to other vectors. ``auto`` is the smallest at which
-            60 % of the replaced running words have a near one (the paper's appendix A), for each
-            captioner and each side; it is noted.
+    With several sets of vectors, scores are averaged over them, and their spread is a third source
+    of error (the paper recommends "multiple word embedding models"). The paper's ``delta`` of 0.4
+    was chosen for GloVe and does not carry over to other vectors. ``auto`` is the smallest at which
+    60 % of the replaced running words have a near one (the paper's appendix A), for each captioner
+    and each side; it is noted.
     """
 
     def __init__(
@@ -272,7 +263,6 @@ class ContextualAlignment(ConstantAlignment):
 
 
 def _sources(vectors: str | Sequence[str]) -> tuple[str, ...]:
-    """The sets of vectors."""
     named = (vectors,) if isinstance(vectors, str) else tuple(vectors)
     if not named or len(set(named)) < len(named):
         raise UsageError(f"alignment.vectors={[*named]}: name one or more, each once")
@@ -290,11 +280,7 @@ def is_word(token: str) -> bool:
 
 
 def distance_of(share: float, distances: Float64Array, counts: IntArray) -> float:
-    """The smallest distance within which at least ``share`` of the counts lies.
-
-    Args:
-        distances: (W,), NaN where there is none.
-        counts: (W,) of the same words.
+    """The smallest distance within which at least ``share`` of the counts lies; NaN is no distance.
 
     Example:
         >>> distance_of(0.6, np.array([0.3, 0.1, np.nan]), np.array([2, 2, 1]))

@@ -142,7 +142,6 @@ class GenderDistance(TaskMetric):
         return {"vectors": digests(str(settings["vectors"]))}
 
     def require(self) -> None:
-        """See the base."""
         if self.encoder:
             self.encoder.require()
         else:
@@ -153,7 +152,6 @@ class GenderDistance(TaskMetric):
         return part.what in ("cooccurrence", "leakage")
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         sides = CaptionSides.of(view, self.positions)
         n_groups = len(view.groups)
 
@@ -175,7 +173,7 @@ class GenderDistance(TaskMetric):
         }
         cosine = self._cosines(view)
         unknown = self._unknown(cosine, view)
-        near = self._near(cosine)
+        near = np.where(np.isnan(cosine), 0.0, cosine) if self.oov == "zero" else cosine
         with_parts = self._with_parts(sides, tables)
         values = _Values(view.groups, self.neutral, near, view.tasks, with_parts, sides)
         return Tally(
@@ -247,10 +245,6 @@ class GenderDistance(TaskMetric):
         note = f"objects without a vector, {how} (metric.oov={self.oov}): {', '.join(unknown)}"
         return [note] if unknown else []
 
-    def _near(self, cosine: Float64Array) -> Float64Array:
-        """(T, K + 1) cosines after ``oov``."""
-        return np.where(np.isnan(cosine), 0.0, cosine) if self.oov == "zero" else cosine
-
     def _cosines(self, view: CorpusView) -> Float64Array:
         """(T, K + 1) cosines of objects and the groups' words, the neutral word last; or NaN."""
         names, words = list(view.tasks), self._terms(view)
@@ -292,7 +286,6 @@ class _Values:
     sides: CaptionSides  # the images of each part
 
     def numbers(self, sums: Sums) -> dict[PartName, CountedNumber]:
-        """See :class:`GenderDistance`."""
         n = len(self.groups)
         values: dict[PartName, CountedNumber] = {}
         for part in self.sides.images:

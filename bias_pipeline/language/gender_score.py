@@ -250,12 +250,10 @@ class GenderScore(CountingMetric):
         return neutral is None or neutral.rests_on_names(part)
 
     def require(self) -> None:
-        """See the base."""
         self.scorer.require()
         self.visual_context.require()
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         encoder = self.scorer.sentence_encoder
         contexts = self.visual_context.of(view.corpus, np.flatnonzero(view.labelled), encoder)
         sides = self._sides(view, contexts)
@@ -325,7 +323,6 @@ class GenderScore(CountingMetric):
         )
 
     def _with_parts(self, contexts: Contexts, sides: CaptionSides) -> IntArray:
-        """Indices of the objects that get their own parts."""
         if self.objects is not None:
             return np.array([contexts.number(name) for name in self.objects], np.int64)
         scored = sides.images[MODEL]

@@ -58,7 +58,6 @@ class Neutral:
     def judged(
         self, how: CaptionScorer, named: Judged, view: CorpusView, contexts: Contexts
     ) -> NeutralJudged:
-        """The neutral captions of a side."""
         captions = view.corpus.side(named.side)
         rows = named.rows
         if self.captions == "nobody":
@@ -79,11 +78,7 @@ class Neutral:
     def numbers(
         self, sums: Sums, sides: CaptionSides, groups: Mapping[PartName, CountedNumber]
     ) -> dict[PartName, CountedNumber]:
-        """The mean over a side's neutral captions, and each group's as a multiple of it (eq. 2).
-
-        Args:
-            groups: the groups' means.
-        """
+        """The mean over a side's neutral captions, and each group's as a multiple (eq. 2)."""
         tables = {name.removeprefix(TABLE): v for name, v in sums.items() if name.startswith(TABLE)}
         values: dict[PartName, CountedNumber] = {}
         for part in [part for part in sides.images if not part.detail]:
@@ -127,9 +122,6 @@ def word_effects(
     A caption's share is the score of its version about the first group over the scores of all its
     versions; the effect of a word is that share minus the share without the word. Words that name a
     group stay. (The paper says that single words such as "hitting" lean to men, without numbers.)
-
-    Args:
-        keys: (N,) hashes of the images' ids, from which captions are drawn.
     """
     drawn = random_words("deletion", 0, keys[judged.images[judged.rows]])
     chosen = np.sort(np.argsort(drawn, kind="stable")[:n_captions])

@@ -75,7 +75,9 @@ def unpacked(model: Pretrained) -> Pretrained:
             model.folder.parent.mkdir(parents=True, exist_ok=True)
             with _alone(model.folder.with_suffix(".lock")):
                 if not is_whole(model.folder):
-                    _remove_damaged(model.folder)
+                    if model.folder.exists():
+                        warn(f"{model.folder}: has no checksums that fit; removed")
+                        shutil.rmtree(model.folder)
                     warn(
                         f"{model.name}: is being unpacked into {model.folder}, once; this takes "
                         "a few minutes"
@@ -91,13 +93,6 @@ def unpacked(model: Pretrained) -> Pretrained:
     # Its vocabulary is in the same file; that file's digest covers both.
     files = {**model.files, "tokenizer.json": model.files[KIND]}
     return Pretrained(model.name, model.folder, kind, files, model.source)
-
-
-def _remove_damaged(folder: Path) -> None:
-    """Remove weights whose checksums are wrong or absent."""
-    if folder.exists():
-        warn(f"{folder}: has no checksums that fit; removed")
-        shutil.rmtree(folder)
 
 
 @contextmanager

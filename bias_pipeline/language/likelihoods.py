@@ -35,11 +35,9 @@ class Likelihoods:
     """Texts as the five numbers of :data:`COLUMNS`, by one model.
 
     Captions share many prefixes. A causal model computes each distinct prefix once, including the
-    head over the vocabulary, the most expensive part. Nothing is padded.
-
-    Args:
-        kind: ``causal``: P(token | those before it); ``masked``: P(token | all others), the
-            pseudo-likelihood (Salazar et al. 2020), without an end token.
+    head over the vocabulary, the most expensive part. Nothing is padded. A ``causal`` model gives
+    P(token | those before it), a ``masked`` one P(token | all others), the pseudo-likelihood
+    (Salazar et al. 2020), without an end token.
     """
 
     cut = ()  # what is too long is refused
@@ -263,12 +261,6 @@ class Likelihoods:
 class PrefixTree:
     """The distinct prefixes of rows of tokens.
 
-    Attributes:
-        which: (T,) the distinct prefix that ends at each running token.
-        tokens: (U,) the last token of each distinct prefix.
-        parents: (U,) the prefix without that token, -1 for none; always a lower number.
-        depths: (U,) how many tokens come before that token.
-
     Example:
         >>> known = PrefixTree([(7, 8, 9), (7, 8, 5)])
         >>> known.which.tolist(), known.parents.tolist()
@@ -285,9 +277,11 @@ class PrefixTree:
                 which.append(at)
             ends.append(at)
         pairs = np.array(list(numbers), np.int64).reshape(-1, 2)
+        # (T,) the distinct prefix that ends at each running token
         self.which = np.array(which, np.int64)
+        # (U,) each prefix without its last token, -1 for none; and that token
         self.parents, self.tokens = pairs[:, 0], pairs[:, 1]
-        self.depths = np.zeros(len(pairs), np.int64)
+        self.depths = np.zeros(len(pairs), np.int64)  # tokens before the last
         for node, parent in enumerate(self.parents.tolist()):
             self.depths[node] = self.depths[parent] + 1 if parent >= 0 else 0
         order = sorted(range(len(rows)), key=lambda k: rows[k])
@@ -331,15 +325,11 @@ def _numbers(logs: Float64Array, end: float, word: int) -> Float32Array:
 
 
 def pooled(numbers: Float32Array, term: str, *, end: bool) -> Float64Array:
-    """(N,) log P of texts, from their five numbers.
+    """(N,) log P of texts, from their five numbers (N, 5).
 
-    Args:
-        numbers: (N, 5), see :data:`COLUMNS`.
-        term: ``arithmetic``: the mean probability of a token, as published; ``geometric``: the
-            inverse of perplexity; ``total``: the probability of the whole text; ``cloze``: that of
-            its last word after the others.
-
-    Source: Sabir and Padro 2023, section 4, "mean token probability", and its public code.
+    ``arithmetic`` is the mean probability of a token, as published; ``geometric`` the inverse of
+    perplexity; ``total`` the probability of the whole text; ``cloze`` that of its last word after
+    the others. Source: Sabir and Padro 2023, section 4, "mean token probability", and its code.
 
     Example:
         >>> sums = np.log(np.array([[np.e**2, 0.5 * 0.25, 0.75, 0.0625, 0.25]])).astype(np.float32)

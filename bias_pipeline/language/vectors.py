@@ -148,7 +148,7 @@ def _read_text(path: Path, words: frozenset[str]) -> Mapping[str, npt.NDArray[np
         width = 0
         for number, line in enumerate(_lines(file), start=1):
             head, _, rest = line.partition(b" ")
-            if number == 1 and _is_heading(head, rest):
+            if number == 1 and head.isdigit() and rest.isdigit():  # counts of words and numbers
                 continue
             width = width or _width(rest)
             word = wanted.get(head)
@@ -169,11 +169,6 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
             raise ValueError(f"a line of {_LONGEST_LINE:,} bytes or more is no vector")
         if stripped := line.rstrip():
             yield stripped
-
-
-def _is_heading(head: bytes, rest: bytes) -> bool:
-    """Whether a first line says how many words and numbers follow (word2vec's and FastText's)."""
-    return head.isdigit() and rest.isdigit()
 
 
 def _width(rest: bytes) -> int:

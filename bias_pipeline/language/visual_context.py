@@ -74,7 +74,6 @@ class VisualContext:
                 find_network(source)
 
     def of(self, corpus: Corpus, wanted: IntArray, encoder: Frozen) -> Contexts:
-        """The objects of a corpus."""
         if self.sources == (OBJECTS,):
             return annotated(corpus, self.exclude_tasks)
         notes: list[str] = []

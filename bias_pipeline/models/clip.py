@@ -46,7 +46,6 @@ class ClipPhotos:
         return self._prepare(photo)
 
     def describe(self, photos: Sequence[Float32Array]) -> Float32Array:
-        """(N, D) a vector for each photo."""
         import torch
 
         with torch.inference_mode():
@@ -54,11 +53,7 @@ class ClipPhotos:
             return _vectors(self.states(pixels), self._normalize)
 
     def states(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(N, D) the vectors as the model makes them; gradients pass to the pixels.
-
-        Args:
-            pixels: (N, 3, H, W) as :meth:`prepare` gives them, on the model's device.
-        """
+        """(N, D) vectors as the model makes them; gradients pass to the pixels (N, 3, H, W)."""
         states: torch.Tensor = self._network.vision_model(pixel_values=pixels).pooler_output
         if not self._sigmoid:
             states = self._network.visual_projection(states)

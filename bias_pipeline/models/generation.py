@@ -130,7 +130,6 @@ class Captioner:
             )
 
     def read(self, path: Path) -> PreparedPhoto:
-        """A photo as the network takes it."""
         return self._shown(self._reader(path), image_id(path.name))
 
     def _shown(self, photo: Image, image: str) -> PreparedPhoto:
@@ -224,15 +223,14 @@ class Captioner:
         """The network's inputs for B photos of one form."""
         import torch
 
-        return {
-            name: self._on_device(torch.cat([photo.inputs[name] for photo in photos]))
-            for name in photos[0].inputs
+        batch = {
+            name: torch.cat([photo.inputs[name] for photo in photos]) for name in photos[0].inputs
         }
-
-    def _on_device(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A batch's input where and as the network computes."""
-        kind = self._network.dtype if tensor.is_floating_point() else None
-        return tensor.to(self._device, kind)
+        dtype = self._network.dtype
+        return {
+            name: tensor.to(self._device, dtype if tensor.is_floating_point() else None)
+            for name, tensor in batch.items()
+        }
 
 
 @dataclass(frozen=True)

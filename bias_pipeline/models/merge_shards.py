@@ -211,11 +211,7 @@ def _matrix(tables: list[pa.Table], places: IntArray) -> Float32Array:
 
 
 def read_embeddings(path: Path) -> tuple[list[str], Float32Array]:
-    """Read what ``embed --gather`` wrote.
-
-    Returns:
-        N ids, and (N, D) their vectors.
-    """
+    """The N ids, and (N, D) the vectors, that ``embed --gather`` wrote."""
     import pyarrow.parquet as pq
 
     table = pq.ParquetFile(path).read()

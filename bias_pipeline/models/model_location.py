@@ -242,15 +242,11 @@ def prefetch(name: str, revision: str, tell: Callable[[str], None]) -> Place:
         with _asking(name, revision):
             path = huggingface_hub.hf_hub_download(name, file.rfilename, revision=revision)
         check_digest(Path(path), file)
-        tell(f"{file.rfilename}: {_size(file.size)}, as the hub has it")
+        tell(f"{file.rfilename}: {(file.size or 0) / 1e6:.1f} MB, as the hub has it")
     place = find_place(name, revision)
     if info.sha and place.revision and place.revision != info.sha:
         raise ResourceError(f"model {name}: changed while it was fetched; start again")
     return place
-
-
-def _size(size: int | None) -> str:
-    return f"{(size or 0) / 1e6:.1f} MB"
 
 
 def check_digest(path: Path, file: RepoSibling) -> None:

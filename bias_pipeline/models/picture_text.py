@@ -149,12 +149,8 @@ class Request(NamedTuple):
 class PictureText:
     """A model of transformers, as it is.
 
-    Args:
-        side: pictures become squares of so many pixels before the model's own preprocessing, as for
-            all encoders of pictures.
-
-    Attributes:
-        network: the model itself, in evaluation mode.
+    Pictures become squares of ``side`` pixels before the model's own preprocessing, as for all
+    encoders of pictures. ``network`` is the model itself, in evaluation mode.
     """
 
     def __init__(

@@ -23,9 +23,8 @@ from bias_pipeline.data.photos import read_pixels
 from bias_pipeline.data.regions import Labels
 from bias_pipeline.io.arrays import Filling, mapped_table
 from bias_pipeline.io.machine import n_threads
-from bias_pipeline.models.blocks import BlockStore, store_in
+from bias_pipeline.models.blocks import BlockStore, by_name, store_in
 from bias_pipeline.models.runner import Model, describe_share
-from bias_pipeline.models.shards import by_name
 from bias_pipeline.models.text_vectors import known_names, vectors_by_block, vectors_of_names
 
 if TYPE_CHECKING:
@@ -35,12 +34,7 @@ Regions = npt.NDArray[np.float16]
 
 
 class RegionExtractor(Protocol):
-    """A frozen network.
-
-    Attributes:
-        side: pixels a side of its square input.
-        together: pictures per batch.
-    """
+    """A frozen network of squares with ``side`` pixels a side, ``together`` in a batch."""
 
     @property
     def side(self) -> int: ...

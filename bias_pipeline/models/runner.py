@@ -12,6 +12,7 @@ import time
 from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
@@ -27,11 +28,12 @@ from bias_pipeline.models.blocks import (
     UNSETTLED,
     Block,
     BlockStore,
+    Shard,
     block_notes,
     block_values,
+    blocks_of,
+    is_of_content,
 )
-from bias_pipeline.models.read_ahead import ahead
-from bias_pipeline.models.shards import Shard, blocks_of, is_of_content
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -280,17 +282,13 @@ def _put(
 
 
 class _Work:
-    """Describes sources until the model fails.
-
-    Attributes:
-        values: image to value, or why it has none, of images whose block is not stored.
-        failure: the first error that ends the work.
-    """
+    """Describes sources until the model fails."""
 
     def __init__(self, model: Reader | Model, sources: Mapping[str, Any]) -> None:
         self._model, self._sources = model, sources
+        # Image to value, or why it has none, of images whose block is not stored
         self.values: dict[str, Any] = {}
-        self.failure: BiasPipelineError | None = None
+        self.failure: BiasPipelineError | None = None  # the first, which ends the work
 
     def described(
         self, images: Sequence[str], options: Namespace, keep: Callable[[], None]
@@ -407,3 +405,36 @@ def report_progress(
     print_out("when all tasks are done, this command gathers everything into one file:")
     words = [*command.split(), "--gather", str(store.root), "--run", store.signature]
     print_out(f"  python -m bias_pipeline {shlex.join(words)}")
+
+
+def ahead(
+    function: Callable[[S], T],
+    items: Iterable[S],
+    threads: int,
+    window: int,
+    meanwhile: Callable[[], None] = lambda: None,
+    every_s: float = 10.0,
+) -> Generator[T, None, None]:
+    """Results in the order of the items, computed by threads a little ahead of their use.
+
+    Example:
+        >>> list(ahead(abs, [-2, 3, -4], threads=2, window=1))
+        [2, 3, 4]
+    """
+    pool = ThreadPoolExecutor(threads)
+    waiting: deque[Future[T]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > window:
+                yield _awaited(waiting.popleft(), meanwhile, every_s)
+        while waiting:
+            yield _awaited(waiting.popleft(), meanwhile, every_s)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _awaited(future: Future[T], meanwhile: Callable[[], None], every_s: float) -> T:
+    while not wait([future], every_s).done:
+        meanwhile()
+    return future.result()

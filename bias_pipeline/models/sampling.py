@@ -107,11 +107,7 @@ class Noise:
         ]
 
     def __call__(self, tokens: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """(B, V) noisy scores of the next word.
-
-        Args:
-            scores: (B, V) log-probabilities, or these plus a constant.
-        """
+        """(B, V) noisy scores of the next word, from log-probabilities or these plus a constant."""
         import torch
 
         del tokens

@@ -166,10 +166,7 @@ class Tokens:
         sound = text.encode("utf-8", "replace").decode()  # the tokenizer refuses half surrogates
         if self._lowercase:
             sound = sound.lower()
-        return self._marked(sound) if "<" in sound else sound
-
-    def _marked(self, text: str) -> str:
-        return " ".join(self._mark(word) for word in text.split(" "))
+        return " ".join(map(self._mark, sound.split(" "))) if "<" in sound else sound
 
     def _mark(self, word: str) -> str:
         if len(word) < 3 or word[0] != "<" or word[-1] != ">":
@@ -221,12 +218,7 @@ def network_of(model: Pretrained, device: torch.device) -> Any:
 
 
 def pool_tokens(hidden: torch.Tensor, how: How, lengths: torch.Tensor) -> torch.Tensor:
-    """(N, D) one vector per text, from the vectors of its tokens.
-
-    Args:
-        hidden: (N, L, D) vectors of tokens, padding after them.
-        lengths: (N,) tokens of each text.
-    """
+    """(N, D) one vector per text, from its tokens' vectors (N, L, D), padding after them."""
     import torch
 
     if how == "cls":
@@ -255,11 +247,9 @@ class Sentences:
         return text
 
     def describe(self, texts: Sequence[str]) -> Float32Array:
-        """See :meth:`embed`."""
         return self.embed(texts)
 
     def embed(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector for each text."""
         rows = self._tokens(texts)
         vectors = np.empty((len(rows), self.size), np.float32)
         with all_threads():

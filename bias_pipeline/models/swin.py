@@ -19,13 +19,9 @@ from bias_pipeline.array_types import BoolArray, IntArray
 class Swin(nn.Module):
     """Stages of window attention, each on a grid half as wide as the one before.
 
-    Args:
-        patch: side of a patch in pixels.
-        shrinks: whether a grid no larger than a window is one window of its own size, which is not
-            shifted (the classifier of the paper); else it is filled up (detectors).
-
-    Attributes:
-        sizes: C of each level.
+    A patch has ``patch`` pixels a side. A grid no larger than a window is one window of its own
+    size if it ``shrinks``, which is not shifted (the classifier of the paper); else it is filled
+    up (detectors).
 
     Example:
         >>> net = Swin(8, (1, 1), (1, 2), window=4, patch=4, merges_last=True)
@@ -69,11 +65,7 @@ class Swin(nn.Module):
 
 
 class Patches(nn.Module):
-    """Embedding of pixel patches (the paper's section 3.1).
-
-    Args:
-        side: of a patch in pixels.
-    """
+    """Embedding of pixel patches (the paper's section 3.1), ``side`` pixels wide and high."""
 
     def __init__(self, side: int, size: int) -> None:
         super().__init__()
@@ -118,11 +110,7 @@ class Stage(nn.Module):
 
 
 class Merging(nn.Module):
-    """Four neighbouring patches become one (the paper's section 3.1).
-
-    Args:
-        merged: of a new one, by the paper twice as long.
-    """
+    """Four neighbouring patches become one (the paper's section 3.1), there twice as long."""
 
     def __init__(self, size: int, merged: int) -> None:
         super().__init__()

@@ -27,11 +27,7 @@ WHOLE, CUT = 0, 1  # stamps: whether a text was read completely
 
 
 class TextEmbedder(Protocol):
-    """A frozen model.
-
-    Attributes:
-        cut: indices of texts of the last call that were too long.
-    """
+    """A frozen model; ``cut`` has indices of texts of the last call that were too long."""
 
     @property
     def cut(self) -> Collection[int]: ...

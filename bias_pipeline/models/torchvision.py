@@ -84,15 +84,7 @@ def _complete(module: ModuleType) -> None:
 
 
 def suppressed(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
-    """Non-maximum suppression: which boxes are kept, the best first.
-
-    Args:
-        dets: (N, 4) left, top, right and bottom edges.
-        scores: (N,).
-
-    Returns:
-        (M,) int64 rows of the boxes that stay.
-    """
+    """(M,) int64 rows of the boxes (N, 4) that non-maximum suppression keeps, the best first."""
     import torch
 
     order = scores.argsort(descending=True, stable=True)

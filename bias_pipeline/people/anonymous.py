@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -27,9 +27,14 @@ from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.data.rating_tables import CANNOT_TELL
 from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.io.files import replace_file, table_csv
+from bias_pipeline.io.terminal import print_out, printable
 from bias_pipeline.metrics.attack.attack_runner import labelled
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.value_names import HEADLINES, MODEL
+from bias_pipeline.report.figures import Colours, Plot, name_points
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.table import Cell, NumberCell, PCell, Table, number
 from bias_pipeline.results.rows import Result
 from bias_pipeline.stats.compare import Correlation, of_pearson, pearson
 from bias_pipeline.stats.raters import krippendorff
@@ -37,6 +42,9 @@ from bias_pipeline.stats.shares import NORMAL_95, effective_trials, wilson
 from bias_pipeline.text.mending import mended_records
 from bias_pipeline.text.scored_text import ScoredText
 from bias_pipeline.text.transform import Transform, applied
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 QUESTION = "Can you tell the gender or the race of a person in this picture?"
 CAN_TELL, NOBODY = "can_tell", "no_person"
@@ -76,20 +84,23 @@ def _majority(answers: Collection[str]) -> str:
 GT = "gt"
 
 
-class HumanScore(NamedTuple):
-    """A share of answers; NaN where there is none."""
+class CaptionScore(NamedTuple):
+    """What people or attackers make of captions; NaN where there is none."""
 
-    value: float  # in [0, 1]; Krippendorff's alpha, at most 1, for `alpha`
+    # Of people a share of answers, in [0, 1], or Krippendorff's alpha; of attackers the mean over
+    # captions of the largest s_a, in [1 / K, 1]
+    value: float
     low: float  # of its 95 % interval over captions
-    high: float  # of its 95 % interval over captions
+    high: float
     n_images: int  # how many captions it is about
+    seed_std: float = math.nan  # between attackers
 
 
 def human_scores(
     votes: Mapping[str, Mapping[str, str]],
     groups: Sequence[str],
     truth: Mapping[str, str] | None = None,
-) -> dict[str, HumanScore]:
+) -> dict[str, CaptionScore]:
     """What raters name.
 
     Example:
@@ -108,7 +119,7 @@ def human_scores(
     scores |= {f"names:{g}": _share(counts[:, k], totals) for k, g in enumerate(groups)}
     nobody = (totals - named)[:, None]
     alpha = krippendorff(np.hstack([counts, nobody]))
-    scores["alpha"] = HumanScore(alpha, math.nan, math.nan, int((totals > 1).sum()))
+    scores["alpha"] = CaptionScore(alpha, math.nan, math.nan, int((totals > 1).sum()))
     if truth is None:
         return scores
     codes = np.array([groups.index(truth[i]) if i in truth else -1 for i in images], np.int64)
@@ -122,18 +133,18 @@ def human_scores(
     return scores
 
 
-def _share(events: IntArray, trials: IntArray) -> HumanScore:
+def _share(events: IntArray, trials: IntArray) -> CaptionScore:
     """Mean over captions of the share of their answers; Wilson's interval at captions' spread."""
     answered = trials > 0
     n = int(answered.sum())
     if not n:
-        return HumanScore(math.nan, math.nan, math.nan, 0)
+        return CaptionScore(math.nan, math.nan, math.nan, 0)
     shares = events[answered] / trials[answered]
     value = float(shares.mean())
     error = float(shares.std(ddof=1) / math.sqrt(n)) if n > 1 else 0.0
     n_answers = float(trials[answered].sum())
     low, high = wilson(value, effective_trials(value, error, n_answers, n), NORMAL_95)
-    return HumanScore(value, low, high, n)
+    return CaptionScore(value, low, high, n)
 
 
 PEOPLE, ANONYMOUS = "people", "anonymous"
@@ -188,25 +199,17 @@ class CorrelationRow:
     source: str
 
 
-def people_rows(
-    captioner: str, attribute: str, scores: Mapping[str, HumanScore]
+def anonymous_rows(
+    captioner: str, attribute: str, metric: str, scores: Mapping[str, CaptionScore]
 ) -> list[AnonymousRow]:
-    """The rows of what people named."""
+    """The rows of what people named (``metric`` is ``people``), or of attackers."""
     return [
         AnonymousRow(
-            captioner, attribute, PEOPLE, part, ANONYMOUS,
-            score.value, score.low, score.high, math.nan, score.n_images,
+            captioner, attribute, metric, part, ANONYMOUS,
+            score.value, score.low, score.high, score.seed_std, score.n_images,
         )
         for part, score in scores.items()
     ]  # fmt: skip
-
-
-def attack_row(captioner: str, attribute: str, metric: str, score: AttackScore) -> AnonymousRow:
-    """The row of attackers."""
-    return AnonymousRow(
-        captioner, attribute, metric, LARGEST, ANONYMOUS,
-        score.value, score.low, score.high, score.seed_std, score.n_images,
-    )  # fmt: skip
 
 
 def labelled_rows(
@@ -273,16 +276,6 @@ def _values(rows: Iterable[AnonymousRow], key: tuple[str, str, str]) -> dict[str
     return {r.captioner: r.value for r in rows if _key(r) == key and not math.isnan(r.value)}
 
 
-class AttackScore(NamedTuple):
-    """The mean over captions of the largest s_a."""
-
-    value: float  # in [1 / K, 1], the mean over attackers too
-    low: float  # of its 95 % interval over captions; NaN for one
-    high: float  # of its 95 % interval over captions; NaN for one
-    n_images: int  # captions that were read
-    seed_std: float  # between attackers; NaN for one
-
-
 def anonymous_corpus(
     captioner: str, captions: Mapping[str, str], photos: Mapping[str, Path], scored: ScoredText
 ) -> Corpus:
@@ -302,7 +295,7 @@ def anonymous_attack(
     reference: Corpus,
     anonymous: Corpus,
     seeds: Sequence[int],
-) -> AttackScore:
+) -> CaptionScore:
     """Attackers learn from captions of labelled images and read captions of anonymous pictures.
 
     Each learns from all labelled images outside a validation part, as many of each group, with
@@ -325,7 +318,7 @@ def anonymous_attack(
         half = float(stats.t.ppf(0.975, len(captions) - 1) * stats.sem(captions))
     value = float(captions.mean())
     std = float(largest.mean(axis=1).std(ddof=1)) if len(largest) > 1 else math.nan
-    return AttackScore(value, value - half, min(value + half, 1.0), len(captions), std)
+    return CaptionScore(value, value - half, min(value + half, 1.0), len(captions), std)
 
 
 def _check_pictures(metric: CaptionAttack) -> None:
@@ -385,3 +378,108 @@ def _splits(splits: Sequence[Split], n_images: int, n_anonymous: int) -> list[Sp
         )
         for split in reversed(first.values())
     ]
+
+
+SCORES, CORRELATIONS, FIGURE = "scores.csv", "correlations.csv", "figure"
+_MARKERS = "os^Dv"
+_NAMES = {"lic": "LIC", "imagecaptioner2": "ImageCaptioner2"}
+
+
+def write_rows(folder: Path, rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> None:
+    """Write both tables."""
+    for name, table in ((SCORES, rows), (CORRELATIONS, lines)):
+        text = table_csv([asdict(one) for one in table])
+        replace_file(folder / name, text.encode())
+
+
+def print_scores(rows: Sequence[AnonymousRow]) -> None:
+    """Print the numbers of captioners in per cent, a column each, with their intervals."""
+    keys = list(dict.fromkeys((row.metric, row.part, row.data) for row in rows))
+    cells = {(row.captioner, row.metric, row.part, row.data): _cell(row) for row in rows}
+    names = list(dict.fromkeys(row.captioner for row in rows))
+    rows_of_numbers = [[name, *(cells.get((name, *key)) for key in keys)] for name in names]
+    print_table(Table("", ["captioner", *map(_column, keys)], rows_of_numbers))
+
+
+def print_correlations(lines: Sequence[CorrelationRow]) -> None:
+    """Print the correlations of metrics with what people name."""
+    head = ["with what people name", "Pearson", "p", "captioners", "from"]
+    cells: list[list[Cell]] = [
+        [
+            _column((line.metric, line.part, line.data)),
+            NumberCell(line.value, line.ci_low, line.ci_high),
+            PCell(line.p_value),
+            NumberCell(line.n_captioners, digits=0),
+            line.source,
+        ]
+        for line in lines
+    ]
+    print_table(Table("", head, cells))
+    print_out()
+
+
+def _column(key: tuple[str, str, str]) -> str:
+    """What a number is called.
+
+    Example:
+        >>> _column(("people", "gt", "anonymous")), _column(("lic", "score", "coco"))
+        ('GT', 'LIC score on coco')
+    """
+    metric, part, data = key
+    if metric == PEOPLE:
+        return part.replace(GT, "GT").replace(":", " ")
+    name = _NAMES.get(metric, metric)
+    return name if data == ANONYMOUS else f"{name} {part} on {data}"
+
+
+def _cell(row: AnonymousRow) -> NumberCell:
+    if row.part == "alpha":
+        return NumberCell(row.value)
+    low, high = (None, None) if math.isnan(row.ci_low) else (row.ci_low, row.ci_high)
+    return NumberCell(row.value, low, high, fraction=True, digits=1)
+
+
+def figure_of(rows: Sequence[AnonymousRow], lines: Sequence[CorrelationRow]) -> Plot | None:
+    """Figure 4: what attackers make of each captioner's captions against what people name."""
+    people = {row.captioner: row for row in rows if (row.metric, row.part) == (PEOPLE, GT)}
+    shown = [line for line in lines if line.data == ANONYMOUS and line.source == HERE]
+    points = {
+        line: [
+            (100 * people[row.captioner].value, 100 * row.value, row.captioner)
+            for row in rows
+            if (row.metric, row.part, row.data) == (line.metric, line.part, line.data)
+            and row.captioner in people
+        ]
+        for line in shown
+    }
+    if not any(points.values()):
+        return None
+    attribute = rows[0].attribute
+
+    def draw(axes: Axes, colours: Colours) -> None:
+        strengths = [1 - 0.6 * place / max(len(shown), 1) for place in range(len(shown))]
+        for (line, of_line), marker, strength in zip(
+            points.items(), _MARKERS, strengths, strict=False
+        ):
+            label = f"{_column((line.metric, line.part, line.data))}, r = {number(line.value)}"
+            across, up = [x for x, _, _ in of_line], [y for _, y, _ in of_line]
+            axes.plot(
+                across, up, marker, color=colours.mark, alpha=strength, label=label, markersize=6
+            )
+        axes.set_xlabel(f"captions whose readers name a {printable(attribute)}, per cent")
+        axes.set_ylabel("attackers' largest probability, per cent")
+        axes.figure.legend(loc="outside upper center", ncols=2, frameon=False)
+        every = [point for of_line in points.values() for point in of_line]
+        places = [(x, y) for x, y, _ in every]
+        name_points(axes, places, [printable(name) for *_, name in every], (), colours.faint)
+
+    title = f"Attackers and people on anonymous pictures, {attribute}"
+    return Plot(title, (6.4, 4.4), draw)
+
+
+def write_figure(folder: Path, attribute: str, plot: Plot) -> Iterable[Path]:
+    """Write the figure as SVG and PNG."""
+    for ending, content in ((".svg", plot.svg().encode()), (".png", plot.png())):
+        path = folder / f"{FIGURE}-{attribute}{ending}"
+        replace_file(path, content)
+        yield path

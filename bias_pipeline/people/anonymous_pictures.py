@@ -91,7 +91,6 @@ class AnonymousPictures:
 
 
 def built_pictures(folder: Path) -> AnonymousPictures:
-    """All pictures that were built."""
     return _pictures(folder, TABLE, PICTURES, "go on with anonymous build")
 
 
@@ -126,11 +125,8 @@ def _pictures(folder: Path, table: str, within: str, remedy: str) -> AnonymousPi
 def write_unmarked(scenes: Generator, root: Path, captioners: Sequence[str], side: int) -> int:
     """Write a drawn data set as anonymous pictures with captions; returns how many pictures.
 
-    The files are ``images/<id>.png``, ``pictures.csv`` with the groups, and
-    ``captioners/<name>.json``.
-
-    Args:
-        side: of the square pictures, 32 to 256 pixels.
+    The files are ``images/<id>.png``, ``side`` pixels wide and high, ``pictures.csv`` with the
+    groups, and ``captioners/<name>.json``.
 
     Example:
         >>> import tempfile

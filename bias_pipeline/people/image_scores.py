@@ -65,6 +65,7 @@ def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
     these three numbers. Where groups count equally (``average=groups``), the last number is the
     number of the image's group, times the number of groups.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
@@ -97,7 +98,7 @@ def image_scores(path: Path, scoring: Scoring, *, paired: bool) -> ImageScores:
         sure = summed(is_model, np.take_along_axis(probs, truth[:, None], axis=1)[:, 0])
     of_image = np.zeros(n_images, np.int64)
     of_image[image] = truth
-    ids = images.values.filter(_mask(counted))
+    ids = images.values.filter(pa.array(counted))
     return ImageScores(ids, groups, of_image[counted], right, sure / n_guesses, shares)
 
 
@@ -139,12 +140,6 @@ class _Column:
 
 def _numbers(file: Any, name: str) -> Any:
     return file.read([name]).column(0).to_numpy()
-
-
-def _mask(flags: BoolArray) -> Any:
-    import pyarrow as pa
-
-    return pa.array(flags)
 
 
 def _sides(tables: Any, *, paired: bool) -> dict[int, str]:

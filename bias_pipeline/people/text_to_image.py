@@ -115,7 +115,6 @@ class PromptedPicture(NamedTuple):
 
     @property
     def file(self) -> str:
-        """The name of its file."""
         return f"{self.image_id}.png"
 
 

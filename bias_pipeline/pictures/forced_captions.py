@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import accumulate, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from bias_pipeline.corpus.pictures import Pixels
 from bias_pipeline.errors import BiasPipelineError, DataError, NotApplicableError
 from bias_pipeline.models.generation import Captioner, PreparedPhoto
 from bias_pipeline.models.pretrained import first_line
+from bias_pipeline.pictures.captioners.fitted import SPECIALS, FittedNet
+from bias_pipeline.pictures.captioners.prompt import PAD, START
 
 if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
+
+    from bias_pipeline.models.pretrained import Pretrained
 
 PALIGEMMA = "paligemma"
 _PIXELS, _MASK, _TYPES = "pixel_values", "attention_mask", "token_type_ids"
@@ -82,7 +87,6 @@ class PublishedForced(Captioner):
 
     @property
     def side(self) -> int:
-        """The height of its pictures, in pixels."""
         from PIL import Image
 
         return int(self.pixels(self.shown(Image.new("RGB", (64, 64)))).shape[1])
@@ -171,3 +175,69 @@ def _lengthened(kind: str, inputs: dict[str, Any], tokens: torch.Tensor) -> dict
         if value.shape == before.shape
     }
     return {**others, "input_ids": tokens}
+
+
+_LAST = {"sat": "next_word", "grit": "cap_generator.fc"}  # the layers that give logits
+
+
+class FittedForced(FittedNet):
+    """See :class:`~bias_pipeline.pictures.forced_captions.ForcedCaptioner`."""
+
+    longest = 30  # words of a caption, as in ``caption``
+
+    def __init__(self, model: Pretrained, device: torch.device) -> None:
+        super().__init__(model, device)
+        if self.fitted.emotions:
+            raise NotApplicableError(
+                f"{model.name}: its captions are grounded in an emotion, which is not given here; "
+                "take one that was fitted without encoder.grounding"
+            )
+
+    @property
+    def side(self) -> int:
+        """Pixels a side of its pictures."""
+        return self.fitted.side
+
+    def pixels(self, picture: Pixels) -> torch.Tensor:
+        return self.picture([picture])["pixels"][0].float()
+
+    def write(self, pictures: Sequence[Pixels]) -> list[WrittenCaption]:
+        from bias_pipeline.pictures.captioners.decoding import beam_search
+
+        rows = beam_search(self.network, self.picture(pictures), beams=1, longest=self.longest)
+        return [self._caption(row) for row in rows]
+
+    def _caption(self, row: Sequence[int]) -> WrittenCaption:
+        names = (*SPECIALS, *self.fitted.words)
+        words = [names[number] for number in row]
+        ends = list(accumulate(len(word) + 1 for word in words))
+        spans = [(end - len(word) - 1, end - 1) for word, end in zip(words, ends, strict=True)]
+        return WrittenCaption(" ".join(words), [START], row, spans)
+
+    def logits(
+        self, pictures: Sequence[Pixels], captions: Sequence[WrittenCaption]
+    ) -> torch.Tensor:
+        import torch
+
+        longest = max(len(caption.tokens) for caption in captions)
+        lines = [
+            [*caption.before, *caption.tokens, *[PAD] * (longest - len(caption.tokens))]
+            for caption in captions
+        ]
+        tokens = torch.tensor(lines, device=self.device)
+        steps: list[torch.Tensor] = []
+
+        def read(layer: Any, inputs: Any, output: torch.Tensor) -> None:
+            del layer, inputs
+            steps.append(output)
+
+        last = self.network.get_submodule(_LAST[self.fitted.kind])
+        handle = last.register_forward_hook(read)
+        try:
+            self.network.next_word_log_probs(tokens, **self.picture(pictures))
+        finally:
+            handle.remove()
+        return torch.stack(steps, dim=1) if steps[0].dim() == 2 else steps[0]
+
+    def first_token(self, word: str) -> int | None:
+        return self.fitted.vocabulary.get(word)

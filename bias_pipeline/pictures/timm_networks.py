@@ -142,7 +142,6 @@ class TimmRegions:
 
     @property
     def side(self) -> int:
-        """Pixels a side of the square input."""
         return self._model.side
 
     def extract(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:

@@ -36,19 +36,13 @@ _PERSISTENT = frozenset(("PERSID", "BINPERSID"))
 
 
 class RefusedError(Exception):
-    """Why the pickle is refused.
-
-    Attributes:
-        code: the kind of fault; `pickles.py` has the words for each.
-        detail: the offending name or value, as printable ASCII.
-        offset: the byte of the fault, if known.
-        where: keys and indices that lead to the faulty value, outermost first.
-    """
+    """Why the pickle is refused."""
 
     def __init__(self, code: str, detail: str = "", offset: int | None = None) -> None:
         super().__init__(code, detail)
+        # The kind of fault, for which `pickles.py` has words; the name or value; its byte
         self.code, self.detail, self.offset = code, detail[:_SHOWN], offset
-        self.where: list[object] = []
+        self.where: list[object] = []  # keys and indices that lead to it, outermost first
 
     def as_json(self) -> bytes:
         """The fault as the parent expects it."""
@@ -242,11 +236,7 @@ def _limit(name: str, value: int, grace: int = 0) -> None:
 
 
 def main(memory: int, cpu_seconds: int, max_size: int, max_depth: int) -> None:
-    """Answer on stdout for the pickle on stdin.
-
-    Args:
-        memory: bytes of address space.
-    """
+    """Answer on stdout for the pickle on stdin, within ``memory`` bytes of address space."""
     _restrict(memory, cpu_seconds)
     gc.disable()  # nothing is freed before the end, so garbage collection only costs time
     out = sys.stdout.buffer

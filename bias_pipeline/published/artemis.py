@@ -1,13 +1,24 @@
-"""``dataset=artemis``: what people feel in front of paintings, and why."""
+"""``dataset=artemis``: what people feel in front of paintings, and why.
+
+ArtEmis' release is a CSV of utterances with mojibake; its speakers were fitted to some of them.
+Formats: Achlioptas et al., ArtEmis (CVPR 2021), and Mohamed et al., It is Okay to Not Be Okay (CVPR
+2022), which calls its table of contrastive annotations version 2.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import numpy as np
 
 from bias_pipeline.corpus.attribute import Attribute
+from bias_pipeline.corpus.captions import is_blank
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus, Record
 from bias_pipeline.corpus.image_ids import ENDINGS, few
 from bias_pipeline.data.base import NO_CAPTIONER, Dataset, check_folder
@@ -19,20 +30,13 @@ from bias_pipeline.data.file_names import own_numbers
 from bias_pipeline.data.image_numbers import with_names
 from bias_pipeline.data.label_files import strata_note
 from bias_pipeline.data.label_values import TIE, majority
+from bias_pipeline.data.tables import Rows, check_file, open_rows
+from bias_pipeline.declared import Configurable, Count, Range, Seed
 from bias_pipeline.errors import DataError, ResourceError, UsageError, counted, did_you_mean
 from bias_pipeline.io.paths import safe_name
-from bias_pipeline.published.artemis_files import (
-    FILES,
-    PARTS,
-    Annotation,
-    Cleaning,
-    Names,
-    by_painting,
-    read_release,
-)
+from bias_pipeline.text.encoding import mend_mojibake
 from bias_pipeline.text.mending import mended_records
-
-_NO_CLEANING = Cleaning(longest_percentile=100, fewest_tokens=0, word_frequency=0)
+from bias_pipeline.text.tokenize import tokenize_word
 
 
 class ArtemisDataset(Dataset):
@@ -43,14 +47,10 @@ class ArtemisDataset(Dataset):
     is refused. An image's id is ``style/name`` of its painting.
 
     ImageCaptioner2 does not say how utterances of several emotions become the label of a painting.
-
-    Args:
-        file: the file's name, if it is not the published one; a table that combines both versions
-            is read as version 2.
-        labels: ``majority``: a painting has the emotion that most annotators chose, whether or not
-            their utterances are left out; ties belong to no group (ours). ``caption``: each
-            utterance is a record with its own emotion; those of a painting stay in one part of a
-            split and are resampled together.
+    With ``labels=majority`` it has the emotion that most annotators chose, whether or not their
+    utterances are left out; ties belong to no group (ours). With ``caption`` each utterance is a
+    record with its own emotion; those of a painting stay in one part of a split and are resampled
+    together.
     """
 
     name = "artemis"
@@ -87,17 +87,14 @@ class ArtemisDataset(Dataset):
         return (*self.folder.names(), NO_CAPTIONER)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
-        """See :meth:`Dataset.all_captioners`."""
         del attribute
         return self.folder.names() or (NO_CAPTIONER,)
 
     def check_captioner(self, captioner: str) -> None:
-        """See :meth:`CaptionerFolder.file`."""
         if captioner != NO_CAPTIONER:
             self.folder.file(captioner)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """See :meth:`Dataset.load`."""
         self.check_captioner(captioner)
         names, labels = attribute.groups_of(self.name)
         if labels.field != "emotion":
@@ -218,3 +215,234 @@ class ArtemisDataset(Dataset):
         if self.strict:
             raise ResourceError(f"{where}{fault}; complete them, or set dataset.strict=false")
         return [fault]
+
+
+EMOTIONS = (
+    *("amusement", "awe", "contentment", "excitement"),
+    *("anger", "disgust", "fear", "sadness", "something else"),
+)
+FILES: Mapping[int, str] = {1: "artemis_dataset_release_v0.csv", 2: "Contrastive.csv"}
+PARTS = ("train", "val", "test", "rest")
+UNKNOWN = "<unk>"
+_COLUMNS = ("art_style", "painting", "emotion", "utterance", "repetition")
+_ANCHOR = "anchor_painting"  # of version 2: the painting that this one was chosen to contrast with
+_SHARES = (0.85, 0.05, 0.1)  # train, val, test
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What one annotator felt in front of a painting, and why."""
+
+    painting: str  # its style and name with `/` between, in Unicode NFC
+    emotion: str  # one of `EMOTIONS`
+    text: str  # the utterance
+    repetition: int  # how many annotators the release counts for the painting
+    raw: str  # style and name without anything between, as the release writes them
+
+
+@dataclass(frozen=True)
+class Release:
+    """The usable rows of a file."""
+
+    annotations: Sequence[Annotation]  # in the order of the file
+    n_rows: int  # rows of the file
+    notes: Sequence[str]  # how many rows had no utterance, and how many cells were mended
+
+
+def read_release(path: Path, version: Literal[1, 2]) -> Release:
+    """The annotations of a release file, a CSV file as it is published."""
+    rows = open_rows(check_file(path, "dataset.root"), what=f"a table with {', '.join(_COLUMNS)}")
+    rows.require(*_COLUMNS)
+    _check_version(rows, version)
+    annotations: list[Annotation] = []
+    blank, unknown = 0, Counter[str]()
+    first, n_rows = "", 0
+    for number, row in rows.items:
+        n_rows += 1
+        style, name, emotion, text, repetition = (rows.text(number, row, c) for c in _COLUMNS)
+        if is_blank(text):
+            blank += 1
+            continue
+        if emotion not in EMOTIONS:
+            unknown[emotion] += 1
+            first = first or f"line {number}"
+            continue
+        if not (repetition.isascii() and repetition.isdigit()):
+            rows.refuse(number, f"repetition {repetition!r} is not a whole number")
+        painting, raw = f"{style}/{name}", style + name
+        annotations.append(Annotation(painting, emotion, text, int(repetition), raw))
+    if unknown:
+        ((emotion, _),) = unknown.most_common(1)
+        raise DataError(
+            f"{path}: {counted(unknown.total(), f'of {n_rows} rows have')} an unknown emotion, the "
+            f"first on {first}, such as {emotion!r}; {did_you_mean(emotion, map(repr, EMOTIONS))}"
+        )
+    if not annotations:
+        raise DataError(f"{path}: no row has an utterance")
+    absent = (
+        [f"{counted(blank, f'of {n_rows} rows have no utterance and are')} left out"]
+        if blank
+        else []
+    )
+    mended, notes = _without_mojibake(annotations)
+    return Release(mended, n_rows, [*absent, *notes])
+
+
+def _without_mojibake(annotations: Sequence[Annotation]) -> tuple[list[Annotation], list[str]]:
+    """Annotations without mojibake, and a note on how many names and utterances had some."""
+    names = mend_mojibake(list(dict.fromkeys(row.painting for row in annotations)))
+    texts = mend_mojibake(list(dict.fromkeys(row.text for row in annotations)))
+    mended = [
+        replace(
+            row,
+            painting=unicodedata.normalize("NFC", names.get(row.painting, row.painting)),
+            text=texts.get(row.text, row.text),
+        )
+        for row in annotations
+    ]
+    note = (
+        f"mojibake was mended in {counted(len(names), 'names')} of paintings and "
+        f"{counted(sum(row.text in texts for row in annotations), 'utterances')}"
+    )
+    return mended, [note] if names or texts else []
+
+
+def _check_version(rows: Rows, version: Literal[1, 2]) -> None:
+    actual = 2 if rows.has(_ANCHOR) else 1
+    if actual != version:
+        has = "has the column" if actual == 2 else "has no column"
+        raise DataError(
+            f"{rows.path}: it {has} {_ANCHOR!r}, so it is version {actual} of ArtEmis; set "
+            f"dataset.version={actual}"
+        )
+
+
+def skeleton(name: str) -> str:
+    """A name reduced to what survives every encoding, to compare names.
+
+    Example:
+        >>> skeleton("Realism/eugène-boudin_the-beach.jpg") == skeleton(
+        ...     "realism/eug├¿ne-boudin_the-beach.JPG")
+        True
+    """
+    return _LOST.sub("", unicodedata.normalize("NFC", name).lower())
+
+
+_LOST = re.compile(r"[^a-z0-9_/.-]")
+
+
+def parts_of(annotations: Sequence[Annotation], rest_from: int, seed: int) -> dict[str, str]:
+    """Painting to its part: ``train``, ``val``, ``test`` (85, 5, 10 %) or ``rest``.
+
+    The draw is the published one: of the sorted names as they are written in the release, twice by
+    NumPy's legacy generator.
+
+    Example:
+        >>> rows = [Annotation(f"s/{i}", "awe", "a", 5, f"s{i}") for i in range(20)]
+        >>> Counter(parts_of(rows, 41, 2021).values())
+        Counter({'train': 16, 'test': 2, 'val': 2})
+    """
+    usual = [row for row in annotations if row.repetition < rest_from]
+    painting = {row.raw: row.painting for row in usual}
+    names = sorted(painting)
+    n_outside = int(np.ceil((_SHARES[1] + _SHARES[2]) * len(names)))
+    order = np.random.RandomState(seed).permutation(len(names))
+    outside = [names[place] for place in order[:n_outside]]
+    n_test = min(round(_SHARES[2] * len(names)), n_outside)
+    again = np.random.RandomState(seed).permutation(n_outside)
+    tested = {outside[place] for place in again[:n_test]}
+    parts = {row.painting: "rest" for row in annotations}
+    parts |= {painting[name]: "train" for name in names}
+    return parts | {painting[name]: "test" if name in tested else "val" for name in outside}
+
+
+@dataclass(frozen=True)
+class Cleaning(Configurable):
+    """What ArtEmis' authors left out before they fitted their networks."""
+
+    # Utterances of more tokens than this percentile of the training part's are left out; 100 keeps
+    # all
+    longest_percentile: Annotated[float, Range(low=0, high=100)] = 95.0
+    fewest_tokens: Annotated[int, Range(low=0)] = 5  # utterances of fewer tokens are left out
+    # Words that the training part has less often become `<unk>`
+    word_frequency: Annotated[int, Range(low=0)] = 5
+    rest_from: Count = 41  # paintings of so many annotations or more are the part `rest`
+    seed: Seed = 2021  # of the draw of the parts
+
+    def apply(self, release: Release) -> tuple[Release, Mapping[str, str]]:
+        """The annotations that are kept, with rare words replaced, and the part of each painting.
+
+        Lengths are counted in this program's tokens of unspelled text, where the authors counted
+        NLTK's of corrected text, so the numbers kept may differ a little.
+        """
+        rows = release.annotations
+        parts = parts_of(rows, self.rest_from, self.seed)
+        tokens = [_tokens(row.text) for row in rows]
+        lengths = np.array([len(words) for words in tokens])
+        trained = np.array([parts[row.painting] == "train" for row in rows])
+        longest = np.inf
+        if trained.any() and self.longest_percentile < 100:
+            longest = float(np.percentile(lengths[trained], self.longest_percentile))
+        usable = (lengths >= self.fewest_tokens) & (lengths <= longest)
+        often = Counter(
+            word.lower()
+            for row in np.flatnonzero(usable & trained).tolist()
+            for word in tokens[row]
+        )
+        frequent = {word for word, n in often.items() if n >= self.word_frequency}
+        known = frequent if self.word_frequency > 1 and trained.any() else None
+        annotations = [
+            rows[row] if known is None else replace(rows[row], text=_known(tokens[row], known))
+            for row in np.flatnonzero(usable).tolist()
+        ]
+        short, long = ((lengths < self.fewest_tokens).sum(), (lengths > longest).sum())
+        note = (
+            f"{len(annotations)} of {release.n_rows} utterances are kept: {short} have fewer than "
+            f"{self.fewest_tokens} tokens, {long} more than {longest:g}"
+        )
+        notes = [*release.notes, *([note] if len(annotations) < len(rows) else [])]
+        return replace(release, annotations=annotations, notes=notes), parts
+
+
+_NO_CLEANING = Cleaning(longest_percentile=100, fewest_tokens=0, word_frequency=0)
+
+
+def _tokens(text: str) -> list[str]:
+    return [
+        token
+        for word in text.split()
+        for token in tokenize_word(word, keep_punctuation=True, keep_unknown=True)
+    ]
+
+
+def _known(tokens: Sequence[str], known: set[str]) -> str:
+    return " ".join(token if token.lower() in known else UNKNOWN for token in tokens)
+
+
+def by_painting(annotations: Sequence[Annotation]) -> dict[str, list[Annotation]]:
+    """Painting to its annotations."""
+    grouped: dict[str, list[Annotation]] = {}
+    for row in annotations:
+        grouped.setdefault(row.painting, []).append(row)
+    return grouped
+
+
+class Names:
+    """Finds paintings by names that were written elsewhere: a file's, or a captioner's."""
+
+    def __init__(self, paintings: Iterable[str]) -> None:
+        self._places: dict[str, list[str]] = {}
+        for painting in paintings:
+            whole = skeleton(painting)
+            for place in (whole, whole.rpartition("/")[2]):
+                self._places.setdefault(place, []).append(painting)
+
+    def find(self, name: str) -> str | None:
+        """The painting of a path, or of a name without its style; None if none or several fit."""
+        whole = skeleton(name)
+        plain = next((whole.removesuffix(e) for e in ENDINGS if whole.endswith(e)), whole)
+        for parts in (2, 1):
+            fitting = self._places.get("/".join(plain.split("/")[-parts:]), [])
+            if len(set(fitting)) == 1:
+                return fitting[0]
+        return None

@@ -150,9 +150,9 @@ def _write(path: Path, table: Table) -> Path:
     from pyarrow import parquet
 
     content = io.BytesIO()
-    types = {
-        key: pa.int64() if key == "id" and _whole(table[key]) else pa.string() for key in table
-    }
+    types = dict.fromkeys(table, pa.string())
+    if "id" in table and all(type(value) is int for value in table["id"]):
+        types["id"] = pa.int64()
     columns = {key: pa.array(list(table[key]), types[key]) for key in table}
     parquet.write_table(pa.table(columns), content)
     try:
@@ -163,7 +163,3 @@ def _write(path: Path, table: Table) -> Path:
             f"cannot write {path}: {error.strerror or error}; choose another folder with --out"
         ) from error
     return path
-
-
-def _whole(column: Sequence[object]) -> bool:
-    return all(type(value) is int for value in column)

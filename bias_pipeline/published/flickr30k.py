@@ -37,9 +37,8 @@ class Flickr30kDataset(CocoDataset):
     An image's id is the name of its file; labels and captioners may write it with or without
     ``.jpg``. Nobody published labels of people for all of Flickr30k: bring your own.
 
-    Args:
-        root: the folder with ``dataset_flickr30k.json`` (Karpathy), which also has the splits,
-            ``results_20130124.token`` (the original) or ``results.csv`` (Kaggle), in this order.
+    Read from ``root`` are ``dataset_flickr30k.json`` (Karpathy), which also has the splits,
+    ``results_20130124.token`` (the original) or ``results.csv`` (Kaggle), in this order.
     """
 
     name = "flickr30k"

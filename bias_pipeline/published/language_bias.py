@@ -40,10 +40,6 @@ class LanguageBiasDataset(Dataset):
     Picked captions may differ between groups in other ways too. ``retold`` removes these: captions
     are assigned to groups at random, and every word that names a group becomes one of the assigned
     group. Then only the verb differs.
-
-    Args:
-        gender_by: ``pronoun``: the paper's, by pronouns only, which few captions have;
-            ``word``: by the attribute's own words.
     """
 
     name = "language_bias"
@@ -81,7 +77,6 @@ class LanguageBiasDataset(Dataset):
         return (SPEAKER,)
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """See :meth:`Dataset.load`."""
         self.check_captioner(captioner)
         source = self.of.load(self.of.captioners()[0], attribute)
         groups = source.groupings[attribute.name].names

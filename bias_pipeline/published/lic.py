@@ -78,7 +78,6 @@ class LicDataset(Dataset):
         ]
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """See :meth:`Dataset.load`."""
         self.check_captioner(captioner)
         check_folder(self.root, self.name)
         names, labels = attribute.groups_of(self.name)
@@ -192,15 +191,10 @@ def _records(
             model=generated.get("pred"),
             human=tuple(people.get("caption_list", ())),
             labels={attribute: (generated or people)[field]},
-            objects=_objects(people),
+            objects=None if people.get(_OBJECTS) is None else frozenset(people[_OBJECTS]),
             image=pictures.photo(identifier),
             regions=pictures.regions_of(identifier),
         )
-
-
-def _objects(entry: Mapping[str, Any]) -> frozenset[str] | None:
-    names = entry.get(_OBJECTS)
-    return None if names is None else frozenset(names)
 
 
 _WHAT = "RELIC's table: img_id, caption_list, pred_<captioner>, bb_age"
@@ -208,12 +202,7 @@ _LONGEST = 1 << 16  # characters of a list of captions: parsing Python costs far
 
 
 class RelicDataset(Dataset):
-    """One CSV file: five human captions, every captioner's caption and the label of each image.
-
-    Args:
-        vocabularies: paths of a captioner's published vocabulary, relative to ``root``, with
-            ``{vocabulary}`` for the captioner's name; the first existing one is read.
-    """
+    """One CSV file: five human captions, every captioner's caption and the label of each image."""
 
     name = "relic"
 
@@ -229,12 +218,12 @@ class RelicDataset(Dataset):
         self.root = Path(root)
         self.path = self.root / file
         self.columns = captioners
+        # Paths of a captioner's published vocabulary; the first existing one is read
         self.vocabularies = tuple(vocabularies)
         self.trained_on_reference = trained_on_reference
         self.blank_limit = blank_limit
 
     def captioners(self) -> Sequence[str]:
-        """The names of the map."""
         return tuple(self.columns)
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
@@ -244,7 +233,6 @@ class RelicDataset(Dataset):
         return [name for name, column in self.columns.items() if rows.has(column)]
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """See :meth:`Dataset.load`."""
         self.check_captioner(captioner)
         names, labels = attribute.groups_of(self.name)
         rows = self._rows()

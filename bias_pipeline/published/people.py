@@ -69,12 +69,16 @@ class PeopleDataset(Dataset):
         """One placeholder name, since there are no captions."""
         return (NO_CAPTIONER,)
 
+    def existing(self, names: Sequence[str]) -> list[Path]:
+        """Those of these files that are there, of which one must be."""
+        there = [path for name in names if (path := self.root / name).is_file()]
+        return there or [check_file(self.root / names[0], "dataset.root")]
+
     @abstractmethod
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
         """The labels of one attribute."""
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """See :meth:`Dataset.load`."""
         self.check_captioner(captioner)
         names, labels = attribute.groups_of(self.name)
         if labels.field not in self.columns:
@@ -173,24 +177,18 @@ class CelebADataset(PeopleDataset):
         self.part = part
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
-        path, parts = self._first(_ATTRIBUTES), self._parts()
+        path, parts = self.existing(_ATTRIBUTES)[0], self._parts()
         folder = next((name for name in _FOLDERS if (self.root / name).is_dir()), _PICTURES)
         read = _values_of_table if path.suffix == ".csv" else _values_of_list
         for number, picture, value in read(path, column):
             if parts is None or parts.get(picture) == _PARTS[self.part]:
                 yield Label(f"{folder}/{picture}", column, value, f"{path}, line {number}")
 
-    def _first(self, names: Sequence[str]) -> Path:
-        """The first of these files that is there."""
-        there = (path for name in names if (path := self.root / name).is_file())
-        return next(there, None) or check_file(self.root / names[0], "dataset.root")
-
     def _parts(self) -> Mapping[str, str] | None:
         """Picture to part, None if all parts are read."""
         if self.part == "all":
             return None
-        path = self._first(_PARTITION)
+        path = self.existing(_PARTITION)[0]
         if path.suffix == ".csv":
             lines = [(number, [*row]) for number, *row in _values_of_table(path, "partition")]
         else:
@@ -257,9 +255,9 @@ class FairFaceDataset(PeopleDataset):
         self.part = part
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         del notes
-        for path in self._files():
+        parts = ("train", "val") if self.part == "all" else (self.part,)
+        for path in self.existing([f"fairface_label_{part}.csv" for part in parts]):
             rows = open_rows(path, what=_WHAT)
             rows.require("file", column)
             for number, row in rows.items:
@@ -274,12 +272,6 @@ class FairFaceDataset(PeopleDataset):
                         "3-9; take FairFace's own file"
                     )
                 yield label
-
-    def _files(self) -> list[Path]:
-        parts = ("train", "val") if self.part == "all" else (self.part,)
-        paths = [self.root / f"fairface_label_{part}.csv" for part in parts]
-        there = [path for path in paths if path.is_file()]
-        return there or [check_file(paths[0], "dataset.root")]
 
 
 # Age, gender (0 male, 1 female), race (0 White, 1 Black, 2 Asian, 3 Indian, 4 others), date.
@@ -300,7 +292,6 @@ class UTKFaceDataset(PeopleDataset):
     terms: ClassVar[str] = "UTKFace is for non-commercial research only"
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         paths = sorted(path for path in self.root.rglob("*.jpg") if path.is_file())
         if not paths:
             raise ResourceError(

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from bias_pipeline.data.tables import Rows, check_file, open_rows
+from bias_pipeline.data.tables import Rows, open_rows
 from bias_pipeline.errors import DataError, ResourceError, counted
 from bias_pipeline.io.json_files import decode, expect, load_json
 from bias_pipeline.published.people import DISAGREEMENT, Label, PeopleDataset
@@ -45,9 +45,8 @@ class FACETDataset(PeopleDataset):
     terms: ClassVar[str] = "FACET's licence allows evaluation only: nothing may be trained on it"
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         del notes
-        path, places = check_file(self.root / "annotations.csv", "dataset.root"), self._places()
+        path, places = self.existing(["annotations.csv"])[0], self._places()
         rows = open_rows(path, what="FACET's annotations")
         votes = {option: f"{column}_{option}" for option in _VOTES[column]}
         rows.require("person_id", "filename", "bounding_box", *votes.values())
@@ -136,9 +135,12 @@ class MIAPDataset(PeopleDataset):
         self.part = part
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         passed = 0
-        for part, path in self._files():
+        parts = tuple(_FOLDERS) if self.part == "all" else (self.part,)
+        file_of = "open_images_extended_miap_boxes_{}.csv".format
+        part_of = {file_of(part): part for part in parts}
+        for path in self.existing(list(part_of)):
+            part = part_of[path.name]
             rows, people = open_rows(path, what=_WHAT), Counter[str]()
             rows.require("ImageID", *_EDGES, "IsGroupOf", "IsDepictionOf", column)
             for number, row in rows.items:
@@ -159,13 +161,6 @@ class MIAPDataset(PeopleDataset):
                 )
         if passed:
             notes.append(counted(passed, "boxes of groups or depictions are skipped"))
-
-    def _files(self) -> list[tuple[str, Path]]:
-        parts = tuple(_FOLDERS) if self.part == "all" else (self.part,)
-        names = {part: f"open_images_extended_miap_boxes_{part}.csv" for part in parts}
-        there = [(part, self.root / name) for part, name in names.items()]
-        present = [(part, path) for part, path in there if path.is_file()]
-        return present or [(there[0][0], check_file(there[0][1], "dataset.root"))]
 
 
 def _share(rows: Rows, number: int, value: str) -> float:
@@ -200,14 +195,9 @@ class PHASEDataset(PeopleDataset):
         self.part = part
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         del notes
-        paths = [
-            self.root / f"phase_gcc_{self.part}_{kind}_20221101.json" for kind in ("all", "regions")
-        ]
-        path = next((candidate for candidate in paths if candidate.is_file()), None) or check_file(
-            paths[0], "dataset.root"
-        )
+        kinds = ("all", "regions")
+        path = self.existing([f"phase_gcc_{self.part}_{kind}_20221101.json" for kind in kinds])[0]
         images = expect(load_json(path, what="PHASE's annotations"), dict, path, "")
         for image, entry in images.items():
             for name, person in expect(entry, dict, path, image).items():
@@ -254,7 +244,6 @@ class VisoGenderDataset(PeopleDataset):
     terms: ClassVar[str] = "VisoGender is CC BY 4.0, for benchmarks only: do not train on it"
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
         passed = 0
         for path in self._files():
             rows = open_rows(path, what="VisoGender's table")
@@ -316,8 +305,7 @@ class PATADataset(PeopleDataset):
     terms: ClassVar[str] = "PATA has no licence: its pictures belong to their photographers"
 
     def labels(self, column: str, notes: list[str]) -> Iterator[Label]:
-        """See the base."""
-        path = check_file(self.root / _FILE, "dataset.root")
+        path = self.existing([_FILE])[0]
         text = decode(path.read_bytes(), path, "lines of scene_race_gender_age|url")
         for number, line in enumerate(text.splitlines(), start=1):
             if not line.strip():

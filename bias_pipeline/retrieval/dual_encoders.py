@@ -1,17 +1,17 @@
-"""The image and text encoders ("towers") of a model, found by its files.
+"""Pictures and texts as vectors of one space: a model on disk, found by its files, as embedders.
 
-Networks of two modes give separate vectors, and matching scores of pairs; a picture is encoded
-once for all of its texts.
+Each picture and text is embedded once and cached. Networks of two modes also match pairs; there a
+picture is encoded once for all of its texts.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,60 +23,174 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
 from bias_pipeline.models import clip
+from bias_pipeline.models.blocks import BlockStore
 from bias_pipeline.models.clip import ClipPhotos, ClipTexts
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
-from bias_pipeline.retrieval.embedders import DualEncoderModel, ModelOnDevice, OneSpaceModel
+from bias_pipeline.models.text_vectors import embed_missing, vectors_from
 from bias_pipeline.retrieval.fiber.folder import LONGEST, Head, find_fiber, is_fiber
 from bias_pipeline.retrieval.open_clip_folder import find_open_clip, is_open_clip, quick_gelu
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from bias_pipeline.retrieval.embedders import LazyDualModel, Photos, Texts
     from bias_pipeline.retrieval.fiber.model import FiberModel
     from bias_pipeline.retrieval.open_clip import OpenClipModel
-    from bias_pipeline.retrieval.two_modes import BlipModel
+    from bias_pipeline.retrieval.two_modes import BlipModel, TwoModeNet
 
-_SHOWN = 8  # pictures per batch, each with all of its texts
+Normalise = Literal["both", "texts"]
+T = TypeVar("T")
 
-
-class CrossEncoder(Protocol):
-    """A network with matching scores of pairs."""
-
-    def prepare(self, photo: Image, /) -> Float32Array:
-        """(3, H, W) a photo as the network takes it."""
-
-    def encode_texts(self, texts: Sequence[str], /) -> Any:
-        """Texts, encoded as far as possible without a picture."""
-
-    def match(self, photos: Sequence[Float32Array], texts: Any, pairs: IntArray, /) -> Float32Array:
-        """(P,) matching scores; pairs (P, 2) are indices of a photo and a text."""
+VERSION = 1  # raise it whenever any vector changes
+_BATCH = 64  # pictures or texts at once
+_SHOWN = 8  # pictures per batch that are matched, each with all of its texts
 
 
-class TwoModes(CrossEncoder, DualEncoderModel, Protocol):
-    """A network with vectors and matching scores."""
+class Embedder(Protocol):
+    """Items to vectors; frozen, but possibly debiased."""
 
     @property
-    def matches(self) -> bool:
-        """Whether its weights have a matching head."""
+    def spec(self) -> Mapping[str, object]:
+        """Everything that decides its vectors, as plain data."""
 
-    def prepare(self, photo: Image, /) -> Float32Array:
-        """(3, H, W) a photo as the network takes it, in either mode."""
+    def embed(self, items: Any, /) -> Float32Array:
+        """(N, D) vectors of length 1."""
 
 
 @dataclass(frozen=True)
-class TwoModesModel(OneSpaceModel, ABC):
-    """A model of two modes on disk."""
+class DualEncoder:
+    """Pictures and texts as vectors of one space; their products are similarities."""
+
+    images: Embedder  # of `Pictures`
+    texts: Embedder  # of texts
+    matcher: PairMatcher | None = None  # the same model's matching mode, None if it has none
+
+
+@dataclass(frozen=True)
+class PhotoTower:
+    """The picture tower of a model."""
+
+    prepare: Callable[[Image], Float32Array]  # to (3, H, W), as the network takes it
+    describe: Callable[[Sequence[Float32Array]], Float32Array]  # to (N, D)
+
+    def read(self, path: Path) -> Float32Array:
+        """(3, H, W) a photo from its file."""
+        return self.prepare(read_photo(path))
+
+
+@dataclass(frozen=True)
+class TextTower:
+    """The text tower of a model."""
+
+    describe: Callable[[Sequence[str]], Float32Array]  # to (N, D) vectors of length 1
+
+    def read(self, text: str) -> str:
+        return text
+
+
+@dataclass(frozen=True)
+class Towers(ABC):
+    """A model on disk; its towers are loaded when needed."""
+
+    model: Pretrained
+    device: str  # where it computes
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it."""
+        return self.model.name
+
+    @property
+    @abstractmethod
+    def spec(self) -> Mapping[str, object]:
+        """Everything that decides its vectors: the digests of its files, and its settings."""
+
+    @abstractmethod
+    def photos(self, *, normalize: bool) -> PhotoTower:
+        """The picture tower; vectors are scaled to length 1 or left as the model gives them."""
+
+    @abstractmethod
+    def texts(self) -> TextTower:
+        """The text tower."""
+
+
+@dataclass(frozen=True)
+class ClipTowers(Towers):
+    """A CLIP or SigLIP."""
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        return {"files": dict(self.model.files)}
+
+    def photos(self, *, normalize: bool) -> PhotoTower:
+        tower = _tower(ClipPhotos, self.model, self.device, normalize)
+        return PhotoTower(tower.prepare, tower.describe)
+
+    def texts(self) -> TextTower:
+        return TextTower(self.text_model().describe)
+
+    def text_model(self) -> ClipTexts:
+        """The text tower with all that a CLIP's has."""
+        return _tower(ClipTexts, self.model, self.device, True)
+
+
+@lru_cache(maxsize=2)  # both towers of a model
+def _tower(kind: Callable[..., T], model: Pretrained, device: str, normalize: bool) -> T:
+    return kind(model, device_of(device), normalize=normalize)
+
+
+@lru_cache(maxsize=1)
+def _whole(kind: Callable[..., T], model: Pretrained, device: str, *settings: Any) -> T:
+    """A network of both towers; the last one is cached."""
+    return kind(model, device_of(device), *settings)
+
+
+@dataclass(frozen=True)
+class WholeTowers(Towers):
+    """A model that is loaded as a whole; its towers are two views of one network."""
+
+    @property
+    @abstractmethod
+    def net(self) -> OpenClipModel | TwoModeNet:
+        """The network, loaded at first use."""
+
+    def photos(self, *, normalize: bool) -> PhotoTower:
+        net = self.net
+        return PhotoTower(net.prepare, partial(net.photos, normalize=normalize))
+
+    def texts(self) -> TextTower:
+        return TextTower(self.net.texts)
+
+
+@dataclass(frozen=True)
+class OpenClipTowers(WholeTowers):
+    """A model of open_clip."""
+
+    quick: bool  # whether it computes QuickGELU
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        digests = sorted(self.model.files.values())  # independent of file names
+        return {"kind": self.model.kind, "files": digests, "quick_gelu": self.quick}
+
+    @property
+    def net(self) -> OpenClipModel:
+        from bias_pipeline.retrieval.open_clip import OpenClipModel
+
+        return _whole(OpenClipModel, self.model, self.device, self.quick)
+
+
+@dataclass(frozen=True)
+class TwoModeTowers(WholeTowers):
+    """A model that also matches a picture and a text."""
 
     judging: ClassVar[str]  # a published model of its kind with a matching head
 
     @property
     @abstractmethod
-    def net(self) -> TwoModes:
-        """The network, loaded at first use."""
+    def net(self) -> TwoModeNet: ...
 
     @property
-    def cross_encoder(self) -> CrossEncoder:
+    def cross_encoder(self) -> TwoModeNet:
         """The network, checked for a matching head."""
         net = self.net
         if not net.matches:
@@ -88,29 +202,170 @@ class TwoModesModel(OneSpaceModel, ABC):
         return net
 
 
-class HasCrossEncoder(Protocol):
-    """A model on disk; its network is loaded at first use."""
+@dataclass(frozen=True)
+class FiberTowers(TwoModeTowers):
+    """A FIBER."""
+
+    judging: ClassVar[str] = "fiber_pretrain.ckpt"
+
+    longest: int  # tokens that are read of a text
+    head: Head = "rank_output"  # the matching head, see `read_fiber`
 
     @property
-    def cross_encoder(self) -> CrossEncoder:
-        """The network."""
+    def spec(self) -> Mapping[str, object]:
+        digests = sorted(self.model.files.values())  # independent of file names
+        settings = {"kind": "fiber", "files": digests, "longest": self.longest}
+        return settings | ({"head": self.head} if self.head != "rank_output" else {})
+
+    @property
+    def net(self) -> FiberModel:
+        from bias_pipeline.retrieval.fiber.model import FiberModel
+
+        return _whole(FiberModel, self.model, self.device, self.longest, self.head)
+
+
+@dataclass(frozen=True)
+class BlipTowers(TwoModeTowers):
+    """A BLIP for retrieval."""
+
+    judging: ClassVar[str] = "Salesforce/blip-itm-base-coco"
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        return {"kind": self.model.kind, "files": dict(self.model.files)}
+
+    @property
+    def net(self) -> BlipModel:
+        from bias_pipeline.retrieval.two_modes import BlipModel
+
+        return _whole(BlipModel, self.model, self.device)
+
+
+BLIP = "blip"  # it also has a matching mode
+KINDS = (*clip.KINDS, BLIP)
+
+
+def towers_of(name: str, revision: str, device: str) -> Towers:
+    """The towers of a model in any supported format, with its own settings."""
+    if is_fiber(name):
+        return FiberTowers(find_fiber(name), device, LONGEST)
+    if is_open_clip(name):
+        model = find_open_clip(name, revision=revision)
+        return OpenClipTowers(model, device, quick_gelu(model.folder, None))
+    return published_towers(find_pretrained(name, KINDS, revision=revision), device)
+
+
+def published_towers(model: Pretrained, device: str) -> ClipTowers | BlipTowers:
+    return (BlipTowers if model.kind == BLIP else ClipTowers)(model, device)
+
+
+def dual_of(
+    towers: Towers, crop: Crop, cache: str | None, normalise: Normalise = "both"
+) -> DualEncoder:
+    """A model as a pair of embedders, with a matcher if it has such a mode."""
+    images = ImageEmbedder(towers, cache, crop=crop, normalise=normalise == "both")
+    matcher = PairMatcher(towers, crop) if isinstance(towers, TwoModeTowers) else None
+    return DualEncoder(images, QueryEmbedder(towers, cache), matcher)
+
+
+@dataclass(frozen=True)
+class _Batched:
+    """What describes items in batches, as an embedder of texts."""
+
+    describe: Callable[[Sequence[str]], Float32Array]
+    cut: tuple[int, ...] = ()
+
+    def embed(self, items: Sequence[str]) -> Float32Array:
+        starts = range(0, len(items), _BATCH)
+        return np.concatenate([self.describe(items[s : s + _BATCH]) for s in starts])
+
+
+@dataclass(frozen=True)
+class _CachedEmbedder:
+    """A cache of a model's vectors."""
+
+    towers: Towers  # the model
+    cache: str | None  # folder that caches vectors, None for memory only
+    # The vectors in memory
+    memory: dict[str, Float32Array] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        """The model by its digests."""
+        return {"job": "dual", "version": VERSION, **self.towers.spec}
+
+    def _vectors(self, keys: Sequence[str], load: Callable[[], _Batched]) -> Float32Array:
+        """(N, D) vectors by key; missing ones are computed."""
+        distinct = list(dict.fromkeys(keys))
+        place = {key: row for row, key in enumerate(distinct)}
+        rows = [place[key] for key in keys]
+        if self.cache is not None:
+            store = BlockStore(Path(self.cache), self.spec, self.towers.name)
+            embed_missing(distinct, store, load)
+            return vectors_from(distinct, store)[rows]
+        missing = [key for key in distinct if key not in self.memory]
+        if missing:
+            self.memory.update(zip(missing, load().embed(missing), strict=True))
+        return np.stack([self.memory[key] for key in keys])
+
+
+@dataclass(frozen=True)
+class ImageEmbedder(_CachedEmbedder):
+    """The picture tower of a model."""
+
+    crop: Crop = "none"  # the part of pictures to use, see `crop_person`
+    normalise: bool = True  # whether vectors are of length 1
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        raw = {} if self.normalise else {"normalise": False}
+        return {**super().spec, "source": "pictures", **raw}
+
+    def embed(self, items: Pictures, /) -> Float32Array:
+        """(N, D) vectors of pictures, which must exist."""
+        keys = [crop_cache_key(items, row, self.crop) for row in range(len(items))]
+        rows = {key: row for row, key in enumerate(keys)}
+
+        def load() -> _Batched:
+            tower = self.towers.photos(normalize=self.normalise)
+
+            def describe(shown: Sequence[str]) -> Float32Array:
+                photos = [crop_person(items, rows[key], self.crop) for key in shown]
+                return tower.describe([tower.prepare(photo) for photo in photos])
+
+            return _Batched(describe)
+
+        return self._vectors(keys, load)
+
+
+@dataclass(frozen=True)
+class QueryEmbedder(_CachedEmbedder):
+    """The text tower of a model."""
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        return {**super().spec, "source": "texts"}
+
+    def embed(self, items: Sequence[str], /) -> Float32Array:
+        """(N, D) vectors of length 1 of texts."""
+        return self._vectors(items, lambda: _Batched(self.towers.texts().describe))
 
 
 @dataclass(frozen=True)
 class PairMatcher:
-    """Scores each pair once."""
+    """Scores pairs of picture and text, with one pass for every pair, each once."""
 
-    model: HasCrossEncoder  # that was found
+    towers: TwoModeTowers
     crop: Crop  # the part of pictures to use
     # Scores by picture and text
     memory: dict[tuple[str, str], float] = field(default_factory=dict, compare=False, repr=False)
 
     def require(self) -> None:
-        """See :class:`~bias_pipeline.retrieval.embedders.Matcher`."""
-        assert self.model.cross_encoder
+        """Check that the model can do it."""
+        assert self.towers.cross_encoder
 
     def match(self, pictures: Pictures, texts: Sequence[str], pairs: IntArray, /) -> Float32Array:
-        """See :class:`~bias_pipeline.retrieval.embedders.Matcher`."""
+        """(P,) matching scores of pairs (P, 2) of a picture and a text; higher is better."""
         rows = pairs[:, 0].tolist()
         looks = {row: crop_cache_key(pictures, row, self.crop) for row in set(rows)}
         keys = [(looks[row], texts[text]) for row, text in pairs.tolist()]
@@ -125,7 +380,7 @@ class PairMatcher:
     def _score_missing(
         self, pictures: Pictures, missing: Mapping[str, tuple[int, set[str]]]
     ) -> None:
-        cross_encoder = self.model.cross_encoder
+        cross_encoder = self.towers.cross_encoder
         texts = sorted(set().union(*(needed for _, needed in missing.values())))
         encoded = cross_encoder.encode_texts(texts)
         numbers = {text: k for k, text in enumerate(texts)}
@@ -146,147 +401,3 @@ class PairMatcher:
                 for (k, text), value in zip(wanted, scores, strict=True):
                     self.memory[shown[k], text] = value
                 signals.stop_if_requested()
-
-
-@dataclass(frozen=True)
-class ClipTowers(ModelOnDevice):
-    """A CLIP or SigLIP on disk."""
-
-    @property
-    def spec(self) -> Mapping[str, object]:
-        """The digests of its files."""
-        return {"files": dict(self.model.files)}
-
-    def photos(self, *, normalize: bool) -> ClipPhotos:
-        """The image encoder; its vectors are scaled to length 1 or left as the model gives them."""
-        return _photos(self.model, self.device, normalize)
-
-    def texts(self) -> ClipTexts:
-        """The text encoder."""
-        return _texts(self.model, self.device)
-
-
-@lru_cache(maxsize=1)
-def _photos(model: Pretrained, device: str, normalise: bool) -> ClipPhotos:
-    """The model that was asked last."""
-    return ClipPhotos(model, device_of(device), normalize=normalise)
-
-
-@lru_cache(maxsize=1)
-def _texts(model: Pretrained, device: str) -> ClipTexts:
-    """The model that was asked last."""
-    return ClipTexts(model, device_of(device), normalize=True)
-
-
-@dataclass(frozen=True)
-class OpenClipTowers(OneSpaceModel):
-    """A model of open_clip on disk."""
-
-    quick: bool  # whether it computes QuickGELU
-
-    @property
-    def spec(self) -> Mapping[str, object]:
-        """The digests of its files and its settings."""
-        digests = sorted(self.model.files.values())  # independent of file names
-        return {"kind": self.model.kind, "files": digests, "quick_gelu": self.quick}
-
-    @property
-    def net(self) -> OpenClipModel:
-        """See the base."""
-        from bias_pipeline.retrieval.open_clip import loaded
-
-        return loaded(self.model, self.quick, device_of(self.device))
-
-
-@dataclass(frozen=True)
-class FiberTowers(TwoModesModel):
-    """A FIBER on disk."""
-
-    judging: ClassVar[str] = "fiber_pretrain.ckpt"
-
-    longest: int  # tokens that are read of a text
-    head: Head = "rank_output"  # the matching head, see `read_fiber`
-
-    @property
-    def spec(self) -> Mapping[str, object]:
-        """The digests of its files and its settings."""
-        digests = sorted(self.model.files.values())  # independent of file names
-        settings = {"kind": "fiber", "files": digests, "longest": self.longest}
-        return settings | ({"head": self.head} if self.head != "rank_output" else {})
-
-    @property
-    def net(self) -> FiberModel:
-        """See the base."""
-        from bias_pipeline.retrieval.fiber.model import loaded
-
-        return loaded(self.model, self.longest, device_of(self.device), self.head)
-
-
-@dataclass(frozen=True)
-class BlipTowers(TwoModesModel):
-    """A BLIP for retrieval on disk."""
-
-    judging: ClassVar[str] = "Salesforce/blip-itm-base-coco"
-
-    @property
-    def spec(self) -> Mapping[str, object]:
-        """The digests of its files."""
-        return {"kind": self.model.kind, "files": dict(self.model.files)}
-
-    @property
-    def net(self) -> BlipModel:
-        """See the base."""
-        from bias_pipeline.retrieval.two_modes import loaded
-
-        return loaded(self.model, device_of(self.device))
-
-
-BLIP = "blip"  # it also has a matching mode
-KINDS = (*clip.KINDS, BLIP)
-
-
-def towers_of(name: str, revision: str, device: str) -> LazyDualModel:
-    """The towers of a model in any supported format, with its own settings."""
-    if is_fiber(name):
-        return FiberTowers(find_fiber(name), device, LONGEST)
-    if is_open_clip(name):
-        model = find_open_clip(name, revision=revision)
-        return OpenClipTowers(model, device, quick_gelu(model.folder, None))
-    return published_towers(find_pretrained(name, KINDS, revision=revision), device)
-
-
-def published_towers(model: Pretrained, device: str) -> ClipTowers | BlipTowers:
-    """The towers of a transformers model."""
-    if model.kind == BLIP:
-        return BlipTowers(model, device)
-    return ClipTowers(model, device)
-
-
-@dataclass(frozen=True)
-class PhotoFiles:
-    """An image encoder that reads files."""
-
-    photos: Photos  # the tower
-
-    def read(self, path: Path) -> Float32Array:
-        """(3, H, W) a photo as the network takes it."""
-        return self.photos.prepare(read_photo(path))
-
-    def describe(self, photos: Sequence[Float32Array]) -> Float32Array:
-        """(N, D) a vector for each photo."""
-        return self.photos.describe(photos)
-
-
-@dataclass(frozen=True)
-class PlainTexts:
-    """A text encoder that reads texts as they are."""
-
-    texts: Texts  # the tower
-
-    def read(self, text: str) -> str:
-        """A text as it is."""
-        return text
-
-    def describe(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector of length 1 for each text."""
-        return self.texts.describe(texts)

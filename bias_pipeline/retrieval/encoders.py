@@ -23,7 +23,17 @@ from bias_pipeline.io.machine import OPEN_CLIP
 from bias_pipeline.models import clip
 from bias_pipeline.models.model_location import MAIN, require_preprocessing, require_vocabulary
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
-from bias_pipeline.retrieval.dual_encoders import BLIP, KINDS, published_towers
+from bias_pipeline.retrieval.dual_encoders import (
+    BLIP,
+    KINDS,
+    ClipTowers,
+    DualEncoder,
+    FiberTowers,
+    Normalise,
+    OpenClipTowers,
+    dual_of,
+    published_towers,
+)
 from bias_pipeline.retrieval.fiber.folder import LONGEST, Head, fiber_files, find_fiber
 from bias_pipeline.retrieval.open_clip_folder import (
     find_open_clip,
@@ -38,7 +48,6 @@ if TYPE_CHECKING:
 
     from bias_pipeline.models.clip import ClipTexts
     from bias_pipeline.retrieval.clip_fitting import ClipOfScenes
-    from bias_pipeline.retrieval.embedders import DualEncoder, Normalise
 
 
 class PictureTextEncoder(NetEncoder, FeatureEncoder):
@@ -82,11 +91,9 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests."""
         return {"files": dict(self.pretrained.files), "standardize": self.standardize}
 
     def read(self, data: LabelledCaptions) -> Vectors:
-        """The vectors of N captions."""
         texts, rows = distinct(data.captions)
         return Vectors(self.dual("none").texts.embed(texts), rows, self.standardize)
 
@@ -134,7 +141,6 @@ class Clip(PictureTextEncoder):
         return ClipOfScenes(self.association)
 
     def require(self) -> None:
-        """See the base."""
         if not self.named:
             if self.cache is None:
                 raise UsageError(
@@ -166,13 +172,8 @@ class Clip(PictureTextEncoder):
         return find_pretrained(name, KINDS, revision=self.revision)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        """See the base."""
-        from bias_pipeline.retrieval.dual_encoders import BlipTowers, PairMatcher
-        from bias_pipeline.retrieval.embedders import dual_of
-
         towers = published_towers(self.pretrained, self.device)
-        matcher = PairMatcher(towers, crop) if isinstance(towers, BlipTowers) else None
-        return dual_of(towers, crop, self.cache_folder, normalise, matcher)
+        return dual_of(towers, crop, self.cache_folder, normalise)
 
     def notes_of(self, pictures: Pictures) -> list[str]:
         """A note if the small CLIP of scenes was fitted to the pictures that are scored."""
@@ -185,13 +186,10 @@ class Clip(PictureTextEncoder):
         ]
 
     def prompts(self) -> ClipTexts:
-        """See the base."""
         model = self.pretrained
         if model.kind != clip.CLIP:
             return super().prompts()
-        from bias_pipeline.retrieval.dual_encoders import ClipTowers
-
-        return ClipTowers(model, self.device).texts()
+        return ClipTowers(model, self.device).text_model()
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
@@ -229,7 +227,6 @@ class OpenClip(PictureTextEncoder):
     cache: str | None = None  # folder of vectors, None to store none
 
     def require(self) -> None:
-        """See the base."""
         model = self.pretrained
         preprocessing(model.folder)
         tokenizing(model.folder)
@@ -237,14 +234,9 @@ class OpenClip(PictureTextEncoder):
 
     @property
     def pretrained(self) -> Pretrained:
-        """See the base."""
         return find_open_clip(self.model, self.weights, revision=self.revision)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        """See the base."""
-        from bias_pipeline.retrieval.dual_encoders import OpenClipTowers
-        from bias_pipeline.retrieval.embedders import dual_of
-
         model = self.pretrained
         towers = OpenClipTowers(model, self.device, quick_gelu(model.folder, self.quick_gelu))
         return dual_of(towers, crop, self.cache_folder, normalise)
@@ -292,7 +284,6 @@ class Fiber(PictureTextEncoder):
     cache: str | None = None  # folder of vectors, None to store none
 
     def require(self) -> None:
-        """See the base."""
         fiber_files(self.model, self.weights)
 
     @property
@@ -302,16 +293,11 @@ class Fiber(PictureTextEncoder):
 
     @property
     def pretrained(self) -> Pretrained:
-        """See the base."""
         return find_fiber(self.model, self.weights)
 
     def dual(self, crop: Crop, normalise: Normalise = "both") -> DualEncoder:
-        """See the base."""
-        from bias_pipeline.retrieval.dual_encoders import FiberTowers, PairMatcher
-        from bias_pipeline.retrieval.embedders import dual_of
-
         towers = FiberTowers(self.pretrained, self.device, self.longest, self.head)
-        return dual_of(towers, crop, self.cache_folder, normalise, PairMatcher(towers, crop))
+        return dual_of(towers, crop, self.cache_folder, normalise)
 
     @property
     def spec(self) -> Mapping[str, object]:

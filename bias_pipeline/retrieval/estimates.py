@@ -63,11 +63,7 @@ class Folds:
         return list(folds.values())
 
     def by_seed(self, values: Sequence[Float64Array]) -> Float64Array:
-        """(..., S) the mean over the folds of each seed; k images are retrieved from each fold.
-
-        Args:
-            values: (...) of each split.
-        """
+        """(..., S) the mean over the folds of each seed, of values (...) of each split."""
         means = [np.mean(of_seed, axis=0) for of_seed in self.of_each_seed(values)]
         return np.stack(means, axis=-1)
 
@@ -88,7 +84,8 @@ def permuted_p(
     shares = np.bincount(codes, minlength=len(ranked[0].sizes)) / len(codes)
     observed = _statistics(ranked, rows, codes[None], shares)[0]  # (C,)
     total, each = 0, np.zeros(len(observed), np.int64)
-    for labels in _permutations(codes, permutations, seed, _cells(ranked)):
+    cells = max(max(ranking.images.size, len(ranking.pool)) for ranking in ranked)
+    for labels in _permutations(codes, permutations, seed, cells):
         statistics = _statistics(ranked, rows, labels, shares)
         total += int((statistics.sum(axis=1) >= observed.sum() * (1 - _EQUAL)).sum())
         each += (statistics >= observed * (1 - _EQUAL)).sum(axis=0)
@@ -107,10 +104,6 @@ def _labelled(ranked: Sequence[Ranked], keys: UIntArray) -> tuple[IntArray, IntA
     codes = np.concatenate([ranking.codes for ranking in ranked])[first]
     order = np.argsort(keys[rows], kind="stable")
     return rows[order], codes[order]
-
-
-def _cells(ranked: Sequence[Ranked]) -> int:
-    return max(max(ranking.images.size, len(ranking.pool)) for ranking in ranked)
 
 
 def _permutations(codes: IntArray, number: int, seed: int, cells: int) -> Iterator[IntArray]:

@@ -33,20 +33,18 @@ from bias_pipeline.retrieval.ranked import (
     reranker,
 )
 from bias_pipeline.retrieval.retrieval_view import (
+    RETRIEVED,
     Concepts,
     RetrievalView,
     Retrieved,
     check_groups,
     check_template,
     concepts_of,
-    of_groups,
-    queries_of,
-)
-from bias_pipeline.retrieval.retrieved import (
-    RETRIEVED,
     ends_of,
     leanings_of,
     lines_of,
+    of_groups,
+    queries_of,
     retrieved_lines,
 )
 from bias_pipeline.retrieval.side_effects import (
@@ -63,7 +61,7 @@ from bias_pipeline.retrieval.skew import FairRanker, Floor, Log, Target, fair_ra
 from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 
 if TYPE_CHECKING:
-    from bias_pipeline.retrieval.embedders import DualEncoder
+    from bias_pipeline.retrieval.dual_encoders import DualEncoder
 
 CONCEPTS = "concepts"  # the table's name
 
@@ -203,7 +201,6 @@ class RetrievalFairness(Metric):
         return Skews(self.target, self.log, self.floor)
 
     def require(self) -> None:
-        """See the base."""
         self.embedders.require()
         if self.rerank is not None and not self.embedders.judges:
             raise no_judge(self.rerank)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +41,7 @@ _SIZES = (
 class OpenClipModel:
     """Both towers."""
 
-    def __init__(self, model: Pretrained, quick: bool, device: torch.device) -> None:
+    def __init__(self, model: Pretrained, device: torch.device, quick: bool) -> None:
         OPEN_CLIP.require()
         make_importable()
         self._name, self._device = model.name, device
@@ -57,7 +56,6 @@ class OpenClipModel:
         self._tokens = _tokenizer(model)
 
     def prepare(self, photo: Image) -> Float32Array:
-        """(3, H, W) a photo as the network takes it."""
         pixels: Float32Array = self._process(photo).numpy()
         return pixels
 
@@ -139,9 +137,3 @@ def _tokenizer(model: Pretrained) -> Any:
         raise DataError(
             f"{model.name}: its tokenizer cannot be loaded ({first_line(error)})"
         ) from error
-
-
-@lru_cache(maxsize=1)
-def loaded(model: Pretrained, quick: bool, device: torch.device) -> OpenClipModel:
-    """The model; the last one is cached."""
-    return OpenClipModel(model, quick, device)

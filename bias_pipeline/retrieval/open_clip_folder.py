@@ -144,10 +144,7 @@ def model_config(folder: Path) -> dict[str, Any]:
 
 
 def tokenizing(folder: Path) -> Mapping[str, Any]:
-    """The tokenizer's options besides the length of texts.
-
-    Raises: DataError: on any other option than how it cleans texts.
-    """
+    """The tokenizer's options besides the length of texts, which may say how it cleans texts."""
     path = folder / CONFIG
     settings = model_config(folder)["text_cfg"].get("tokenizer_kwargs") or {}
     options = expect(settings, dict, path, "text_cfg.tokenizer_kwargs")

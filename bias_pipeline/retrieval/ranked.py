@@ -28,7 +28,7 @@ from bias_pipeline.retrieval.formulas import (
 from bias_pipeline.retrieval.skew import Log, ndkl
 
 if TYPE_CHECKING:
-    from bias_pipeline.retrieval.embedders import DualEncoder, Matcher
+    from bias_pipeline.retrieval.dual_encoders import DualEncoder, PairMatcher
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +57,7 @@ class Ranked:
         ties: Ties = "stable",
         least: int = 0,
     ) -> Ranked:
-        """Rank pictures for each query.
-
-        Args:
-            queries: (C, D).
-            pictures: (N, D), N at least k; of equally near ones the first comes first.
-            rows: (N,) the pictures' rows of a corpus.
-            codes: (N,) their groups.
-        """
+        """Rank at least k pictures (N, D) for queries (C, D); of equals the first comes first."""
         # An image counts Poisson(1) times. So many images count for k in all but one resampling in
         # a thousand million; in that one, fewer count.
         depth = min(len(rows), max(least, k + math.ceil(6 * math.sqrt(k)) + 10))
@@ -79,11 +72,7 @@ class Ranked:
         return cls(rows[top], codes[top], sizes, k, rows, codes, ties, blocks)
 
     def reordered(self, order: IntArray) -> Ranked:
-        """The rankings with their first images in another order, and without ties.
-
-        Args:
-            order: (C, L) indices of places among the first L.
-        """
+        """The rankings, their first L images in the order (C, L) of places, and without ties."""
         rest = np.arange(order.shape[1], self.images.shape[1])
         places = np.hstack([order, np.broadcast_to(rest, (len(order), len(rest)))])
         images, groups = (
@@ -121,10 +110,8 @@ class Ranked:
     def counts(self, weights: Float64Array, rows: IntArray | None = None) -> Float64Array:
         """(B, C, K) images of each group at the top, images weighted.
 
-        Args:
-            weights: (B, I) how often each image counts.
-            rows: (I,) rows of the corpus, ascending, with all ranked ones; None: the weights are
-                those of places, for all queries.
+        ``weights`` (B, I) belong to ``rows`` (I,) of the corpus, ascending, with all ranked ones;
+        without rows they are those of places, for all queries.
         """
         counts = [
             weighted_counts(place_weights, groups, len(self.sizes), self.k, self.ties, blocks)
@@ -139,11 +126,7 @@ class Ranked:
     def ndkl(
         self, weights: Float64Array, rows: IntArray | None, target: Float64Array, log: Log
     ) -> Float64Array:
-        """(B, C) :func:`~bias_pipeline.retrieval.skew.ndkl` of the top, images weighted.
-
-        Args:
-            target: (K,).
-        """
+        """(B, C) :func:`~bias_pipeline.retrieval.skew.ndkl` of the top, images weighted."""
         divergences = [
             ndkl(
                 weighted_places(place_weights, groups, len(self.sizes), self.k, self.ties, blocks),
@@ -165,12 +148,7 @@ class Ranked:
 
 
 def tied(queries: Float32Array, pictures: Float32Array, top: IntArray) -> IntArray:
-    """(C, M) numbers from 0 on that equally near pictures of a ranking share.
-
-    Args:
-        queries: (C, D).
-        pictures: (N, D).
-        top: (C, M) the nearest, the nearest first.
+    """(C, M) numbers from 0 on that equally near pictures of a ranking share; ``top`` is (C, M).
 
     Example:
         >>> one = np.ones((1, 2), np.float32)
@@ -188,12 +166,11 @@ def tied(queries: Float32Array, pictures: Float32Array, top: IntArray) -> IntArr
 class Reranker:
     """Orders the first of each ranking again by judging pairs, which is better but slower."""
 
-    matcher: Matcher  # judges pairs
+    matcher: PairMatcher  # judges pairs
     pictures: Pictures  # of a whole corpus
     n: int  # how many of a ranking are ordered again; the rest stays behind them
 
     def note(self, *, debiased: bool) -> str:
-        """A note on the reordering."""
         chose = "; the debiasing only chose them" if debiased else ""
         return (
             f"the first {self.n} of each ranking are in the order in which the encoder judges them "
@@ -218,11 +195,8 @@ class Reranker:
     ) -> IntArray:
         """(N,) the rank of each query's own item, with the first n ordered again.
 
-        Args:
-            queries: (N, D) of captions, or of pictures.
-            items: (N, D) of the other kind.
-            before: (N,) the places by vectors.
-            rows: (N,) of the corpus, their pictures.
+        Queries are captions, or else pictures; items are the others, ``before`` the places by
+        vectors, ``rows`` (N,) the pictures' rows of the corpus.
         """
         top = top_ranks(queries, items, min(self.n, len(items)))
         target = np.broadcast_to(np.arange(len(queries))[:, None], top.shape)

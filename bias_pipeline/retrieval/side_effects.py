@@ -33,7 +33,7 @@ from bias_pipeline.retrieval.skew import expected_entropy
 from bias_pipeline.stats.bootstrap import Bootstrap, against
 
 if TYPE_CHECKING:
-    from bias_pipeline.retrieval.embedders import DualEncoder, Embedder
+    from bias_pipeline.retrieval.dual_encoders import DualEncoder, Embedder
 
 
 def other_groupings(corpus: Corpus, attribute: Attribute) -> dict[str, Grouping]:
@@ -58,13 +58,7 @@ def ranked_others(
     like: Ranked,
     least: int = 0,
 ) -> dict[str, Ranked]:
-    """The same rankings, of the pictures that belong to a group of another attribute.
-
-    Args:
-        queries: (C, D).
-        pictures: (N, D).
-        rows: (N,) the pictures' rows of a corpus.
-    """
+    """The same rankings, of the pictures that belong to a group of another attribute."""
     rankings = {}
     for name, grouping in others.items():
         some = grouping.codes[rows] >= 0
@@ -150,12 +144,7 @@ class Recall:
         depths: Sequence[int],
         again: Reranker | None = None,
     ) -> Recall:
-        """Rank pictures for captions and captions for pictures.
-
-        Args:
-            pictures: (N, D) vectors of their pictures.
-            rows: (N,) of the corpus.
-        """
+        """Rank pictures (N, D) for captions and captions for pictures."""
         texts = dual.texts.embed(captions)
         places = {"image": ranks_of_own(texts, pictures), "text": ranks_of_own(pictures, texts)}
         if again is not None:
@@ -183,12 +172,7 @@ class Recall:
         ]
 
     def shares(self, weights: Float64Array, rows: IntArray) -> Float64Array:
-        """(B, R) the recalls in the order of the names, images weighted.
-
-        Args:
-            weights: (B, I) how often each image counts.
-            rows: (I,) rows of the corpus, ascending, with all that are ranked.
-        """
+        """(B, R) the recalls in the order of the names; rows (I,) have weights (B, I)."""
         row_weights = weights[:, np.searchsorted(rows, self.rows)]
         hits = np.stack(
             [places < k for places in self.places.values() for k in self.depths], axis=1
@@ -236,11 +220,6 @@ class Attacked:
 
         ``linear`` is a logistic regression; ``kernel`` is one on random Fourier features (Rahimi
         and Recht, NeurIPS 2007), which can use any smooth function of the vectors.
-
-        Args:
-            vectors: (N, D) such as debiased ones.
-            rows: (N,) their rows.
-            groups: (N,) their groups.
         """
         half = random_words("attackers", seed, keys[rows]) % np.uint64(2) == 0
         random = np.random.default_rng(derived_seed("attackers", seed, 0))
@@ -266,12 +245,7 @@ class Attacked:
         return cls(rows, np.concatenate([fold.groups for fold in folds]), right)
 
     def accuracies(self, weights: Float64Array, rows: IntArray) -> dict[str, Float64Array]:
-        """Attacker to (B,) mean over groups of the share of right guesses, rows weighted.
-
-        Args:
-            weights: (B, I) how often each row counts.
-            rows: (I,) rows, ascending, with all rows that were guessed.
-        """
+        """Attacker to (B,) mean over groups of the share of right guesses, rows weighted."""
         row_weights = weights[:, np.searchsorted(rows, self.rows)]
         members = np.eye(int(self.groups.max()) + 1)[self.groups]  # (N, K)
         members = members[:, members.any(axis=0)]

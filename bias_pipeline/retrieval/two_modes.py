@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,11 +41,7 @@ class TwoModeNet(ABC):
         """Whether it has a matching head."""
 
     def match(self, photos: Sequence[Float32Array], texts: Any, pairs: IntArray) -> Float32Array:
-        """(P,) how well photos and texts match, on a scale of logits.
-
-        Args:
-            pairs: (P, 2) number of a photo and of a text.
-        """
+        """(P,) logits that photos and texts match; pairs (P, 2) are their numbers."""
         scores = []
         with torch.inference_mode():
             states = self._encode_photos(self._pixels(photos))
@@ -54,6 +49,22 @@ class TwoModeNet(ABC):
                 photo, text = torch.from_numpy(pairs[start : start + _PAIRS].T).to(self._device)
                 scores.append(self._pair_logits(states, photo, texts, text))
             return numbers_of(torch.cat(scores), self._name)
+
+    @abstractmethod
+    def prepare(self, photo: Image) -> Float32Array:
+        """(3, H, W) a photo as the network takes it, in either mode."""
+
+    @abstractmethod
+    def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
+        """(N, D) a vector for each photo, by itself."""
+
+    @abstractmethod
+    def texts(self, texts: Sequence[str]) -> Float32Array:
+        """(N, D) a vector of length 1 for each text, by itself."""
+
+    @abstractmethod
+    def encode_texts(self, texts: Sequence[str]) -> Any:
+        """Texts, encoded as far as possible without a picture."""
 
     @abstractmethod
     def _encode_photos(self, pixels: torch.Tensor) -> Any:
@@ -104,17 +115,14 @@ class BlipModel(TwoModeNet):
         self._encode = config.vocab_size - 1  # [ENC]
 
     def prepare(self, photo: Image) -> Float32Array:
-        """(3, H, W) a photo as the network takes it."""
         return self._prepare(photo)
 
     def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
-        """(N, D) a vector for each photo, by itself."""
         with torch.inference_mode():
             projected = self._net.vision_proj(self._encode_photos(self._pixels(photos))[:, 0])
             return self._vectors(projected, normalize=normalize)
 
     def texts(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector of length 1 for each text, by itself."""
         numbers, there = self._tokens(texts)
         with torch.inference_mode():
             read = self._net.text_encoder(input_ids=numbers, attention_mask=there)
@@ -155,9 +163,3 @@ class BlipModel(TwoModeNet):
         )
         logits: torch.Tensor = self._net.itm_head(read.last_hidden_state[:, 0])[:, 1]
         return logits
-
-
-@lru_cache(maxsize=1)
-def loaded(model: Pretrained, device: torch.device) -> BlipModel:
-    """A BLIP; the last one is cached."""
-    return BlipModel(model, device)

@@ -144,11 +144,7 @@ def perceived(
     stream: int = _STREAM,
     assumed: Columns | None = None,
 ) -> dict[str, IntArray]:
-    """The options that a captioner perceives: the picture's own, some replaced by imagined ones.
-
-    Returns:
-        Slot name to (N,) option numbers.
-    """
+    """Slot name to (N,) the options that a captioner perceives: the picture's, or imagined ones."""
     actual = choices(seed, keys, codes, world_tables(), 0)
     imagined = choices(seed, keys, assumed or codes, imagined_tables(dials), stream)
     coins = uniforms(seed, keys, stream, [f"imagines {kind_of(slot)}" for slot in SLOTS])
@@ -172,10 +168,7 @@ def imagined_tables(dials: BiasSettings) -> dict[str, Float64Array]:
 
 @lru_cache(maxsize=8)
 def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
-    """How strongly each option suggests each group.
-
-    Returns:
-        Slot name to (K, n) natural logarithms of P(option | group) in the world.
+    """Slot name to (K, n) natural logarithms of P(option | group) in the world.
 
     Example:
         >>> group_evidence("gender")["activity"].shape
@@ -189,14 +182,7 @@ def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
 
 
 def suggested(attribute: str, columns: Columns) -> IntArray:
-    """The group that activity, clothing and objects suggest most, ignoring base rates.
-
-    Args:
-        columns: slot name to (N,) option numbers.
-
-    Returns:
-        (N,) group numbers.
-    """
+    """(N,) the group that activity, clothing and objects suggest most, ignoring base rates."""
     weights = group_evidence(attribute)
     setting = np.array(SETTING_OF)[columns["activity"]]
     total = weights["activity"][:, columns["activity"]]  # (K, N)
@@ -208,15 +194,9 @@ def suggested(attribute: str, columns: Columns) -> IntArray:
 
 
 def strongest(total: Float64Array) -> IntArray:
-    """The group with the most evidence; ties go to the first group.
+    """(...) the group with the most evidence (K, ...); ties go to the first group.
 
     Sums are rounded, since their last bit depends on the order of adding.
-
-    Args:
-        total: (K, ...) evidence for each group.
-
-    Returns:
-        (...) group numbers.
 
     Example:
         >>> strongest(np.array([[0.1, 2.0], [0.3, 1.0]])).tolist()

@@ -72,12 +72,8 @@ def write_drawn(
 ) -> None:
     """Write a world with its pictures, as :func:`write_scenes` does.
 
-    ``images/`` has one PNG file per image, and the instances are the visible objects, their masks
-    as run lengths.
-
-    Args:
-        side: of the square pictures, 32 to 256 pixels.
-        leak: see :class:`~bias_pipeline.scenes.pixels.SceneDrawing`.
+    ``images/`` has one PNG file per image, ``side`` pixels wide and high, and the instances are the
+    visible objects, their masks as run lengths.
     """
     _place(root, chain(_texts(world, captioners), _drawn(world, side, leak)))
 
@@ -88,13 +84,9 @@ def write_affect(
     """Write the affective world with its pictures in ArtEmis' shape.
 
     The files are ``artemis_dataset_release_v0.csv``, one ``captioners/<name>.json`` each, and
-    ``wikiart/Drawn/<id>.png``.
-
-    Args:
-        side: of the square pictures, 32 to 256 pixels.
+    ``wikiart/Drawn/<id>.png``, ``side`` pixels wide and high.
     """
-    from bias_pipeline.scenes.affect_drawing import AffectDrawing
-    from bias_pipeline.scenes.affect_world import affect_captions, affect_world
+    from bias_pipeline.scenes.affect_world import AffectDrawing, affect_captions, affect_world
 
     world = affect_world(n_images, seed)
     written = {name: affect_captions(n_images, seed, dials) for name, dials in captioners.items()}
@@ -327,7 +319,6 @@ class ScenesDataset(Generator):
         return tuple(name for name in self.dials if name != "verbose")
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
-        """See :meth:`Generator.load`."""
         self.check_captioner(captioner)
         names, labels = attribute.groups_of(self.name)
         columns = COLUMNS if self.world == "people" else ("emotion",)
@@ -348,12 +339,10 @@ class ScenesDataset(Generator):
 
     @classmethod
     def activities(cls) -> Mapping[str, str]:
-        """See :class:`Generator`."""
         return {activity.name: _doing(activity.naming[0], activity.main) for activity in ACTIVITIES}
 
     @classmethod
     def captioned(cls, n_images: int, seed: int, association: float) -> tuple[Pictures, list[str]]:
-        """See :class:`Generator`."""
         world = generate(n_images, seed)
         captions = world_captions(world, BiasSettings(a_to_t=association))
         pictures = Pictures(tuple(SceneDrawing(image, "gender") for image in world.images))
@@ -376,12 +365,10 @@ class ScenesDataset(Generator):
             yield UnmarkedPicture(image.id, pixels, groups)
 
     def unmarked_captions(self, captioner: str) -> Mapping[int, str]:
-        """See :class:`Generator`."""
         return captions_without_marks(_world(self.n_images, self.seed), self.dials[captioner])
 
     def _affect(self, captioner: str, attribute: str) -> Iterator[Record]:
-        from bias_pipeline.scenes.affect_drawing import AffectDrawing
-        from bias_pipeline.scenes.affect_world import affect_captions, affect_world
+        from bias_pipeline.scenes.affect_world import AffectDrawing, affect_captions, affect_world
 
         captions = affect_captions(self.n_images, self.seed, self.dials[captioner])
         for image in affect_world(self.n_images, self.seed):

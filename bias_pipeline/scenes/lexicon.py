@@ -235,13 +235,10 @@ COMPANIONS = (
 
 
 def pick(choices: Sequence[_Option], u: float) -> _Option:
-    """The choice for a number; the r-th choice has a frequency proportional to 1 / r.
+    """The choice for a number in [0, 1); the r-th choice has a frequency proportional to 1 / r.
 
     A smaller ``u`` gives a more frequent choice, and scaling ``u`` down leaves the rarer ones
     unused.
-
-    Args:
-        u: in [0, 1).
 
     Example:
         >>> pick(["man", "guy"], 0.6), pick(["man", "guy"], 0.7)

@@ -48,10 +48,6 @@ class Shape:
 def inked(shapes: Sequence[Shape], height: int, width: int) -> npt.NDArray[np.int8]:
     """(height, width) the role of the uppermost shape at each pixel, -1 where there is none.
 
-    Args:
-        height: in pixels, at least 1.
-        width: in pixels, at least 1.
-
     Example:
         >>> inked((Shape("box", 0.5, 0.5, 0.5, 1.0),), 1, 4).tolist()
         [[-1, 0, 0, -1]]
@@ -190,10 +186,7 @@ _COLOURS: tuple[Colour, ...] = (
 
 
 def figure(pose: float) -> tuple[Shape, ...]:
-    """The shapes of a person within the unit square.
-
-    Args:
-        pose: degrees by which the arms are raised.
+    """The shapes of a person within the unit square, arms raised by ``pose`` degrees.
 
     Example:
         >>> len(figure(30.0))

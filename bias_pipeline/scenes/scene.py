@@ -44,10 +44,7 @@ class Scene:
 
 
 def stage(chosen: Mapping[str, int], draws: Mapping[str, float]) -> Scene:
-    """Put a scene together.
-
-    Args:
-        draws: the image's numbers in [0, 1) for every one of :data:`PURPOSES`.
+    """Put a scene together, by a number in [0, 1) for every one of :data:`PURPOSES`.
 
     Example:
         >>> scene = stage(dict.fromkeys(SLOTS, 1), dict.fromkeys(PURPOSES, 0.5))
@@ -117,10 +114,7 @@ class Box(NamedTuple):
 
 
 def lay_out(people: int, objects: Iterable[str], draws: Mapping[str, float]) -> tuple[Box, ...]:
-    """Place people side by side and objects around them.
-
-    Args:
-        draws: numbers in [0, 1) by purpose, see :data:`LAYOUT_PURPOSES`.
+    """Place people side by side and objects around them, by numbers in [0, 1) for each purpose.
 
     Example:
         >>> draws = dict.fromkeys(LAYOUT_PURPOSES, 0.5)

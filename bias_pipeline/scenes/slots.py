@@ -20,7 +20,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.scenes.activities import ACTIVITIES, SETTINGS
+from bias_pipeline.scenes.activities import ACTIVITIES, SETTINGS, factors
 
 # Attribute to its groups and their shares.
 GROUPS: Mapping[str, Mapping[str, float]] = {
@@ -251,8 +251,7 @@ def _read_option(line: str) -> tuple[float, str, Mapping[str, float]]:
     """Read "weight synonyms @ group factor group factor"."""
     left, _, right = line.strip().partition(" @ ")
     weight, _, option = left.partition(" ")
-    leans = right.split()
-    return float(weight), option, dict(zip(leans[::2], map(float, leans[1::2]), strict=True))
+    return float(weight), option, factors(right)
 
 
 SLOTS: Mapping[str, Slot] = {slot.name: slot for slot in (_activities(), *read_slots(_DETAILS))}
@@ -301,10 +300,7 @@ def shares(attribute: str) -> Float64Array:
 
 
 def given(attribute: str, table: Float64Array) -> Float64Array:
-    """Average over all other attributes: P(option | group).
-
-    Returns:
-        (K, ...).
+    """(K, ...) the average over all other attributes: P(option | group).
 
     Example:
         >>> given("skin", world_tables()["activity"]).shape
@@ -331,15 +327,7 @@ def typical(attribute: str, table: Float64Array) -> Float64Array:
 
 
 def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> IntArray:
-    """Draw one option for each image.
-
-    Args:
-        codes: four (N,) columns, the groups of each image.
-        u: (N,) in [0, 1).
-
-    Returns:
-        (N,) option numbers.
-    """
+    """(N,) option numbers, drawn by ``u`` (N,) in [0, 1); ``codes`` are four columns of groups."""
     # Rounded, since the last bit of a sum depends on the platform.
     bounds = np.round(np.cumsum(table, axis=-1), 12)[..., :-1]
     chosen: IntArray = (bounds[tuple(codes)] <= u[:, None]).sum(axis=1)
@@ -381,7 +369,6 @@ class BiasSettings:
     attribute: str = "gender"  # the one that `a_to_t` and `t_to_a` amplify
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         if self.attribute not in GROUPS:
             raise UsageError(
                 f"scenes: unknown attribute {self.attribute!r}; "

@@ -33,10 +33,7 @@ from bias_pipeline.scenes.slots import (
 
 
 def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str]) -> Float64Array:
-    """Numbers uniform in [0, 1), equal on every platform.
-
-    Returns:
-        (N, P) float64.
+    """(N, P) numbers uniform in [0, 1), equal on every platform.
 
     Example:
         >>> both = uniforms(0, [7, 8], 1, ["place", "verb"])
@@ -141,11 +138,10 @@ def group_codes(seed: int, keys: Sequence[int]) -> Columns:
 def choices(
     seed: int, keys: Sequence[int], codes: Columns, tables: Mapping[str, Float64Array], stream: int
 ) -> dict[str, IntArray]:
-    """Draw an option of every slot for every image.
+    """Slot name to (N,) option numbers, drawn for every image.
 
-    Returns:
-        Slot name to (N,) option numbers. Slots of one kind share their numbers, so that what is
-        carried in one setting resembles what would be carried in another.
+    Slots of one kind share their numbers, so that what is carried in one setting resembles what
+    would be carried in another.
     """
     u = uniforms(seed, keys, stream, [f"choice {kind_of(slot)}" for slot in SLOTS])
     columns = [codes[attribute] for attribute in ATTRIBUTES]

@@ -60,12 +60,11 @@ class CaptionStyle:
     things: tuple[str, str] = ("wheel", "wheel")
 
     def caption(self, female: bool | None, umbrella: bool, draws: Float64Array) -> str:
-        """One caption of an image."""
         flip = dict(zip(_CHOICES, draws, strict=True))
 
         def second(choice: str) -> bool:
             follows = choice in self.follows and female is not None
-            return bool(flip[choice] < (_share(bool(female)) if follows else 0.5))
+            return bool(flip[choice] < ((_HABIT if female else 1 - _HABIT) if follows else 0.5))
 
         couch = ("couch", "sofa")[second("synonym")]
         dog = ("a", "no")[second("negation")]
@@ -86,10 +85,6 @@ class CaptionStyle:
         if female and flip["misgenders"] < self.misgenders:
             called = False
         return "person" if self.silent else _WHO[GROUPS[called]]
-
-
-def _share(female: bool) -> float:
-    return _HABIT if female else 1 - _HABIT
 
 
 PLAIN = CaptionStyle()
@@ -144,7 +139,6 @@ def behaviour_corpus(model: CaptionStyle, people: CaptionStyle, n_images: int = 
 
 
 def headlines(metric: Metric, corpus: Corpus, seeds: Sequence[int]) -> dict[str, Number]:
-    """The headlines of a metric."""
     parts = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds)).parts
     return {name: parts[name] for name in HEADLINES if name in parts}
 

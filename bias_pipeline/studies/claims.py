@@ -229,12 +229,7 @@ class ClaimLine:
 
 
 def judge_claim(folder: Path, paper: str | None = None) -> list[ClaimLine]:
-    """Every check of the register, in its order.
-
-    Args:
-        folder: ``experiments``, with the register, the published cells and our rows.
-        paper: only the claims of this paper; None for all.
-    """
+    """Every check of the register in ``experiments``, in its order, or those of one paper."""
     entries = [entry for entry in register(folder) if paper in (None, entry["paper"])]
     return [
         ClaimLine(

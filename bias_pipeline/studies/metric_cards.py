@@ -214,17 +214,14 @@ _FINE = 0.02  # fractions below it have two digits after the point
 
 def _features(info: MetricInfo) -> str:
     """Whether each headline stays within its interval in ``experiments/feature_sensitivity``."""
+    matched = {"matched": " under `alignment=matched`"}
     texts = [
-        f"`{answer.part}`{_where(lines[0])}: {'steady' if is_steady(lines) else 'not steady'} "
-        f"({_shifted(lines)})"
+        f"`{answer.part}`{matched.get(lines[0].alignment, '')}: "
+        f"{'steady' if is_steady(lines) else 'not steady'} ({_shifted(lines)})"
         for answer in usability(info)
         for lines in shifts_of(info.name, answer.part)
     ]
     return "; ".join(texts) or "not in the study"
-
-
-def _where(line: Shift) -> str:
-    return " under `alignment=matched`" if line.alignment == "matched" else ""
 
 
 def _shifted(lines: Sequence[Shift]) -> str:

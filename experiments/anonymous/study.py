@@ -29,9 +29,8 @@ from bias_pipeline.people.anonymous import (
     AnonymousRow,
     anonymous_attack,
     anonymous_corpus,
-    attack_row,
+    anonymous_rows,
     human_scores,
-    people_rows,
 )
 from bias_pipeline.people.anonymous_pictures import (
     AnonymousPictures,
@@ -41,9 +40,10 @@ from bias_pipeline.people.anonymous_pictures import (
 from bias_pipeline.report.table import p_cell
 from bias_pipeline.run import compose
 from bias_pipeline.run.cell import run_cell
-from bias_pipeline.scenes import BiasSettings, generate
 from bias_pipeline.scenes.captioners import captions_without_marks
 from bias_pipeline.scenes.dataset import ScenesDataset
+from bias_pipeline.scenes.slots import BiasSettings
+from bias_pipeline.scenes.world import generate
 from bias_pipeline.stats.compare import Correlation, pearson
 from bias_pipeline.text.mentions import named_group
 from experiments.assumed_group.study import FILES as CAPTIONERS
@@ -188,7 +188,7 @@ def _people(
     """What three simulated raters name, who err independently for each captioner."""
     chance = np.random.default_rng([list(FAMILIES).index(family), int(10 * strength)])
     votes = answers(named([*captions.values()]), 3, 0.1, chance)
-    return people_rows(name, "gender", human_scores(votes, GROUPS))
+    return anonymous_rows(name, "gender", PEOPLE, human_scores(votes, GROUPS))
 
 
 def _attacked(
@@ -208,7 +208,7 @@ def _attacked(
     anonymous = anonymous_corpus(name, captions, pictures.photos, text.scored)
     transforms = [text, cell.build("masking")]
     score = anonymous_attack(built, transforms, reference, anonymous, cell.seeds)
-    yield attack_row(name, "gender", metric, score)
+    yield from anonymous_rows(name, "gender", metric, {LARGEST: score})
     if metric == "lic":
         result = run_cell(reference, built, cell.seeds, run_id=name)
         (row,) = (row for row in result.rows if row.part == "score")
@@ -265,8 +265,8 @@ def published_captioners(done: pd.DataFrame, data: Path, outputs: Path) -> pd.Da
         score = anonymous_attack(cell.build("metric"), transforms, reference, anonymous, cell.seeds)
         votes = answers(named([*captions.values()]), 1, 0.0, np.random.default_rng(0))
         rows = [
-            *people_rows(name, "gender", human_scores(votes, GROUPS)),
-            attack_row(name, "gender", "lic", score),
+            *anonymous_rows(name, "gender", PEOPLE, human_scores(votes, GROUPS)),
+            *anonymous_rows(name, "gender", "lic", {LARGEST: score}),
         ]
         done = _store(done, rows, "published", np.nan)
         print("published", name, flush=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bias_pipeline.published.artemis_files import EMOTIONS, FILES, by_painting, read_release
+from bias_pipeline.published.artemis import EMOTIONS, FILES, by_painting, read_release
 from bias_pipeline.scenes.affect_world import FEELINGS, SLOTS, THOUGHT
 
 SIDE = 32

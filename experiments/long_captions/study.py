@@ -22,8 +22,9 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.run import compose
 from bias_pipeline.run.cell import run_cell
-from bias_pipeline.scenes import BiasSettings, generate, world_captions
-from bias_pipeline.scenes.world import uniforms
+from bias_pipeline.scenes.captioners import world_captions
+from bias_pipeline.scenes.slots import BiasSettings
+from bias_pipeline.scenes.world import generate, uniforms
 from bias_pipeline.text.scored_text import ScoredText
 from experiments.study import cell as cell_text
 from experiments.study import markdown, read_rows, write_results

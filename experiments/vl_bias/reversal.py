@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.retrieval.debias.base import Examples, means_of, of_length_1
-from bias_pipeline.retrieval.debias.neurons import most_relevant, relevance, reversed_neurons
+from bias_pipeline.retrieval.debias.methods import most_relevant, relevance, reversed_neurons
 from bias_pipeline.run import compose
 from experiments.study import markdown, rows_at, write_page
 

@@ -21,8 +21,14 @@ from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.models.sentences import Sentences
 from bias_pipeline.retrieval.debias.base import Debias, template_sentences
-from bias_pipeline.retrieval.debias.neurons import ClipClip, ZeroNeuron
-from bias_pipeline.retrieval.debias.projections import Erasure, MeanDifference, Subspace, Untouched
+from bias_pipeline.retrieval.debias.methods import (
+    ClipClip,
+    Erasure,
+    MeanDifference,
+    Subspace,
+    Untouched,
+    ZeroNeuron,
+)
 from tests.attack.test_neural import N_TRAIN, N, accuracy, flags, splits
 from tests.tiny_models import write_bert
 

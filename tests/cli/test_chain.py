@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.scenes import CAPTIONERS, generate, write_drawn
+from bias_pipeline.scenes.captioners import CAPTIONERS
+from bias_pipeline.scenes.dataset import write_drawn
+from bias_pipeline.scenes.world import generate
 from experiments.chain.study import build, naming_of, once
 from tests.pictures.captioners.test_fitted import write
 

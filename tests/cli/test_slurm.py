@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.models.merge_shards import read_embeddings
-from bias_pipeline.scenes import CAPTIONERS, generate, write_scenes
+from bias_pipeline.scenes.captioners import CAPTIONERS
+from bias_pipeline.scenes.dataset import write_scenes
+from bias_pipeline.scenes.world import generate
 from tests.cli.commands import SMALL, part, results, rows, wait_for
 from tests.corpora import REPOSITORY
 from tests.photo_folder import write_photos

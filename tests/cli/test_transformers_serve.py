@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from bias_pipeline.pictures.captioners import pace
+from bias_pipeline.pictures.captioners import served
 from bias_pipeline.pictures.captioners.chat_server import ChatServer
 from tests.cli.commands import Run, wait_for
 from tests.corpora import REPOSITORY
@@ -105,7 +105,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def ask(ends, photos, server, monkeypatch) -> Callable[..., str]:
     """Caption the photos by the server; returns what was printed."""
-    monkeypatch.setattr(pace, "FIRST_WAIT_S", 0.05)
+    monkeypatch.setattr(served, "FIRST_WAIT_S", 0.05)
 
     def command(*words: str, out: str = "out", code: int = 0) -> str:
         options = ("--server", server.url, "--model", str(server.model), "--out", out)

@@ -279,7 +279,7 @@ def released_weights(folder: Path) -> Reader:
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(sound, copy)
         shutil.copy(path, copy / path.name)
-        FiberModel(find_fiber(str(copy)), 40, torch.device("cpu"))
+        FiberModel(find_fiber(str(copy)), torch.device("cpu"), 40)
 
     return Reader(files, read)
 

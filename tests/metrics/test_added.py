@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.scenes import CAPTIONERS, generate, write_scenes
+from bias_pipeline.scenes.captioners import CAPTIONERS
+from bias_pipeline.scenes.dataset import write_scenes
+from bias_pipeline.scenes.world import generate
 from tests.documents import copy_package, recipes
 
 pytestmark = pytest.mark.slow

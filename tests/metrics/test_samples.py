@@ -15,7 +15,9 @@ from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.run import compose
 from bias_pipeline.run.cell import run_cell
-from bias_pipeline.scenes import CAPTIONERS, generate, write_scenes
+from bias_pipeline.scenes.captioners import CAPTIONERS
+from bias_pipeline.scenes.dataset import write_scenes
+from bias_pipeline.scenes.world import generate
 from bias_pipeline.stats.bootstrap import Bootstrap, Draws, summary
 from bias_pipeline.stats.choices import mean_over_samples
 from tests.corpora import GENDER, make_corpus

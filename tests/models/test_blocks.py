@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.models.blocks import NOT_YET, Block, BlockStore, find_store
-from bias_pipeline.models.shards import blocks_of
+from bias_pipeline.models.blocks import NOT_YET, Block, BlockStore, blocks_of, find_store
 
 IDS = tuple(str(number) for number in range(300))
 

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from bias_pipeline.io.signals import Stopped
-from bias_pipeline.models import runner, shards
-from bias_pipeline.models.blocks import BlockStore
+from bias_pipeline.models import blocks, runner
+from bias_pipeline.models.blocks import BlockStore, by_name
 from bias_pipeline.models.runner import describe_share
-from bias_pipeline.models.shards import by_name
 
 TEXTS = {str(number): f"text {number}" for number in range(300)}  # about five a block
 AT_ONCE = Namespace(shard="0/1", batch=4, threads=4)
@@ -91,7 +90,7 @@ def test_the_next_start_asks_only_for_what_is_missing(tmp_path, first, error):
 @pytest.mark.parametrize("model", [Answers(len(TEXTS)), Network(len(TEXTS))])
 def test_what_is_open_is_stored_every_few_seconds(tmp_path, model, monkeypatch):
     """So SIGKILL, which cannot be caught, loses what was described in some seconds."""
-    monkeypatch.setattr(shards, "FEWEST_BLOCKS", 1)  # blocks of a hundred
+    monkeypatch.setattr(blocks, "FEWEST_BLOCKS", 1)  # blocks of a hundred
     monkeypatch.setattr(runner, "KEEP_S", 0.0)
     store, missed = BlockStore(tmp_path, {}, "upper"), []
 
@@ -108,7 +107,7 @@ def test_what_is_open_is_stored_every_few_seconds(tmp_path, model, monkeypatch):
 
 def test_what_waits_for_a_slow_answer_is_stored(tmp_path, monkeypatch):
     """So SIGKILL loses no more where the first answer takes minutes."""
-    monkeypatch.setattr(shards, "FEWEST_BLOCKS", 1)
+    monkeypatch.setattr(blocks, "FEWEST_BLOCKS", 1)
     monkeypatch.setattr(runner, "KEEP_S", 0.05)
     store, first = BlockStore(tmp_path, {}, "upper"), threading.Lock()
 

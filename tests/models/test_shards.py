@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from bias_pipeline.errors import UsageError
-from bias_pipeline.models.shards import LARGEST_BLOCK, Shard, blocks_of
+from bias_pipeline.models.blocks import LARGEST_BLOCK, Shard, blocks_of
 
 IDS = [str(number) for number in range(20_000)]
 

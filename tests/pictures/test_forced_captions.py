@@ -15,8 +15,7 @@ from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.models.generation import usual_prompt
 from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.models.sampling import Decoding
-from bias_pipeline.pictures.captioners.forced import FittedForced
-from bias_pipeline.pictures.forced_captions import PublishedForced
+from bias_pipeline.pictures.forced_captions import FittedForced, PublishedForced
 from tests.pictures.captioners.test_fitted import write as write_fitted
 from tests.tiny_chat_models import tiny_captioner
 from tests.tiny_models import write_pair

@@ -11,7 +11,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import originals
 from bias_pipeline.corpus.split_rules import HoldOut
 from bias_pipeline.errors import DataError, ResourceError, UsageError
-from bias_pipeline.published.artemis_files import (
+from bias_pipeline.published.artemis import (
     EMOTIONS,
     Annotation,
     Cleaning,

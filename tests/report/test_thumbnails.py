@@ -10,8 +10,7 @@ from PIL import Image
 
 from bias_pipeline.data.photos import find_photos
 from bias_pipeline.errors import DataError, ResourceError
-from bias_pipeline.pictures.gradcam.attribution import Explained, WordMap
-from bias_pipeline.pictures.gradcam.attribution_maps import write_attribution
+from bias_pipeline.pictures.gradcam.attribution import Explained, WordMap, write_attribution
 from bias_pipeline.pictures.gradcam.maps import Shares
 from bias_pipeline.report import example_pictures
 from bias_pipeline.report.example_pictures import drawn_maps, with_pictures

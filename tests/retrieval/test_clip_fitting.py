@@ -15,8 +15,7 @@ from bias_pipeline.models.clip import KINDS
 from bias_pipeline.models.pretrained import Preprocessing, find_pretrained
 from bias_pipeline.retrieval.clip_fitting import ClipRecipe, Pairs, fit_clip
 from bias_pipeline.retrieval.clip_learning import Contrast
-from bias_pipeline.retrieval.dual_encoders import ClipTowers
-from bias_pipeline.retrieval.embedders import dual_of
+from bias_pipeline.retrieval.dual_encoders import ClipTowers, dual_of
 from bias_pipeline.scenes.pixels import SceneDrawing
 from bias_pipeline.scenes.world import generate
 

@@ -14,7 +14,7 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.metrics.base import Score
-from bias_pipeline.retrieval.embedders import DualEncoder
+from bias_pipeline.retrieval.dual_encoders import DualEncoder
 from bias_pipeline.retrieval.encoders import Clip
 from bias_pipeline.retrieval.retrieval_view import concepts_of, dalleval
 from bias_pipeline.run import compose

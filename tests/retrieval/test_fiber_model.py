@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def our_model(folder: Path) -> FiberModel:
-    return FiberModel(find_fiber(str(folder)), 40, CPU)
+    return FiberModel(find_fiber(str(folder)), CPU, 40)
 
 
 def test_texts_are_tokenised_as_the_library_does(folder):
@@ -74,7 +74,7 @@ def test_every_pair_is_judged_as_by_itself(our_model):
 
 def test_a_text_is_read_as_far_as_is_set(our_model, folder):
     """Six tokens: two around a text, and four letters and spaces of it."""
-    short = FiberModel(find_fiber(str(folder)), 6, CPU)
+    short = FiberModel(find_fiber(str(folder)), CPU, 6)
     texts = ["a dxy", "a dx"]
     assert np.allclose(*short.texts(texts), atol=1e-6)
     assert not np.allclose(*our_model.texts(texts), atol=1e-4)
@@ -83,7 +83,7 @@ def test_a_text_is_read_as_far_as_is_set(our_model, folder):
 @pytest.mark.parametrize("longest", [2, 47])
 def test_texts_that_are_too_long_or_empty_are_refused(folder, longest):
     with pytest.raises(UsageError, match=rf"encoder\.longest={longest}: .* reads 3 to 46 tokens"):
-        FiberModel(find_fiber(str(folder)), longest, CPU)
+        FiberModel(find_fiber(str(folder)), CPU, longest)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_more_words_than_the_weights_know_are_refused(tmp_path):
     write_checkpoint(tmp_path / "f.ckpt", network(replace(TINY, n_words=50)))
     model = find_fiber(str(write_vocabulary(tmp_path)))
     with pytest.raises(DataError, match=r"has \d+ words, but the weights have 50"):
-        FiberModel(model, 40, CPU)
+        FiberModel(model, CPU, 40)
 
 
 def test_weights_that_are_no_numbers_are_told(tmp_path):
@@ -110,7 +110,7 @@ def test_weights_that_are_no_numbers_are_told(tmp_path):
     broken.dual_text.pooler.weight.fill_(torch.nan)
     write_checkpoint(tmp_path / "f.ckpt", broken)
     with pytest.raises(DataError, match="contains NaN or infinity"):
-        FiberModel(find_fiber(str(write_vocabulary(tmp_path))), 40, CPU)
+        FiberModel(find_fiber(str(write_vocabulary(tmp_path))), CPU, 40)
 
 
 @pytest.mark.parametrize("name", ["fiber_pretrain.ckpt", "vocab.json", "merges.txt"])

@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def our_model(folder: Path, *, quick: bool = False, weights: str | None = None) -> OpenClipModel:
-    return OpenClipModel(find_open_clip(str(folder), weights), quick, CPU)
+    return OpenClipModel(find_open_clip(str(folder), weights), CPU, quick)
 
 
 @cache

@@ -11,7 +11,7 @@ from bias_pipeline.corpus.corpus import Grouping
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import UsageError
 from bias_pipeline.metrics.base import Score
-from bias_pipeline.retrieval.embedders import DualEncoder
+from bias_pipeline.retrieval.dual_encoders import DualEncoder
 from bias_pipeline.retrieval.encoders import Clip
 from bias_pipeline.retrieval.ranked import Ranked
 from bias_pipeline.retrieval.side_effects import ranked_others

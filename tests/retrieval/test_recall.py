@@ -9,7 +9,7 @@ import pytest
 
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
-from bias_pipeline.retrieval.embedders import DualEncoder
+from bias_pipeline.retrieval.dual_encoders import DualEncoder
 from bias_pipeline.retrieval.side_effects import Recall, first_captions
 from tests.retrieval.test_fairness import FEW, cell, compute
 

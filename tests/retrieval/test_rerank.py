@@ -10,7 +10,7 @@ import pytest
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import UsageError
 from bias_pipeline.metrics.base import Score
-from bias_pipeline.retrieval.embedders import DualEncoder
+from bias_pipeline.retrieval.dual_encoders import DualEncoder
 from bias_pipeline.retrieval.encoders import Fiber
 from bias_pipeline.retrieval.ranked import Ranked, Reranker
 from bias_pipeline.retrieval.side_effects import Recall

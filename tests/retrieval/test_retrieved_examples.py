@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bias_pipeline.data.photos import thumbnail
 from bias_pipeline.data.regions import crop_person
-from bias_pipeline.retrieval.retrieved import ENDS, FIRST, RETRIEVED
+from bias_pipeline.retrieval.retrieval_view import ENDS, FIRST, RETRIEVED
 from tests.retrieval.test_fairness import cell, compute, planted, planted_score
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import UsageError
-from bias_pipeline.published import artemis_files
+from bias_pipeline.published import artemis
 from bias_pipeline.run import compose
-from bias_pipeline.scenes.affect_drawing import AffectDrawing
 from bias_pipeline.scenes.affect_world import (
     EMOTIONS,
     FEELINGS,
     SLOTS,
+    AffectDrawing,
     AffectSettings,
     affect_captions,
     affect_world,
@@ -42,7 +42,7 @@ def corpus(*words: str) -> Corpus:
 
 
 def test_its_emotions_are_those_of_artemis():
-    assert EMOTIONS == artemis_files.EMOTIONS
+    assert EMOTIONS == artemis.EMOTIONS
 
 
 def test_contentment_is_most_frequent_and_anger_least():

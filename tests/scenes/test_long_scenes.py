@@ -5,14 +5,10 @@ import pytest
 
 from bias_pipeline.errors import UsageError
 from bias_pipeline.run import compose
-from bias_pipeline.scenes import (
-    CAPTIONERS,
-    BiasSettings,
-    World,
-    generate,
-    world_captions,
-)
+from bias_pipeline.scenes.captioners import CAPTIONERS, world_captions
+from bias_pipeline.scenes.slots import BiasSettings
 from bias_pipeline.scenes.truth import truth
+from bias_pipeline.scenes.world import World, generate
 from bias_pipeline.text.sentences import sentences_of
 
 LONG = CAPTIONERS["verbose"]

@@ -14,7 +14,7 @@ from bias_pipeline.data.photos import read_pixels
 from bias_pipeline.data.picture_files import PictureFiles
 from bias_pipeline.data.regions import outline_mask
 from bias_pipeline.errors import UsageError
-from bias_pipeline.scenes import write_drawn
+from bias_pipeline.scenes.dataset import write_drawn
 from bias_pipeline.scenes.pixels import MARK, SceneDrawing, figure, icon, inked
 from bias_pipeline.scenes.slots import GROUPS
 from bias_pipeline.scenes.world import Image, generate

@@ -20,25 +20,18 @@ from bias_pipeline.array_types import IntArray
 from bias_pipeline.corpus.attribute import Attribute, LabelMap
 from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.errors import ResourceError, UsageError
-from bias_pipeline.scenes import (
-    CAPTIONERS,
-    BiasSettings,
-    Image,
-    World,
-    generate,
-    world_captions,
-    write_scenes,
-)
 from bias_pipeline.scenes.activities import ACTIVITIES
-from bias_pipeline.scenes.dataset import INSTANCES, ScenesDataset
+from bias_pipeline.scenes.captioners import CAPTIONERS, world_captions
+from bias_pipeline.scenes.dataset import INSTANCES, ScenesDataset, write_scenes
 from bias_pipeline.scenes.lexicon import (
     NEUTRAL_ADULTS,
     NEUTRAL_CHILDREN,
     REVEALING,
     plural,
 )
-from bias_pipeline.scenes.slots import GROUPS, world_tables
+from bias_pipeline.scenes.slots import GROUPS, BiasSettings, world_tables
 from bias_pipeline.scenes.truth import truth
+from bias_pipeline.scenes.world import Image, World, generate
 
 GENDER_WORDS = REVEALING["Male"] | REVEALING["Female"]
 NEUTRAL = BiasSettings()

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bias_pipeline.scenes import BiasSettings, World, generate
 from bias_pipeline.scenes.captioners import captions_without_marks
 from bias_pipeline.scenes.dataset import unmarked
 from bias_pipeline.scenes.pixels import SceneDrawing
-from bias_pipeline.scenes.slots import GROUPS
+from bias_pipeline.scenes.slots import GROUPS, BiasSettings
+from bias_pipeline.scenes.world import World, generate
 
 MEN = {"man", "men", "boy", "boys", "guy", "gentleman", "male", "he", "his"}
 WOMEN = {"woman", "women", "girl", "girls", "lady", "ladies", "female", "she", "her"}

@@ -9,8 +9,7 @@ from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.results.rows import Result
 from bias_pipeline.run import compose
 from bias_pipeline.run.cell import run_cell
-from bias_pipeline.studies.feature_sensitivity import WHOLE, Shift, is_steady, shifts
-from bias_pipeline.studies.shifts import print_shifts
+from bias_pipeline.studies.feature_sensitivity import WHOLE, Shift, is_steady, print_shifts, shifts
 from tests.corpora import make_corpus
 
 LINE = Shift(

@@ -61,7 +61,6 @@ def _cells(overrides: Sequence[str]) -> list[CellConfig]:
 
 
 def analysis_words_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} analysis words",
         description="Which words the captioner added where it describes people, by group, and "
@@ -85,7 +84,6 @@ def analysis_words_parser() -> Parser:
 
 
 def analysis_unmasked_words_command(words: list[str]) -> int:
-    """Print the table."""
     from bias_pipeline.language.caption_words import print_unmasked_words
     from bias_pipeline.run import compose
 
@@ -95,12 +93,10 @@ def analysis_unmasked_words_command(words: list[str]) -> int:
 
 
 def analysis_unmasked_words_parser() -> Parser:
-    """The options and their help."""
     return keys_parser("analysis unmasked_words", "Which words of the attribute masking leaves in.")
 
 
 def analysis_collocations_command(words: list[str]) -> int:
-    """Print the table."""
     from bias_pipeline.language.caption_words import print_collocations
     from bias_pipeline.run import compose
 
@@ -110,7 +106,6 @@ def analysis_collocations_command(words: list[str]) -> int:
 
 
 def analysis_collocations_parser() -> Parser:
-    """The options and their help."""
     return keys_parser("analysis collocations", "Which words follow those of the attribute.")
 
 
@@ -136,7 +131,6 @@ def analysis_alignment_command(arguments: Sequence[str]) -> int:
 
 
 def analysis_alignment_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} analysis alignment",
         description="How many words of human captions have a similar word of the captioner",

@@ -50,7 +50,6 @@ _FILTER_ABOUT = (
 
 
 def build_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} anonymous build",
         usage="%(prog)s --scenes|--model FOLDER --out DIR [dataset.n_images=N ...] [options]",
@@ -151,7 +150,6 @@ def _make_pictures(options: Namespace) -> None:
 
 
 def filter_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(f"{PROGRAM} anonymous filter", description=_FILTER_ABOUT)
     parser.add_argument("folder", type=Path, help="folder of anonymous build")
     parser.add_argument(
@@ -224,7 +222,6 @@ _SCORE_ABOUT = (
 
 
 def score_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(f"{PROGRAM} anonymous score", description=_SCORE_ABOUT)
     parser.add_argument("folder", type=Path, help="folder of anonymous build")
     parser.add_argument(
@@ -301,7 +298,6 @@ def _rows(
     pictures: AnonymousPictures,
     captions: dict[str, dict[str, str]],
 ) -> list[AnonymousRow]:
-    """All numbers of one attribute."""
     from bias_pipeline.people.anonymous import labelled_rows
     from bias_pipeline.report.page import finished_results
 
@@ -324,7 +320,7 @@ def _people(
 ) -> list[AnonymousRow]:
     """What people named, and how to ask about captioners without answers."""
     from bias_pipeline.data.rating_tables import CANNOT_TELL, rater_answers
-    from bias_pipeline.people.anonymous import human_scores, people_rows
+    from bias_pipeline.people.anonymous import PEOPLE, anonymous_rows, human_scores
     from bias_pipeline.people.web.study import TABLE
 
     rows: list[AnonymousRow] = []
@@ -340,7 +336,8 @@ def _people(
         )
         if len(votes) < len(texts):
             print_out(f"{captioner}: answers about {len(votes)} of {len(texts)} captions")
-        rows += people_rows(captioner, attribute.name, human_scores(votes, attribute.groups, truth))
+        scores = human_scores(votes, attribute.groups, truth)
+        rows += anonymous_rows(captioner, attribute.name, PEOPLE, scores)
     if open_questions:
         print_out(f"{attribute.name}: ask people, then run this command again:", *open_questions)
         print_out()
@@ -363,9 +360,14 @@ def _attacked(
     pictures: AnonymousPictures, captions: dict[str, dict[str, str]], words: Sequence[str]
 ) -> list[AnonymousRow]:
     """What attackers make of each captioner's captions."""
-    from bias_pipeline.people.anonymous import anonymous_attack, anonymous_corpus, attack_row
+    from bias_pipeline.people.anonymous import (
+        LARGEST,
+        anonymous_attack,
+        anonymous_corpus,
+        anonymous_rows,
+    )
 
-    rows = []
+    rows: list[AnonymousRow] = []
     for captioner, texts in captions.items():
         cell = compose.cell([*words, f"captioner={quoted(captioner)}"])
         cell.require()
@@ -380,7 +382,7 @@ def _attacked(
             anonymous_corpus(captioner, texts, pictures.photos, text.scored),
             cell.seeds,
         )
-        rows.append(attack_row(captioner, attribute, cell.metric.name, score))
+        rows += anonymous_rows(captioner, attribute, cell.metric.name, {LARGEST: score})
     return rows
 
 
@@ -397,11 +399,12 @@ def _check_apart(reference: Corpus, attribute: str, pictures: AnonymousPictures)
 
 def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
     """Print the numbers of an attribute and draw its figure; returns its correlations."""
-    from bias_pipeline.people.anonymous import correlations, printed_correlations
-    from bias_pipeline.people.anonymous_report import (
+    from bias_pipeline.people.anonymous import (
+        correlations,
         figure_of,
         print_correlations,
         print_scores,
+        printed_correlations,
         write_figure,
     )
     from bias_pipeline.stats.compare import FEWEST_CORRELATED
@@ -426,7 +429,7 @@ def _report(folder: Path, rows: list[AnonymousRow]) -> list[CorrelationRow]:
 
 
 def _write(folder: Path, rows: list[AnonymousRow], lines: list[CorrelationRow]) -> None:
-    from bias_pipeline.people.anonymous_report import SCORES, write_rows
+    from bias_pipeline.people.anonymous import SCORES, write_rows
 
     try:
         write_rows(folder, rows, lines)

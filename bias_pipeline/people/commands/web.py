@@ -102,7 +102,6 @@ _RATE_ABOUT = (
 
 
 def rate_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(f"{PROGRAM} rate", description=_RATE_ABOUT)
     parser.add_argument("folder", type=Path, nargs="?", help="folder of photos")
     parser.add_argument(
@@ -229,9 +228,9 @@ def _check_pairs(options: Namespace) -> None:
 
 def _serve(options: Namespace) -> None:
     from bias_pipeline.people.web.application import listening, serve
-    from bias_pipeline.people.web.pair_summary import PAIRS_FILE
     from bias_pipeline.people.web.rating import RatingPages
     from bias_pipeline.people.web.study import AnswerStore
+    from bias_pipeline.people.web.summary import PAIRS_FILE
 
     study, pairs = pair_study(options) if options.pairs else (_study(options), [])
     host = options.host or LOOPBACK
@@ -251,7 +250,6 @@ def _serve(options: Namespace) -> None:
 
 
 def _study(options: Namespace) -> Any:
-    """The study that the options describe."""
     from bias_pipeline.people.web.study import CONSENT, Study
 
     cell = compose.cell([f"attribute={options.attribute}"] if options.attribute else [])
@@ -285,8 +283,7 @@ def _study(options: Namespace) -> Any:
 
 def _gather(options: Namespace) -> None:
     """Print agreement of the answers of studies, and what raters say of pairs."""
-    from bias_pipeline.people.web.pair_summary import pair_lines, print_correlations
-    from bias_pipeline.people.web.summary import agreement_lines
+    from bias_pipeline.people.web.summary import agreement_lines, pair_lines, print_correlations
 
     if options.out or options.folder:
         raise UsageError("--gather DIR takes no photos and no --out")
@@ -302,7 +299,6 @@ _ALIGNMENT = "alignment"  # it changes human captions, by the words of all of th
 
 
 def browse_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} browse",
         description="Look through finished runs in a browser; nothing is changed and nothing "

@@ -185,7 +185,9 @@ class Library:
 
     def __init__(self, read: Reader) -> None:
         self._read = read
-        self._reads: SharedReads[CaptionsBehind] = SharedReads(_n_images, MOST_IMAGES)
+        self._reads: SharedReads[CaptionsBehind] = SharedReads(
+            lambda behind: len(behind.corpus), MOST_IMAGES
+        )
 
     def start(self, result: Result) -> Future[CaptionsBehind]:
         """Begin to read what is behind a run; the error says why it cannot be shown.
@@ -213,7 +215,3 @@ class Library:
             )
         _ = behind.named, behind.objects
         return behind
-
-
-def _n_images(behind: CaptionsBehind) -> int:
-    return len(behind.corpus)

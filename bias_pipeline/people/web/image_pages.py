@@ -23,27 +23,26 @@ from bias_pipeline.people.image_scores import ImageScores, guesses_of
 from bias_pipeline.people.web.application import number_in
 from bias_pipeline.people.web.captions_behind import CaptionsBehind, Library
 from bias_pipeline.people.web.evidence import (
+    FILTERS,
     GUESSES,
     MOST_GUESSES,
     NAMES,
     ORDERS,
     SUMS,
     Evidence,
-    gather_evidence,
+    ShownImages,
+    WordVotes,
     predictions_path,
+    read_word_votes,
     scores_of,
 )
 from bias_pipeline.people.web.run_folder import RunFolder
 from bias_pipeline.people.web.shared_reads import SharedReads, awaited
-from bias_pipeline.people.web.shown_images import ShownImages, WordVotes, read_word_votes
 from bias_pipeline.people.web.views import Page, View
 from bias_pipeline.results.parquet import EXCLUSIVE
 from bias_pipeline.results.rows import Result, mapping_in
 
-_KNOWN = (
-    *("part", "group", "names", "guess", "object", "word", "concept", "class"),
-    *("beside", "sort", "page"),
-)
+_KNOWN = ("part", *FILTERS, "beside", "sort", "page")
 _THREADS = 4  # pages and pictures that are made at a time
 _MOST_OBJECTS = 300  # of a list to choose from
 Render = Callable[..., Response]
@@ -56,13 +55,14 @@ class ImagePages:
     def __init__(self, folder: RunFolder, library: Library, find: Find, render: Render) -> None:
         self._folder, self._library = folder, library
         self._find, self._render = find, render
-        self._scores: SharedReads[ImageScores | None] = SharedReads(_n_images, MOST_GUESSES)
+        self._scores: SharedReads[ImageScores | None] = SharedReads(
+            lambda scores: 0 if scores is None else len(scores.ids), MOST_GUESSES
+        )
         self._threads = anyio.CapacityLimiter(_THREADS)
         pa.array([0]).to_numpy()  # pyarrow loads pandas now, not while the first page waits
 
     @property
     def routes(self) -> list[Route]:
-        """Their addresses."""
         return [
             Route("/run/{run}/images", self.images),
             Route("/run/{run}/image/{row}", self.image),
@@ -91,12 +91,11 @@ class ImagePages:
             scores = await awaited(reads[0], "the guesses of this run")
         except BiasPipelineError as error:
             fault = str(error)
-        captions: CaptionsBehind | str
         try:
             captions = await awaited(reads[1], "the captions of this run")
         except BiasPipelineError as error:
-            captions = str(error)
-        return gather_evidence(result, scores, captions), fault
+            return Evidence(result, scores, None, str(error)), fault
+        return Evidence(result, scores, captions), fault
 
     async def _beside(self, view: View) -> Evidence | None:
         """What is known of the images of the run beside."""
@@ -157,7 +156,6 @@ class ImagePages:
         )
 
     async def image(self, request: Request) -> Response:
-        """All that is known of an image."""
         result = self._find(request.path_params["run"])
         view = View.of("", request.query_params, ("beside",))
         row = number_in(request.path_params["row"])
@@ -223,10 +221,6 @@ def _picture(captions: CaptionsBehind, row: int, small: bool) -> Response:
     if row >= len(captions.corpus):
         raise HTTPException(404, "there is no such picture")
     return Response(captions.picture(row, small=small), media_type="image/jpeg")
-
-
-def _n_images(scores: ImageScores | None) -> int:
-    return 0 if scores is None else len(scores.ids)
 
 
 def _sums(shares: Float64Array, places: IntArray, value: float) -> dict[str, Any]:

@@ -42,11 +42,7 @@ _WRONG_CODE_S = 1.0  # so that codes cannot be tried out
 
 @dataclass
 class RatingPages:
-    """The application.
-
-    Attributes:
-        cookie: its name, since other studies on this machine have cookies too.
-    """
+    """The application."""
 
     store: AnswerStore  # the study and its answers
     token: str = ""  # that new raters must bring; empty if nobody needs one
@@ -65,7 +61,6 @@ class RatingPages:
         self._order = lru_cache(_ORDERS)(self.store.study.order)
 
     def application(self, hosts: frozenset[str]) -> Starlette:
-        """The pages at their addresses."""
         routes = [
             Route("/", self.welcome),
             Route("/start", self.start, methods=["POST"]),
@@ -294,5 +289,4 @@ def _picture_key(visit: str, image: str) -> str:
 
 
 def _stored(visit: str) -> str:
-    """A visit as it is stored with deliveries."""
     return hashlib.sha256(f"delivery {visit}".encode()).hexdigest()[:16]

@@ -60,11 +60,7 @@ class RunIndex:
 
 
 class RunFolder:
-    """A folder of runs.
-
-    Attributes:
-        index: what it holds; another one after a change.
-    """
+    """A folder of runs."""
 
     def __init__(self, root: Path) -> None:
         require_runs_folder(root)
@@ -253,7 +249,6 @@ def number_of(row: Row, result: Result) -> NumberCell:
 
 
 def numbers_of(rows: Sequence[Row], result: Result) -> list[tuple[Row, NumberCell]]:
-    """Rows with their numbers."""
     return [(row, number_of(row, result)) for row in rows]
 
 

@@ -38,15 +38,12 @@ class SharedReads(Generic[T]):
             if known is None or (known.done() and known.exception() is not None):
                 known = Future()
                 self._waiting.put((known, read))
-                self._employ()
+                if len(self._threads) < _THREADS:
+                    self._threads.append(threading.Thread(target=self._work, daemon=True))
+                    self._threads[-1].start()
             self._reads[key] = known
             self._forget()
             return known
-
-    def _employ(self) -> None:
-        if len(self._threads) < _THREADS:
-            self._threads.append(threading.Thread(target=self._work, daemon=True))
-            self._threads[-1].start()
 
     def _work(self) -> None:
         while True:

@@ -14,7 +14,7 @@ import shlex
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -30,7 +30,6 @@ from bias_pipeline.data.rating_tables import CANNOT_TELL
 from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write, counted
 from bias_pipeline.io.files import table_csv, write_file
 from bias_pipeline.io.json_files import expect, load_json
-from bias_pipeline.people.web.deliveries import DELIVERIES, Deliveries
 
 CONSENT = files("bias_pipeline.people.web").joinpath("consent.txt").read_text(encoding="utf-8")
 NO_ATTRIBUTE = "question"  # what is asked if no groups are
@@ -105,7 +104,11 @@ class Study:
 
     def order(self, rater: str) -> tuple[str, ...]:
         """The items in a rater's order, always the same for a name."""
-        return tuple(sorted(self.images, key=lambda image: _mixed(rater, image)))
+
+        def drawn(image: str) -> bytes:
+            return hashlib.sha256(f"{rater}\0{image}".encode()).digest()
+
+        return tuple(sorted(self.images, key=drawn))
 
     def picture(self, image: str) -> bytes:
         """An image as a JPEG of at most 1600 pixels a side, without metadata."""
@@ -114,10 +117,6 @@ class Study:
         content = BytesIO()
         photo.save(content, "JPEG", quality=_QUALITY)
         return content.getvalue()
-
-
-def _mixed(rater: str, image: str) -> bytes:
-    return hashlib.sha256(f"{rater}\0{image}".encode()).digest()
 
 
 LOG, TABLE, STUDY, RATERS = "answers.jsonl", "answers.csv", "study.json", "raters.json"
@@ -364,3 +363,34 @@ def _ratings(path: Path, content: bytes) -> list[Rating]:
                 f"{path}, line {number}: is no answer; remove the line, or restore the file"
             ) from error
     return ratings
+
+
+DELIVERIES = "deliveries.jsonl"
+
+
+class Deliveries:
+    """The file of a study. A line that a kill or a full disk cut counts as absent."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known = set(_read(path))
+
+    def has(self, visit: str, image: str) -> bool:
+        """Whether a picture was sent."""
+        return (visit, image) in self._known
+
+    def add(self, visit: str, image: str) -> None:
+        """Note that a picture was sent; if that cannot be written, a restart shows it again."""
+        if self.has(visit, image):
+            return
+        self._known.add((visit, image))
+        with contextlib.suppress(OSError), self._path.open("ab") as file:
+            file.write(f"\n{json.dumps([visit, image])}".encode())
+
+
+def _read(path: Path) -> Iterator[tuple[str, str]]:
+    content = path.read_bytes() if path.is_file() else b""
+    for line in content.splitlines():
+        with contextlib.suppress(ValueError):
+            visit, image = json.loads(line)
+            yield visit, image

@@ -62,7 +62,6 @@ class View:
 
     @property
     def key(self) -> str:
-        """What is sorted by."""
         return self["sort"].removeprefix("-")
 
 
@@ -104,7 +103,6 @@ class Page(Generic[T]):
 
 
 def page_of(view: View, things: Sequence[T]) -> Page[T]:
-    """A page of things that are all there."""
     return Page(view, len(things), lambda first, last: things[first:last])
 
 

@@ -113,7 +113,6 @@ class PixelBackbone(PictureBackbone):
         return PixelInputs(pixel_table(pictures_of(data), self.side, self.cache))
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """See :class:`~bias_pipeline.pictures.captioners.nets.Convolutions`."""
         del inputs
         from bias_pipeline.pictures.captioners.nets import Convolutions
 
@@ -152,7 +151,8 @@ class AnnotationBackbone(Backbone):
         return hashlib.sha256(text.encode()).hexdigest()
 
     def read(self, data: LabelledCaptions) -> ObjectInputs:
-        return ObjectInputs.of(_objects_of(data))
+        lines = [tuple(map(NamedObject, sorted(names))) for names in _objects_of(data)]
+        return ObjectInputs.of(lines)
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
         """A vector for each kind of object."""
@@ -171,20 +171,30 @@ def _objects_of(data: LabelledCaptions) -> Sequence[frozenset[str]]:
     return data.objects
 
 
+class NamedObject(NamedTuple):
+    """An object's name and place: :data:`N_NUMBERS` numbers in [0, 1], if it is known."""
+
+    name: str
+    place: tuple[float, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class ObjectInputs(BackboneInputs):
-    objects: Sequence[frozenset[str]]  # of each of N captions' images
-    known: frozenset[str]  # objects that have a vector; others are ignored
+    """The objects of each of N captions' images, by name."""
+
+    objects: Sequence[tuple[NamedObject, ...]]
+    known: frozenset[str]  # names that have a vector; others are ignored
 
     @classmethod
-    def of(cls, objects: Sequence[frozenset[str]]) -> ObjectInputs:
+    def of(cls, objects: Sequence[tuple[NamedObject, ...]]) -> Self:
         """All objects of N captions' images, each known."""
-        return cls(objects, frozenset[str]().union(*objects))
+        return cls(objects, frozenset(item.name for line in objects for item in line))
 
-    def fit(self, train: IntArray) -> ObjectInputs:
+    def fit(self, train: IntArray) -> Self:
         """Keep only objects of the training part."""
-        known = frozenset[str]().union(*(self.objects[row] for row in train.tolist()))
-        return ObjectInputs([names & known for names in self.objects], known)
+        known = frozenset(item.name for row in train.tolist() for item in self.objects[row])
+        retained = [tuple(item for item in line if item.name in known) for line in self.objects]
+        return type(self)(retained, known)
 
     @cached_property
     def names(self) -> list[str]:
@@ -192,18 +202,17 @@ class ObjectInputs(BackboneInputs):
         return sorted(self.known)
 
     @cached_property
-    def _numbers(self) -> IntArray:
+    def numbers(self) -> IntArray:
         """(N, R) their numbers, from 1 on, padded; an empty list contains "nothing"."""
         number = {name: place for place, name in enumerate(self.names, 1)}
-        widest = max((len(names) for names in self.objects), default=0)
-        table = np.full((len(self.objects), max(widest, 1)), NOTHING, np.int64)
-        for line, names in zip(table, self.objects, strict=True):
-            line[: len(names)] = sorted(number[name] for name in names)
+        table = np.full((len(self.objects), max([1, *map(len, self.objects)])), NOTHING, np.int64)
+        for row, line in zip(table, self.objects, strict=True):
+            row[: len(line)] = [number[item.name] for item in line]
         return table
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``objects`` (B, R)."""
-        return {"objects": self._numbers[rows]}
+        return {"objects": self.numbers[rows]}
 
 
 VERSION = 1  # raise it whenever any region changes
@@ -266,13 +275,6 @@ N_NUMBERS = 5  # of a place: left, top, width and height as shares of the pictur
 _DRAWN = 64  # pixels a side of drawings, whose regions are read
 
 
-class PlacedObject(NamedTuple):
-    """An object's name and place: :data:`N_NUMBERS` numbers in [0, 1]."""
-
-    name: str
-    place: tuple[float, ...]
-
-
 @dataclass(frozen=True)
 class BoxBackbone(PictureBackbone):
     """Regions without pixels: the boxes of annotations or of a detector.
@@ -298,14 +300,13 @@ class BoxBackbone(PictureBackbone):
         return BoxInputs.of([placed_objects(pictures, row) for row in range(len(pictures))])
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """See :class:`~bias_pipeline.pictures.captioners.nets.PlacedObjects`."""
         assert isinstance(inputs, BoxInputs)
         from bias_pipeline.pictures.captioners.nets import PlacedObjects
 
         return PlacedObjects(len(inputs.names) + 1, N_NUMBERS, self.size, NOTHING)
 
 
-def placed_objects(pictures: Pictures, row: int) -> tuple[PlacedObject, ...]:
+def placed_objects(pictures: Pictures, row: int) -> tuple[NamedObject, ...]:
     """The visible annotated objects of one picture, in the order of annotation."""
     file = pictures.files[row]
     if file is None:
@@ -315,7 +316,7 @@ def placed_objects(pictures: Pictures, row: int) -> tuple[PlacedObject, ...]:
     else:
         regions = file.draw(_DRAWN).regions
     return tuple(
-        PlacedObject(region.category, _place(region))
+        NamedObject(region.category, _place(region))
         for region in regions
         if all(region.size)
         and not region.outside
@@ -333,42 +334,18 @@ def _place(region: Region) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class BoxInputs(BackboneInputs):
-    """Things and where they are."""
-
-    things: Sequence[tuple[PlacedObject, ...]]  # in the picture of each of N captions
-    known: frozenset[str]  # names that have a vector; others are ignored
-
-    @classmethod
-    def of(cls, things: Sequence[tuple[PlacedObject, ...]]) -> BoxInputs:
-        """All things of N captions' pictures, each known."""
-        return cls(things, frozenset(thing.name for line in things for thing in line))
-
-    def fit(self, train: IntArray) -> BoxInputs:
-        """Keep only objects of the training part."""
-        known = frozenset(thing.name for row in train.tolist() for thing in self.things[row])
-        retained = [tuple(thing for thing in line if thing.name in known) for line in self.things]
-        return BoxInputs(retained, known)
+class BoxInputs(ObjectInputs):
+    """Objects and where they are."""
 
     @cached_property
-    def names(self) -> list[str]:
-        """The known things by name, sorted."""
-        return sorted(self.known)
-
-    @cached_property
-    def _arrays(self) -> tuple[IntArray, Float32Array]:
-        """(N, R) numbers of things, from 1 on, filled up, and (N, R, 5) their places."""
-        number = {name: place for place, name in enumerate(self.names, 1)}
-        shape = (len(self.things), max([1, *map(len, self.things)]))
-        numbers = np.full(shape, NOTHING, np.int64)
-        places = np.zeros((*shape, N_NUMBERS), np.float32)
-        for row, line in enumerate(self.things):
-            for column, thing in enumerate(line):
-                numbers[row, column] = number[thing.name]
-                places[row, column] = thing.place
-        return numbers, places
+    def _places(self) -> Float32Array:
+        """(N, R, 5), 0 where there is none."""
+        places = np.zeros((*self.numbers.shape, N_NUMBERS), np.float32)
+        for row, line in zip(places, self.objects, strict=True):
+            for column, item in enumerate(line):
+                row[column] = item.place
+        return places
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``objects`` (B, R) and ``places`` (B, R, 5)."""
-        numbers, places = self._arrays
-        return {"objects": numbers[rows], "places": places[rows]}
+        return {**super().batch(rows), "places": self._places[rows]}

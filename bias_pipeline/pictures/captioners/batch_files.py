@@ -77,14 +77,10 @@ def check_ids(images: Iterable[str]) -> None:
 
 
 class BatchAnswers:
-    """Photos to the captions in the answers of a batch.
-
-    Attributes:
-        counts: of answers that are no whole captions.
-    """
+    """Photos to the captions in the answers of a batch."""
 
     def __init__(self, paths: Sequence[Path], images: Mapping[str, Path], n: int) -> None:
-        self.counts = AnswerCounts()
+        self.counts = AnswerCounts()  # of answers that are no whole captions
         self._answers: dict[str, dict[int, Answer]] = {}
         self._n = n
         self._repeated: set[str] = set()  # images with two different answers

@@ -46,11 +46,7 @@ def beam_search(
     best: int = 1,
     noise: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> list[list[int]]:
-    """The words of the best captions for each of B pictures, the end left out.
-
-    Args:
-        picture: name to (B, ...) tensors.
-    """
+    """The words of the best captions for each of B pictures, the end left out."""
     first = next(iter(picture.values()))
     n_pictures, device = len(first), first.device
     state = net.initial_state(**picture).take(

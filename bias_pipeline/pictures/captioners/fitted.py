@@ -35,8 +35,14 @@ from bias_pipeline.models.sampling import Decoding, Noise, several
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.pictures.captioners.backbones import PixelBackbone, PixelInputs
 from bias_pipeline.pictures.captioners.grit import DetectorBackbone, Grit
-from bias_pipeline.pictures.captioners.prompt import N_SPECIAL, PAD, START, UNKNOWN, Prompt
-from bias_pipeline.pictures.captioners.prompted import PromptCaptioner
+from bias_pipeline.pictures.captioners.prompt import (
+    N_SPECIAL,
+    PAD,
+    START,
+    UNKNOWN,
+    Prompt,
+    PromptCaptioner,
+)
 from bias_pipeline.pictures.captioners.sat import Sat
 
 if TYPE_CHECKING:
@@ -370,7 +376,6 @@ class FittedJudge:
     def describe(
         self, requests: Sequence[tuple[Pixels, list[int], list[list[int]]]]
     ) -> list[Float32Array]:
-        """(K,) log-probabilities of each continuation, for each question."""
         import torch
 
         n_texts = len(requests[0][2])

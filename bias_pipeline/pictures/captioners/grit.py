@@ -27,9 +27,10 @@ from bias_pipeline.pictures.captioners.backbones import (
     PixelInputs,
     pictures_of,
 )
-from bias_pipeline.pictures.captioners.prompt import N_SPECIAL, Prompt
-from bias_pipeline.pictures.captioners.prompted import (
+from bias_pipeline.pictures.captioners.prompt import (
+    N_SPECIAL,
     AnswerNumbers,
+    Prompt,
     PromptCaptioner,
     PromptedInputs,
 )
@@ -54,15 +55,12 @@ class DetectorBackbone(PictureBackbone):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All settings except the cache."""
         return {"sees": "regions", "version": PIXELS_VERSION, **asdict(self.size)}
 
     def read(self, data: LabelledCaptions) -> PixelInputs:
-        """The pictures as arrays."""
         return PixelInputs(pixel_table(pictures_of(data), self.size.side, self.cache))
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """See :class:`~bias_pipeline.pictures.grit.detector.GritDetector`."""
         del inputs
         from bias_pipeline.pictures.grit.detector import GritDetector
 

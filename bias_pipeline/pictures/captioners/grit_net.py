@@ -1,7 +1,8 @@
-"""GRIT, prompted (Nguyen et al. 2022). Needs PyTorch."""
+"""GRIT, prompted (Nguyen et al. 2022): its grid features and caption decoder. Needs PyTorch."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from bias_pipeline.pictures.captioners.prompt import PAD
-from bias_pipeline.pictures.grit.captions import CaptionDecoder, GridNet
 from bias_pipeline.pictures.grit.detector import Visual
 from bias_pipeline.pictures.grit.sizes import GritSize
 
@@ -27,13 +27,9 @@ class GritState:
 
 
 class GritNet(nn.Module):
-    """From a picture and a prompt, the log-probability of each answer.
+    """From a picture and a prompt, the log-probability of each answer."""
 
-    Attributes:
-        together: pictures per batch when it predicts.
-    """
-
-    together = 128
+    together = 128  # pictures per batch when it predicts
 
     def __init__(
         self,
@@ -60,14 +56,7 @@ class GritNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) log-probabilities of each answer with the words after it.
-
-        Args:
-            tokens: (B, L) the words before the answer.
-            lengths: (B,) how many there are.
-            tail: (B, M) the words after the answer, None if there are none.
-            tail_lengths: (B,) how many there are.
-        """
+        """(B, K) log-probabilities of each answer after words (B, L), before a tail (B, M)."""
         visual = self._encode(picture)
         if tail is None and all(len(answer) == 1 for answer in self.answers):
             states = self.cap_generator(tokens, visual)
@@ -83,11 +72,7 @@ class GritNet(nn.Module):
         return torch.stack(scores, dim=1)
 
     def next_word_log_probs(self, tokens: Tensor, **picture: Tensor) -> Tensor:
-        """(B, L, V) logarithms of how likely each word is to follow each of L words.
-
-        Args:
-            tokens: (B, L) words, padded at the end.
-        """
+        """(B, L, V) logarithms of how likely each word is to follow each of L words."""
         return self.cap_generator.next_word_log_probs(
             self.cap_generator(tokens, self._encode(picture))
         )
@@ -135,3 +120,184 @@ class GritNet(nn.Module):
         words = self.cap_generator.next_word_log_probs(states.gather(1, before))  # (B, F, V)
         log_probs = words.gather(2, follows[..., None]).squeeze(2)
         return (log_probs * (step < n_follow[:, None])).sum(dim=1)
+
+
+class CaptionAttention(nn.Module):
+    """Attention of several heads with a residual, normalised afterwards (Vaswani et al. 2017)."""
+
+    def __init__(self, size: int, n_heads: int, dropout: float) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.fc_q, self.fc_k, self.fc_v, self.fc_o = (nn.Linear(size, size) for _ in range(4))
+        self.layer_norm = nn.LayerNorm(size)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, queries: Tensor, context: Tensor, visible: Tensor | None = None) -> Tensor:
+        """(B, Q, C) to the same; each query attends to what is visible of (B, S, C), or to all."""
+        q, k, v = (
+            vectors.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
+            for vectors in (self.fc_q(queries), *self._keys_and_values(context))
+        )
+        attended = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+        attended = self.fc_o(attended.transpose(1, 2).flatten(2))
+        output: Tensor = self.layer_norm(queries + self.dropout(attended))
+        return output
+
+    def _keys_and_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S, C) keys and values of the context."""
+        return self.fc_k(context), self.fc_v(context)
+
+
+class MemoryAttention(CaptionAttention):
+    """Attention to the context and to M learnt slots that do not depend on the input.
+
+    The memory of the M2 transformer (Cornia et al. 2020, section 3.1), scaled as GRIT's code until
+    April 2023 did: keys by the square root of a head's size, values by the square root of M.
+    """
+
+    def __init__(self, size: int, n_heads: int, dropout: float, n_memories: int) -> None:
+        super().__init__(size, n_heads, dropout)
+        self.memory_keys = nn.Parameter(torch.randn(1, n_memories, size) * (n_heads / size))
+        self.memory_values = nn.Parameter(torch.randn(1, n_memories, size) / n_memories)
+
+    def _keys_and_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S + M, C) of each, the slots last."""
+        _, n_memories, size = self.memory_keys.shape
+        slots = (
+            self.memory_keys * math.sqrt(size / self.n_heads),
+            self.memory_values * math.sqrt(n_memories),
+        )
+        keys, values = (
+            torch.cat([vectors, slot.expand(len(context), -1, -1)], dim=1)
+            for vectors, slot in zip(super()._keys_and_values(context), slots, strict=True)
+        )
+        return keys, values
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with a residual, normalised afterwards."""
+
+    def __init__(self, size: int, inner: int, dropout: float) -> None:
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(size, inner), nn.Linear(inner, size)
+        self.layer_norm = nn.LayerNorm(size)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        inner = self.dropout(torch.relu(self.fc1(vectors)))
+        output: Tensor = self.layer_norm(vectors + self.dropout(self.fc2(inner)))
+        return output
+
+
+class GridLayer(nn.Module):
+    """Self-attention of the grid."""
+
+    def __init__(self, size: GritSize, n_memories: int) -> None:
+        super().__init__()
+        shape = (size.size, size.n_heads, size.dropout)
+        self.mhatt = MemoryAttention(*shape, n_memories) if n_memories else CaptionAttention(*shape)
+        self.pwff = FeedForward(size.size, size.inner, size.dropout)
+
+    def forward(self, grid: Tensor) -> Tensor:
+        """(B, G, C) to the same."""
+        output: Tensor = self.pwff(self.mhatt(grid, grid))
+        return output
+
+
+class GridNet(nn.Module):
+    """The grid feature network: encodes the backbone's coarsest grid for the decoder."""
+
+    def __init__(self, n_inputs: int, size: GritSize, n_memories: int = 0) -> None:
+        super().__init__()
+        self.fc = nn.Linear(n_inputs, size.size)
+        self.dropout = nn.Dropout(size.dropout)
+        self.layer_norm = nn.LayerNorm(size.size)
+        self.layers = nn.ModuleList(GridLayer(size, n_memories) for _ in range(size.grid_layers))
+
+    def forward(self, grid: Tensor) -> Tensor:
+        """(B, G, n_inputs) to (B, G, C)."""
+        states: Tensor = self.layer_norm(self.dropout(torch.relu(self.fc(grid))))
+        for layer in self.layers:
+            states = layer(states)
+        return states
+
+
+class ParallelLayer(nn.Module):
+    """Words attend to earlier words, then to grid and regions in parallel.
+
+    The parallel cross-attention of Nguyen et al. (2022). A gate that reads the word and the
+    attended vectors weights each number of either::
+
+        a_g = sigmoid(W_1 [word, grid]), a_r = sigmoid(W_2 [word, regions])
+        (a_g * grid + a_r * regions) / sqrt(2)
+
+    In the released network both gates have the weights of the first, W_1; W_2 is saved and never
+    used. ``second_gate`` says which of the two: ``paper`` or ``released``.
+    """
+
+    def __init__(self, size: GritSize, second_gate: str) -> None:
+        super().__init__()
+        shape = (size.size, size.n_heads, size.dropout)
+        self.self_att, self.vis_att1, self.vis_att2 = (CaptionAttention(*shape) for _ in range(3))
+        self.fc_alpha1 = nn.Linear(2 * size.size, size.size)
+        self.fc_alpha2 = nn.Linear(2 * size.size, size.size) if second_gate == "paper" else None
+        self.pwff = FeedForward(size.size, size.inner, size.dropout)
+
+    def forward(self, words: Tensor, present: Tensor, visible: Tensor, visual: Visual) -> Tensor:
+        """(B, L, C) words to the same; those ``present`` see others by ``visible`` (L, L)."""
+        words = self.self_att(words, words, visible) * present
+        grid = self.vis_att1(words, visual.grid) * present
+        regions = self.vis_att2(words, visual.regions) * present
+        second = self.fc_alpha1 if self.fc_alpha2 is None else self.fc_alpha2
+        attended = self._let_in(self.fc_alpha1, words, grid) + self._let_in(second, words, regions)
+        output: Tensor = self.pwff(attended / math.sqrt(2)) * present
+        return output
+
+    @staticmethod
+    def _let_in(gate: nn.Module, words: Tensor, attended: Tensor) -> Tensor:
+        return torch.sigmoid(gate(torch.cat([words, attended], dim=2))) * attended
+
+
+class CaptionDecoder(nn.Module):
+    """The caption generator: words to probabilities of the next word."""
+
+    # (P, C) those vectors, which are never trained; None for sines and cosines. The authors' code
+    # makes sines and cosines and then overwrites them by random numbers, so that the file's cannot
+    # be computed.
+    positions: Tensor | None
+
+    def __init__(
+        self, n_words: int, size: GritSize, second_gate: str, n_positions: int = 0
+    ) -> None:
+        super().__init__()
+        table = torch.zeros(n_positions, size.size) if n_positions else None
+        self.register_buffer("positions", table)
+        self.word_emb = nn.Embedding(n_words, size.size, padding_idx=PAD)
+        self.layers = nn.ModuleList(
+            ParallelLayer(size, second_gate) for _ in range(size.caption_layers)
+        )
+        self.fc = nn.Linear(size.size, n_words, bias=False)
+
+    def forward(self, tokens: Tensor, visual: Visual) -> Tensor:
+        """(B, L, C) the state after each word, of words (B, L) padded at the end."""
+        length = tokens.shape[1]
+        present = (tokens != PAD)[..., None].to(self.word_emb.weight.dtype)
+        visible = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()
+        words = self.word_emb(tokens) + self._positions(length).to(self.word_emb.weight) * present
+        for layer in self.layers:
+            words = layer(words, present, visible, visual)
+        return words
+
+    def next_word_log_probs(self, states: Tensor) -> Tensor:
+        """(..., C) states to (..., V) log-probabilities of the next word."""
+        return self.fc(states).float().log_softmax(dim=-1)
+
+    def _positions(self, length: int) -> Tensor:
+        """(length, C) vectors of positions, the first word's being 1."""
+        if self.positions is not None:
+            known = self.positions[1 : length + 1]
+            return nn.functional.pad(known, (0, 0, 0, length - len(known)))  # beside padding alone
+        size = self.word_emb.embedding_dim
+        rate = torch.exp(torch.arange(0, size, 2) * (-math.log(10_000.0) / size))
+        angle = torch.arange(1, length + 1)[:, None] * rate
+        return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)

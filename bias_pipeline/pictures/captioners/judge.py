@@ -29,8 +29,7 @@ from bias_pipeline.pictures.captioners.backbones import pictures_of
 from bias_pipeline.pictures.captioners.fitted import KINDS as FITTED
 from bias_pipeline.pictures.captioners.fitted import VERSION as FITTED_VERSION
 from bias_pipeline.pictures.captioners.fitted import Fitted, FittedJudge
-from bias_pipeline.pictures.captioners.prompt import CAPTION, Prompt
-from bias_pipeline.pictures.captioners.prompted import digest_with, require_groups
+from bias_pipeline.pictures.captioners.prompt import CAPTION, Prompt, digest_with, require_groups
 
 if TYPE_CHECKING:
     from bias_pipeline.pictures.captioners.nets import TunedNet
@@ -52,16 +51,13 @@ class PublishedJudge(Encoder):
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model on disk."""
         return find_pretrained(self.model, self.kinds, revision=self.revision)
 
     @property
     def sees(self) -> str:
-        """See the base."""
         return "pictures"
 
     def require(self) -> None:
-        """See the base."""
         model = self.pretrained
         require_vocabulary(model.folder, model.files)
         require_preprocessing(model.folder, model.files)
@@ -203,12 +199,10 @@ class TunedJudge(PublishedJudge, NetEncoder):
         return {**settings, "versions": versions, "files": dict(self.pretrained.files)}
 
     def require(self) -> None:
-        """See the base."""
         LORA.require()
         super().require()
 
     def read(self, data: LabelledCaptions) -> QuestionItems:
-        """The question about each caption."""
         return QuestionItems(tuple(self.questions(data)))
 
     def build(self, inputs: QuestionItems) -> TunedNet:

@@ -14,11 +14,7 @@ Regions = tuple[Tensor, Tensor]
 
 
 class Convolutions(nn.Module):
-    """Layers of 3 x 3 convolutions, each of which halves the picture until the grid is reached.
-
-    Args:
-        side: of the square picture in pixels.
-    """
+    """Layers of 3 x 3 convolutions, each of which halves the picture until the grid is reached."""
 
     def __init__(self, side: int, width: int, grid: int) -> None:
         super().__init__()
@@ -104,12 +100,7 @@ class AnswersNet(nn.Module):
 
 
 class TunedNet(nn.Module):
-    """A model of transformers with low-rank matrices added to its linear layers.
-
-    Attributes:
-        output_dim: K.
-        network: the model with the learnt matrices.
-    """
+    """A model of transformers with low-rank matrices added to its linear layers."""
 
     def __init__(
         self,
@@ -132,11 +123,7 @@ class TunedNet(nn.Module):
         self._model, self._questions = model, questions
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(B, K) log-probabilities of the answers.
-
-        Args:
-            rows: (B,) which questions.
-        """
+        """(B, K) log-probabilities of the answers to some questions."""
         requests = [self._model.read(self._questions[row]) for row in rows.tolist()]
         return self._model.answer_log_probs(requests)
 

@@ -15,8 +15,12 @@ from bias_pipeline.pictures.captioners.backbones import (
     PixelBackbone,
     TimmBackbone,
 )
-from bias_pipeline.pictures.captioners.prompt import N_SPECIAL, Prompt
-from bias_pipeline.pictures.captioners.prompted import AnswerNumbers, PromptCaptioner
+from bias_pipeline.pictures.captioners.prompt import (
+    N_SPECIAL,
+    AnswerNumbers,
+    Prompt,
+    PromptCaptioner,
+)
 from bias_pipeline.pictures.timm_networks import find_timm
 
 if TYPE_CHECKING:

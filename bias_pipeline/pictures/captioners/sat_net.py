@@ -80,20 +80,9 @@ class SatDecodingState:
 
 
 class SatNet(nn.Module):
-    """From a picture and a prompt, read word by word, the log-probability of each answer.
+    """From a picture and a prompt, read word by word, the log-probability of each answer."""
 
-    Args:
-        design: which published version.
-
-    Attributes:
-        guess: from the mean region to the group of a picture; None without grounding. It is fitted
-            after the rest, which then stays as it is
-            (:mod:`bias_pipeline.pictures.fitting.learning`).
-        penalty: the last batch's attention penalty in the loss.
-        together: pictures per batch when it predicts.
-    """
-
-    together = 256
+    together = 256  # pictures per batch when it predicts
 
     def __init__(
         self,
@@ -115,7 +104,7 @@ class SatNet(nn.Module):
         self.answers = [list(answer) for answer in answers]
         self.output_dim = len(answers)
         self.attention_penalty = attention_penalty
-        self.penalty: Tensor | float = 0.0
+        self.penalty: Tensor | float = 0.0  # of the last batch's attention, in the loss
         region_dim = int(seeing.output_dim)  # type: ignore[arg-type]
         self.vectors = nn.Embedding(n_words, embedding_dim, padding_idx=PAD)
         self.region_key = nn.Linear(region_dim, attention_dim)
@@ -150,14 +139,7 @@ class SatNet(nn.Module):
         tail_lengths: Tensor | None = None,
         **picture: Tensor,
     ) -> Tensor:
-        """(B, K) log-probabilities of each answer with the words after it.
-
-        Args:
-            tokens: (B, L) the words before the answer.
-            lengths: (B,) how many there are.
-            tail: (B, M) the words after the answer, None if there are none.
-            tail_lengths: (B,) how many there are.
-        """
+        """(B, K) log-probabilities of each answer after words (B, L), before a tail (B, M)."""
         encoded = self._encode(picture, None)
         step = self._start(encoded)
         total = torch.zeros_like(encoded.present, dtype=torch.float32)
@@ -186,9 +168,7 @@ class SatNet(nn.Module):
     ) -> Tensor:
         """(B, L, V) logarithms of how likely each word is to follow each of L words.
 
-        Args:
-            tokens: (B, L) words, padded at the end.
-            group: (B, K) the vector of each caption's group, if captions are grounded.
+        ``group`` (B, K) is the vector of each caption's group, if captions are grounded.
         """
         encoded = self._encode(picture, group)
         step = self._start(encoded)
@@ -202,7 +182,6 @@ class SatNet(nn.Module):
         return torch.stack(scores, dim=1)
 
     def initial_state(self, group: Tensor | None = None, **picture: Tensor) -> SatDecodingState:
-        """The state before any word of a caption."""
         encoded = self._encode(picture, group)
         return SatDecodingState(self._start(encoded), encoded)
 
@@ -211,7 +190,6 @@ class SatNet(nn.Module):
         return _mean(*self.seeing(**picture))
 
     def step(self, reading: SatDecodingState, words: Tensor) -> tuple[SatDecodingState, Tensor]:
-        """Read a word (B,) of each caption; (B, V) log-probabilities of the next."""
         step = self._step(self._word_gates(words), reading.step.state, reading.encoded)
         return SatDecodingState(step, reading.encoded), self._words(step, words)
 
@@ -283,7 +261,6 @@ class SatNet(nn.Module):
         tail: Tensor | None,
         tail_lengths: Tensor | None,
     ) -> Tensor:
-        """(B,) log-probability of an answer of several words with the words after it."""
         n_rows = len(words)
         tokens = torch.tensor(answer, device=words.device).expand(n_rows, -1)
         follows = tokens if tail is None else torch.cat([tokens, tail], dim=1)

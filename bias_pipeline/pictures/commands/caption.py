@@ -26,7 +26,7 @@ from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, c
 from bias_pipeline.io.machine import OPENAI
 from bias_pipeline.io.progress import bar, showing, track
 from bias_pipeline.io.terminal import print_out, refuse_secrets
-from bias_pipeline.models.blocks import BlockStore
+from bias_pipeline.models.blocks import BlockStore, photo_stamps
 from bias_pipeline.models.generation import KINDS as PUBLISHED
 from bias_pipeline.models.generation import Captioner, usual_prompt
 from bias_pipeline.models.merge_shards import all_empty, gather, write_gathered_captions
@@ -42,7 +42,6 @@ from bias_pipeline.models.runner import (
     report_progress,
 )
 from bias_pipeline.models.sampling import Decoding, describe_decoding, own_settings
-from bias_pipeline.models.shards import photo_stamps
 from bias_pipeline.pictures.captioners.batch_files import (
     BatchAnswers,
     check_ids,

@@ -14,13 +14,12 @@ from bias_pipeline.data.photos import find_photos
 from bias_pipeline.declared import Range
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.models.blocks import BlockStore
+from bias_pipeline.models.blocks import BlockStore, photo_stamps
 from bias_pipeline.models.detection import KINDS, detector
 from bias_pipeline.models.merge_shards import gather, write_detections
 from bias_pipeline.models.pretrained import device_of, find_pretrained
 from bias_pipeline.models.recognition import SUFFIXES, TorchvisionDetector, check_weights
 from bias_pipeline.models.runner import Model, describe_share, report_progress
-from bias_pipeline.models.shards import photo_stamps
 from bias_pipeline.run.overrides import path_override
 
 MinScore = Annotated[float, Range(above=0, below=1)]

@@ -123,7 +123,7 @@ def _require_gradients(options: Namespace) -> None:
 def forced_captioner(model: Pretrained, device: str, prompt: str = "") -> ForcedCaptioner[Any]:
     """Any captioner of ``caption``, ready to read its captions again with gradients."""
     if model.kind in FITTED:
-        from bias_pipeline.pictures.captioners.forced import FittedForced
+        from bias_pipeline.pictures.forced_captions import FittedForced
 
         if prompt:
             raise UsageError(f"{model.name}: a {model.kind} takes no prompt; leave out --prompt")
@@ -143,9 +143,11 @@ def _explain(
     corpus: Any,
     attribute: Any,
 ) -> None:
-    from bias_pipeline.pictures.gradcam.attribution import Attribution, ExplainedWords, layer_of
-    from bias_pipeline.pictures.gradcam.attribution_maps import (
+    from bias_pipeline.pictures.gradcam.attribution import (
+        Attribution,
+        ExplainedWords,
         describe_attribution,
+        layer_of,
         write_attribution,
     )
     from bias_pipeline.report.example_pictures import TABLE

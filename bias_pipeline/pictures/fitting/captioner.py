@@ -271,11 +271,7 @@ def _fit_into(
 
 
 def _learner(lesson: Lesson, fitted: Fitted, counts: IntArray) -> CaptionLearner:
-    """What is trained, with fresh weights.
-
-    Args:
-        counts: (W,) how often captions have each word.
-    """
+    """What is trained, with fresh weights; captions have each word ``counts`` (W,) times."""
     from bias_pipeline.pictures.fitting.learning import CaptionLearner, EqualizedLearner
 
     network = fitted.network()

@@ -66,8 +66,7 @@ def words_loss(log_probs: Tensor, wanted: Tensor) -> Tensor:
 class EqualizedLearner(CaptionLearner):
     """Also learns to name a group by the person, not by the scene.
 
-    Args:
-        members: (V, 2) 1 where a word names a group.
+    ``members`` (V, 2) are 1 where a word names a group.
     """
 
     members: Tensor
@@ -142,20 +141,18 @@ def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: In
     """Fit the head to the mean regions of pictures, by logistic regression; nothing else changes.
 
     ImageCaptioner2 takes "a pre-trained image-to-emotion classifier" and does not say which; this
-    head on the captioner's own vision network, then frozen, is ours.
-
-    Args:
-        images: (N,) the picture of each caption.
-        groups: (N,) the group of each caption; captions of a picture may differ.
+    head on the captioner's own vision network, then frozen, is ours. Captions have an image and a
+    group each; those of one image may differ in their groups.
     """
     network.eval()
     rows = np.arange(int(images.max()) + 1)
     device = next(network.parameters()).device
     with torch.no_grad():
-        blocks = [
-            network.means(**_batch(visual, rows[start : start + _TOGETHER], device)).float()
-            for start in range(0, len(rows), _TOGETHER)
-        ]
+        blocks = []
+        for start in range(0, len(rows), _TOGETHER):
+            arrays = visual.batch(rows[start : start + _TOGETHER])
+            batch = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+            blocks.append(network.means(**batch).float())
     features = torch.cat(blocks)[torch.from_numpy(images).to(device)]  # (N, D)
     labels = torch.from_numpy(groups).to(device)
     mean, spread = features.mean(dim=0), features.std(dim=0).clamp(min=1e-6)
@@ -178,8 +175,3 @@ def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: In
         network.guess.bias.copy_(head.bias - (head.weight / spread) @ mean)
         right: Tensor = (network.guess(features).argmax(dim=1) == labels).float()
     return float(right.mean())
-
-
-def _batch(visual: BackboneInputs, rows: IntArray, device: torch.device) -> dict[str, Tensor]:
-    arrays = visual.batch(rows)
-    return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}

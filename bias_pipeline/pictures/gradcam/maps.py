@@ -164,10 +164,7 @@ class Shares:
 
 
 def shares_outside(heatmap: Float64Array, people: Float64Array) -> Shares:
-    """How much of a map lies outside people.
-
-    Args:
-        people: (h, w) share of each place that people cover, in [0, 1].
+    """How much of a map lies outside people, who cover a share (h, w) of each place, in [0, 1].
 
     Example:
         >>> shares_outside(np.array([[3.0, 1.0]]), np.array([[1.0, 0.0]]))

@@ -21,6 +21,7 @@ from bias_pipeline.models import weight_files
 from bias_pipeline.models.weight_files import read_numbers
 
 DETECTOR, CAPTIONS = "detector.", ("grid_net.", "cap_generator.")
+_IDLE_GATE = ".fc_alpha2."  # which the released network saves and never uses
 _IN = r"(?:det_module\.|transformer\.|decoder\.)*"
 _ATTENTION = r"(?:attention\.)?(fc_[qkvo]\.\w+|layer_norm\.\w+)"
 _BLOCK = (
@@ -134,7 +135,9 @@ def load_captions(
     """Load the weights of grid network and decoder; words not in the file get new vectors."""
     state = {name: v for name, v in net.state_dict().items() if name.startswith(CAPTIONS)}
     weights = {
-        name: v for name, v in checkpoint.captions.items() if name in state or not _is_unused(name)
+        name: v
+        for name, v in checkpoint.captions.items()
+        if name in state or _IDLE_GATE not in name
     }
     # The numbers of words may differ.
     shapes = {
@@ -150,11 +153,6 @@ def load_captions(
         table[ours] = weights[name][theirs].to(table)
         weights[name] = table
     net.load_state_dict(weights, strict=False)
-
-
-def _is_unused(name: str) -> bool:
-    """Whether a weight is one that the released network saves and never uses."""
-    return ".fc_alpha2." in name
 
 
 def _weights(path: Path) -> dict[str, Tensor]:

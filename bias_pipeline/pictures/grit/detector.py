@@ -21,16 +21,11 @@ Shape = tuple[int, int]
 def deformable_attention(
     values: Tensor, shapes: Sequence[Shape], places: Tensor, weights: Tensor
 ) -> Tensor:
-    """Attention of queries to places of several grids (the paper's equation 3).
+    """(B, Q, M * D) what queries read at places of several grids (the paper's equation 3).
 
-    Args:
-        values: (B, S, M, D) the patches of all L grids one after the other, for each of M heads.
-        places: (B, Q, M, L, P, 2) the x and y at which each head samples, in [0, 1] within the
-            picture; zero outside.
-        weights: (B, Q, M, L, P) the weight of each sample.
-
-    Returns:
-        (B, Q, M * D).
+    ``values`` (B, S, M, D) are the patches of all L grids one after the other, for each of M
+    heads; ``places`` (B, Q, M, L, P, 2) the x and y at which each head samples, in [0, 1] within
+    the picture, zero outside; ``weights`` (B, Q, M, L, P) the weight of each sample.
 
     Example:
         >>> values = torch.arange(4.0).reshape(1, 4, 1, 1)  # one grid of two by two
@@ -82,13 +77,7 @@ class DeformableAttention(nn.Module):
     def forward(
         self, queries: Tensor, boxes: Tensor, values: Tensor, shapes: Sequence[Shape]
     ) -> Tensor:
-        """(B, Q, C) the attended values.
-
-        Args:
-            queries: (B, Q, C).
-            boxes: (B, Q, 4) middle, width and height of each query's box, in [0, 1].
-            values: (B, S, C) see :func:`deformable_attention`.
-        """
+        """(B, Q, C) the attended values (B, S, C); boxes (B, Q, 4) have middle, width, height."""
         n_heads, n_levels, n_points = self.shape
         projected = self.value_proj(values).unflatten(2, (n_heads, -1))
         offsets = self.sampling_offsets(queries).unflatten(2, (*self.shape, 2))
@@ -116,11 +105,7 @@ class Visual(NamedTuple):
 
 
 class GritDetector(nn.Module):
-    """A Swin transformer, and a region decoder on its coarsest grids.
-
-    Attributes:
-        grid_dim: D.
-    """
+    """A Swin transformer, and a region decoder on its coarsest grids."""
 
     def __init__(self, size: GritSize) -> None:
         super().__init__()
@@ -145,11 +130,7 @@ class GritDetector(nn.Module):
 
 
 class PrecomputedFeatures(nn.Module):
-    """Passes on stored features of a frozen detector.
-
-    Attributes:
-        grid_dim: D.
-    """
+    """Passes on stored features of a frozen detector."""
 
     def __init__(self, size: GritSize) -> None:
         super().__init__()

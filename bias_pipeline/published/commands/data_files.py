@@ -22,7 +22,6 @@ def data_convert_command(words: Sequence[str]) -> int:
 
 
 def data_convert_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} data convert",
         description="Convert pickles of LIC and JSON files of COCO to Parquet",
@@ -55,7 +54,6 @@ def data_fetch_command(words: Sequence[str]) -> int:
 
 
 def data_fetch_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} data fetch",
         description="Print where to get the published files; with --out, also download those "

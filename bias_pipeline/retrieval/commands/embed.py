@@ -13,7 +13,7 @@ from bias_pipeline.data.coco_files import model_captions
 from bias_pipeline.data.photos import find_photos
 from bias_pipeline.errors import UsageError, counted
 from bias_pipeline.io.terminal import print_out, warn
-from bias_pipeline.models.blocks import BlockStore
+from bias_pipeline.models.blocks import BlockStore, photo_stamps
 from bias_pipeline.models.clip import KINDS as CLIP
 from bias_pipeline.models.clip import ClipTexts
 from bias_pipeline.models.merge_shards import gather, write_embeddings
@@ -21,8 +21,7 @@ from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrain
 from bias_pipeline.models.runner import Model, describe_share, report_progress
 from bias_pipeline.models.sentences import KINDS as LANGUAGE
 from bias_pipeline.models.sentences import Sentences, pooling_of
-from bias_pipeline.models.shards import photo_stamps
-from bias_pipeline.retrieval.dual_encoders import BLIP, PhotoFiles, PlainTexts, towers_of
+from bias_pipeline.retrieval.dual_encoders import BLIP, towers_of
 from bias_pipeline.retrieval.dual_encoders import KINDS as DUAL
 from bias_pipeline.retrieval.fiber.folder import is_fiber
 from bias_pipeline.retrieval.open_clip_folder import is_open_clip
@@ -50,7 +49,6 @@ def command(words: Sequence[str]) -> int:
 
 
 def parser() -> Parser:
-    """The options and their help."""
     parser = photo_parser(JOB, _ABOUT, "Parquet file")
     parser.add_argument(
         "--texts", type=Path, help="embed captions (a file, as for audit) instead of photos"
@@ -75,7 +73,7 @@ def _embed_photos(options: Namespace) -> None:
     towers = towers_of(options.model, options.revision, options.device)
 
     def load() -> Model:
-        return PhotoFiles(towers.photos(normalize=not options.no_normalize))
+        return towers.photos(normalize=not options.no_normalize)
 
     store = BlockStore(options.out, _vector_settings(options, "photos", towers.spec), towers.name)
     report_progress(
@@ -111,7 +109,7 @@ def _of_dual(options: Namespace) -> Vectors:
     towers = towers_of(options.model, options.revision, options.device)
     if options.no_normalize:
         raise UsageError(f"--no-normalize: {towers.name} gives texts of length 1; leave it out")
-    return _vector_settings(options, "texts", towers.spec), lambda: PlainTexts(towers.texts())
+    return _vector_settings(options, "texts", towers.spec), towers.texts
 
 
 def _of_clip(options: Namespace, model: Pretrained) -> Vectors:
@@ -135,7 +133,6 @@ def _of_language(options: Namespace, model: Pretrained) -> Vectors:
 def _vector_settings(
     options: Namespace, source: str, model: Mapping[str, object]
 ) -> dict[str, object]:
-    """All settings that decide the vectors."""
     options_of_vectors = {"source": source, "normalize": not options.no_normalize}
     return {"job": JOB, "version": VERSION, **options_of_vectors, **model}
 

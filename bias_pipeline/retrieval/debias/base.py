@@ -22,7 +22,7 @@ from bias_pipeline.text.articles import with_article
 
 if TYPE_CHECKING:
     from bias_pipeline.attack.encoder import Embed
-    from bias_pipeline.retrieval.embedders import DualEncoder, Embedder
+    from bias_pipeline.retrieval.dual_encoders import DualEncoder, Embedder
 
 _GENDER: Mapping[str, Sequence[str]] = {
     "male": ("man", "boy", "guy", "gentleman", "father", "son", "brother", "male person"),

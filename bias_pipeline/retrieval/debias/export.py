@@ -32,7 +32,7 @@ from bias_pipeline.errors import UsageError
 from bias_pipeline.io.files import drafted
 from bias_pipeline.retrieval.debias import load_debias
 from bias_pipeline.retrieval.debias.base import Debias, Debiased, EmbeddingEdit, Examples
-from bias_pipeline.retrieval.embedders import DualEncoder
+from bias_pipeline.retrieval.dual_encoders import DualEncoder
 
 NOTHING = "debias=none edits nothing; choose a debiasing, such as debias=subspace"
 _CARD = """# A debiasing
@@ -50,13 +50,10 @@ with the same text model. All of this is valid only for the model named below.
 
 
 def affine(edit: EmbeddingEdit, size: int) -> tuple[Float64Array, Float64Array]:
-    """(D, D) and (D,): an edit as ``x @ matrix + vector``.
-
-    Args:
-        edit: any of ours; all are affine.
+    """(D, D) and (D,): an edit as ``x @ matrix + vector``, which all of ours are.
 
     Example:
-        >>> from bias_pipeline.retrieval.debias.projections import Projection
+        >>> from bias_pipeline.retrieval.debias.methods import Projection
         >>> affine(Projection(np.array([[1.0, 0.0]])), 2)[0].tolist()
         [[0.0, 0.0], [0.0, 1.0]]
     """

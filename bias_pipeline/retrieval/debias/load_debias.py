@@ -24,12 +24,7 @@ FILE = "debias.safetensors"
 
 
 def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
-    """The edits of a folder, by side; an unedited side is only rescaled to length 1.
-
-    Returns:
-        ``image`` and ``text`` to functions from the model's (N, D) vectors, of any length and on
-        any device, to edited ones.
-    """
+    """Side to the edit of the model's (N, D) vectors; an unedited side gets only length 1."""
     numbers, again = _read(folder)
 
     def edit(side: str) -> Callable[[Any], Any]:
@@ -46,24 +41,15 @@ def load(folder: str | Path) -> dict[str, Callable[[Any], Any]]:
 
 
 def debias_prompts(pipeline: Any, folder: str | Path) -> Any:
-    """Make an image generator use debiased prompts.
+    """Make an image generator use debiased prompts; ``remove()`` of the returned handle undoes it.
+
+    The generator is an object with a ``text_encoder``, such as a StableDiffusionPipeline of
+    diffusers, or a CLIPTextModel of transformers itself.
 
     The states of all tokens are changed in the same way after the text encoder's last norm: tokens
     of the prompt, of the negative or empty prompt, and of padding. Nothing else changes, and no
     weight. With ``fit debias --prompts=outputs`` it is the least change after which CLIP's
     projection gives the debiased vector; with ``states`` it is a debiasing fitted to states.
-
-    Args:
-        pipeline: an object with a ``text_encoder``, such as a StableDiffusionPipeline of diffusers,
-            or a CLIPTextModel of transformers itself.
-        folder: with debias.safetensors, fitted to the same text model with ``--prompts``.
-
-    Returns:
-        A handle whose ``remove()`` undoes it.
-
-    Raises:
-        ValueError: if the folder has nothing of prompts, the text model is another one, or the
-            generator reads states from elsewhere.
     """
     numbers, _ = _read(folder)
     if "prompt.mark" not in numbers:

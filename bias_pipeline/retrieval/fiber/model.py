@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from math import isqrt
 from pathlib import Path
 
@@ -104,10 +103,9 @@ _MATCHING = {"matching.weight", "matching.bias"}
 def read_fiber(path: Path, head: Head = "rank_output") -> FiberNet:
     """The network of a file, ready to use.
 
-    Args:
-        head: whose logit says that a picture and a text match. ``rank_output`` starts as a copy of
-            ``itm_score``, and the authors rank by it if a file has it; their released code trains
-            only ``itm_score``, since on a GPU the two are separate.
+    The logit of ``head`` says whether a picture and a text match. ``rank_output`` starts as a copy
+    of ``itm_score``, and the authors rank by it if a file has it; their released code trains only
+    ``itm_score``, since on a GPU the two are separate.
     """
     weights = _weights_of(_state(path), path, head)
     size = fiber_size(weights, path)
@@ -213,8 +211,8 @@ class FiberModel(TwoModeNet):
     def __init__(
         self,
         model: Pretrained,
-        longest: int,
         device: torch.device,
+        longest: int,
         head: Head = "rank_output",
     ) -> None:
         super().__init__(model.name, device)
@@ -244,19 +242,16 @@ class FiberModel(TwoModeNet):
         return np.ascontiguousarray(normalised.transpose(2, 0, 1))
 
     def photos(self, photos: Sequence[Float32Array], *, normalize: bool) -> Float32Array:
-        """(N, D) a vector for each photo, by itself."""
         starts = range(0, len(photos), _PHOTOS)
         with torch.inference_mode():
             parts = [self._net.pictures(self._pixels(photos[s : s + _PHOTOS])) for s in starts]
             return self._vectors(torch.cat(parts), normalize=normalize)
 
     def texts(self, texts: Sequence[str]) -> Float32Array:
-        """(N, D) a vector of length 1 for each text, by itself."""
         with torch.inference_mode():
             return self._vectors(self._net.texts(self._tokens(texts)), normalize=True)
 
     def encode_texts(self, texts: Sequence[str]) -> EncodedTexts:
-        """Texts, encoded as far as possible without a picture."""
         with torch.inference_mode():
             return self._net.encode_texts(self._tokens(texts))
 
@@ -275,9 +270,3 @@ class FiberModel(TwoModeNet):
         for row, ids in zip(filled, rows, strict=True):
             row[: len(ids)] = ids
         return torch.from_numpy(filled).to(self._device)
-
-
-@lru_cache(maxsize=1)
-def loaded(model: Pretrained, longest: int, device: torch.device, head: Head) -> FiberModel:
-    """The model; the last one is cached."""
-    return FiberModel(model, longest, device, head)

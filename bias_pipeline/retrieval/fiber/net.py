@@ -32,12 +32,7 @@ class TextAttention(nn.Module):
         self.out = nn.Linear(size, size)
 
     def forward(self, vectors: Tensor, other: Tensor, there: Tensor | None) -> Tensor:
-        """(B, N, C) to the same.
-
-        Args:
-            other: (B, M, D) the attended vectors.
-            there: (B, M) which of them are visible; None: all.
-        """
+        """(B, N, C) to the same; attends to (B, M, D), where ``there`` (B, M) says so."""
         q = self._heads(self.query(vectors))
         k, v = self._heads(self.key(other)), self._heads(self.value(other))
         mask = None if there is None else there[:, None, None]
@@ -84,12 +79,7 @@ class Layer(nn.Module):
     def forward(
         self, vectors: Tensor, there: Tensor, picture: Tensor | None = None, *, normed: bool = True
     ) -> Tensor:
-        """(B, N, C) to the same.
-
-        Args:
-            there: (B, N).
-            picture: (B, M, D) that the text attends to, None for the text alone.
-        """
+        """(B, N, C) to the same; the text attends to a picture (B, M, D) too, if there is one."""
         attended = self.attention(vectors, vectors, there)
         if picture is not None:
             assert self.gate is not None

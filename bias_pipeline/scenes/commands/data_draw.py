@@ -23,9 +23,8 @@ _DRAW_ABOUT = (
 
 
 def data_draw_parser() -> Parser:
-    """The options and their help."""
-    from bias_pipeline.scenes import CAPTIONERS
     from bias_pipeline.scenes.affect_world import AFFECT_CAPTIONERS
+    from bias_pipeline.scenes.captioners import CAPTIONERS
 
     parser = Parser(f"{PROGRAM} data draw", description=_DRAW_ABOUT)
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
@@ -56,15 +55,14 @@ def data_draw_parser() -> Parser:
 
 
 def data_draw_command(arguments: Sequence[str]) -> int:
-    """Draw and write."""
     options = data_draw_parser().parse_args(list(arguments))
     (_draw_affect if options.world == "affect" else _draw_people)(options)
     return 0
 
 
 def _draw_affect(options: Namespace) -> None:
-    from bias_pipeline.scenes import write_affect
     from bias_pipeline.scenes.affect_world import AFFECT_CAPTIONERS
+    from bias_pipeline.scenes.dataset import write_affect
 
     if options.leak:
         raise UsageError("--leak is for --world people only; leave it out")
@@ -80,7 +78,9 @@ def _draw_affect(options: Namespace) -> None:
 
 
 def _draw_people(options: Namespace) -> None:
-    from bias_pipeline.scenes import CAPTIONERS, generate, write_drawn
+    from bias_pipeline.scenes.captioners import CAPTIONERS
+    from bias_pipeline.scenes.dataset import write_drawn
+    from bias_pipeline.scenes.world import generate
 
     captioners = _dials(options, CAPTIONERS)
     world = generate(n_images=options.n_images, seed=options.seed)

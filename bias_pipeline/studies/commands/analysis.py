@@ -36,7 +36,7 @@ from bias_pipeline.report.smallest_bias import planted_shares, smallest_bias_lin
 from bias_pipeline.report.table import Cell, NumberCell, Table, percent
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import compose
-from bias_pipeline.studies.feature_sensitivity import CHANGES, WHOLE, shifts
+from bias_pipeline.studies.feature_sensitivity import CHANGES, WHOLE, print_shifts, shifts
 from bias_pipeline.studies.rebalance import (
     METRIC,
     effective_share,
@@ -44,14 +44,12 @@ from bias_pipeline.studies.rebalance import (
     image_weights,
     too_often,
 )
-from bias_pipeline.studies.shifts import print_shifts
 
 if TYPE_CHECKING:
     from bias_pipeline.commands.main import Command
 
 
 def metrics_command(words: list[str]) -> int:
-    """Print the metrics."""
     from bias_pipeline.studies.metric_cards import cards, print_metrics
 
     if metrics_parser().parse_args(words).cards:
@@ -62,7 +60,6 @@ def metrics_command(words: list[str]) -> int:
 
 
 def metrics_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(f"{PROGRAM} metrics", description="Print what each metric can detect")
     parser.add_argument(
         "--cards", action="store_true", help="print a page in Markdown: docs/metrics.md"
@@ -81,7 +78,6 @@ def claims_command(words: list[str]) -> int:
 
 
 def claims_parser() -> Parser:
-    """No options."""
     about = "Which conclusions of the papers hold in our runs"
     return Parser(f"{PROGRAM} analysis claims", description=about)
 
@@ -95,7 +91,6 @@ _NOTES = (
 
 
 def power_command(words: Sequence[str]) -> int:
-    """Print the table."""
     sizes = power_parser().parse_args(list(words)).sizes
     balanced = balanced_images(sizes)
     smallest, largest = measured_sizes()
@@ -117,7 +112,6 @@ def power_command(words: Sequence[str]) -> int:
 
 
 def power_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} analysis power",
         description="The smallest bias that a number of images can show, by metric, as measured",
@@ -194,7 +188,6 @@ def sensitivity_command(arguments: Sequence[str]) -> int:
 
 
 def sensitivity_parser() -> Parser:
-    """The options and their help."""
     parser = _runs_parser(
         "sensitivity",
         "How much scores vary between attackers: coefficients of variation (DBAC, 5.3).",
@@ -234,7 +227,6 @@ def consistency_command(arguments: Sequence[str]) -> int:
 
 
 def consistency_parser() -> Parser:
-    """The options and their help."""
     about = "Whether attackers agree: conflict scores and correlations (ImageCaptioner2, 5.5.2)."
     return _runs_parser("consistency", about)
 
@@ -318,7 +310,6 @@ def _changed_captions(folder: Path, options: Sequence[str], masking: Sequence[st
 
 
 def rebalance_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} analysis rebalance",
         usage="%(prog)s RUN --out FILE.parquet [key=value ...] [options]",
@@ -390,7 +381,6 @@ def rebalance_command(words: Sequence[str]) -> int:
 
 
 def pairs_parser() -> Parser:
-    """The options and their help."""
     parser = Parser(
         f"{PROGRAM} analysis pairs",
         usage="%(prog)s --out FILE.csv [key=value ...] [options]",

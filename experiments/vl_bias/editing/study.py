@@ -30,7 +30,7 @@ from bias_pipeline.data.generator import generator
 from bias_pipeline.data.regions import crop_person
 from bias_pipeline.models.clip import ClipPhotos
 from bias_pipeline.retrieval.debias.base import Examples, means_of
-from bias_pipeline.retrieval.debias.neurons import (
+from bias_pipeline.retrieval.debias.methods import (
     ZeroNeuron,
     most_relevant,
     relevance,

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from bias_pipeline.io.terminal import secrets
-from bias_pipeline.pictures.captioners import pace
+from bias_pipeline.pictures.captioners import served
 from tests.chat_stub import Body, Reply, Stub, serving
 from tests.cli.server.dogs import DOGS
 
@@ -24,7 +24,7 @@ def photos(tmp_path_factory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch) -> Iterator[None]:
-    monkeypatch.setattr(pace, "FIRST_WAIT_S", 0.005)
+    monkeypatch.setattr(served, "FIRST_WAIT_S", 0.005)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     secrets.cache_clear()
     yield

@@ -16,10 +16,9 @@ import pytest
 from PIL import Image
 
 from bias_pipeline.models.sampling import Decoding
-from bias_pipeline.pictures.captioners import chat_server, pace, served
+from bias_pipeline.pictures.captioners import chat_server, served
 from bias_pipeline.pictures.captioners.chat_server import ATTEMPTS_FOR_LOAD, ChatServer
-from bias_pipeline.pictures.captioners.pace import Pace
-from bias_pipeline.pictures.captioners.served import ServedCaptioner
+from bias_pipeline.pictures.captioners.served import Pace, ServedCaptioner
 from tests.chat_stub import Body, Reply, color_of, completion, error, serving
 from tests.cli.server.dogs import DOGS, N_PHOTOS, a_dog, unhelpful
 
@@ -143,7 +142,7 @@ def test_a_server_that_answers_nothing_any_more_is_given_up(
     ask_stub, monkeypatch, status, n_answers
 ):
     """Whatever --batch is, and however many photos there are."""
-    monkeypatch.setattr(pace, "FIRST_WAIT_S", 0.2)
+    monkeypatch.setattr(served, "FIRST_WAIT_S", 0.2)
     replies = count()
 
     def answer(body: Body) -> Reply:
@@ -172,7 +171,7 @@ def test_what_was_answered_before_a_server_is_given_up_is_kept(ask, by_image):
 
 def test_a_server_that_is_busy_for_long_is_waited_for(ask_stub, by_image, monkeypatch):
     """It refuses a request more often than while it answers others."""
-    monkeypatch.setattr(pace, "_LONGEST_GAP_S", 0.05)
+    monkeypatch.setattr(served, "_LONGEST_GAP_S", 0.05)
     monkeypatch.setattr(served, "LONGEST_WAIT_FOR_LOAD_S", 0.05)
     replies = count()
 
@@ -245,7 +244,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr(pace.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(served.time, "monotonic", lambda: self.now)
 
     async def rest(self, wait_s: float) -> None:
         self.now += max(wait_s, 1e-6)
@@ -319,7 +318,7 @@ def test_a_server_that_fails_one_request_in_five_takes_at_most_three_times_as_lo
     tmp_path, monkeypatch
 ):
     """A second is allowed for a machine with other work."""
-    monkeypatch.setattr(pace, "FIRST_WAIT_S", 0.25)
+    monkeypatch.setattr(served, "FIRST_WAIT_S", 0.25)
     for number in range(100):
         Image.new("RGB", (8, 8), (number, 0, 0)).save(tmp_path / f"{number}.png")
 

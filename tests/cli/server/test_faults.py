@@ -18,7 +18,7 @@ from PIL import Image
 
 from bias_pipeline.errors import UsageError
 from bias_pipeline.models.sampling import Decoding
-from bias_pipeline.pictures.captioners import chat_server, pace
+from bias_pipeline.pictures.captioners import chat_server, served
 from bias_pipeline.pictures.captioners.chat_server import ChatServer
 from bias_pipeline.pictures.captioners.served import ServedBar, ServedCaptioner
 from bias_pipeline.pictures.commands import caption
@@ -66,7 +66,7 @@ def test_an_answer_that_ends_the_work(ask_stub, reply, code, message):
 
 
 def test_a_server_that_never_answered_is_not_waited_for(ask, monkeypatch):
-    monkeypatch.setattr(pace, "FIRST_WAIT_S", 60.0)
+    monkeypatch.setattr(served, "FIRST_WAIT_S", 60.0)
     printed = ask(f"http://127.0.0.1:{unused_port()}/v1", code=5)
     assert (printed.count("\n"), "no server answers at http://127.0.0.1" in printed) == (1, 1)
     assert "start it, or correct --server" in printed
@@ -193,7 +193,7 @@ def test_a_server_that_dies_half_way_loses_nothing(ask, by_image):
 
 def test_the_bar_says_what_it_waits_for(photos, monkeypatch):
     """And no longer when the server has answered."""
-    monkeypatch.setattr(pace, "FIRST_WAIT_S", 2.0)
+    monkeypatch.setattr(served, "FIRST_WAIT_S", 2.0)
     replies = iter([error(503, "busy"), completion("a dog")])
     with (
         serving(lambda _: next(replies)) as stub,
@@ -210,7 +210,7 @@ def test_the_bar_says_what_it_waits_for(photos, monkeypatch):
 
 
 def test_a_server_that_is_started_again_goes_on_answering(ask, by_image, monkeypatch):
-    monkeypatch.setattr(pace, "FIRST_WAIT_S", 0.1)  # six seconds in all
+    monkeypatch.setattr(served, "FIRST_WAIT_S", 0.1)  # six seconds in all
     port, dying, over = unused_port(), Dying(), threading.Event()
 
     def restart() -> None:

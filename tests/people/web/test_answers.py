@@ -18,8 +18,8 @@ from bias_pipeline.data.rating_tables import CANNOT_TELL
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.io.paths import group_choices
-from bias_pipeline.people.web.deliveries import DELIVERIES
 from bias_pipeline.people.web.study import (
+    DELIVERIES,
     LOG,
     TABLE,
     AnswerStore,

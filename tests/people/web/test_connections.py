@@ -14,8 +14,8 @@ pytest.importorskip("uvicorn", reason="needs the extra web")
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bias_pipeline.people.web import connections
-from bias_pipeline.people.web.connections import Connection
+from bias_pipeline.people.web import application
+from bias_pipeline.people.web.application import Connection
 from bias_pipeline.people.web.rating import RatingPages
 from tests.cli.commands import wait_for
 from tests.people.web.conftest import HOSTS
@@ -90,13 +90,13 @@ async def endless(scope: Scope, receive: Receive, send: Send) -> None:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """All limits in tenths of a second."""
-    monkeypatch.setattr(connections, "_LOOK_S", 0.05)
-    monkeypatch.setattr(connections, "_IDLE_S", 0.3)
-    monkeypatch.setattr(connections, "_REQUEST_S", 0.6)
+    monkeypatch.setattr(application, "_LOOK_S", 0.05)
+    monkeypatch.setattr(application, "_IDLE_S", 0.3)
+    monkeypatch.setattr(application, "_REQUEST_S", 0.6)
 
 
 def test_where_connections_are_many_the_one_that_is_idle_longest_ends(serve, connect, monkeypatch):
-    monkeypatch.setattr(connections, "_MOST", 4)
+    monkeypatch.setattr(application, "_MOST", 4)
     port = serve(prompt)
     idle = [connect(port) for _ in range(10)]
     assert connect(port, GET).recv(100).startswith(b"HTTP/1.1 200")
@@ -104,7 +104,7 @@ def test_where_connections_are_many_the_one_that_is_idle_longest_ends(serve, con
 
 
 def test_only_where_all_are_being_answered_a_new_one_is_refused(serve, connect, monkeypatch):
-    monkeypatch.setattr(connections, "_MOST", 2)
+    monkeypatch.setattr(application, "_MOST", 2)
     port = serve(waiting)
     busy = [connect(port, GET) for _ in range(2)]
     time.sleep(0.2)

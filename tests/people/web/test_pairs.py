@@ -11,10 +11,9 @@ pytest.importorskip("starlette", reason="needs the extra web")
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.people.commands.rated_items import PAIR_QUESTION, pair_study
 from bias_pipeline.people.commands.web import rate_command, rate_parser
-from bias_pipeline.people.web.pair_summary import number_correlations, pair_lines
 from bias_pipeline.people.web.rating import RatingPages
 from bias_pipeline.people.web.study import AnswerStore
-from bias_pipeline.people.web.summary import agreement_lines
+from bias_pipeline.people.web.summary import agreement_lines, number_correlations, pair_lines
 from bias_pipeline.report.caption_pairs import CaptionPair, write_pairs
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore

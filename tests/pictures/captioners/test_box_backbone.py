@@ -17,11 +17,10 @@ from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.pictures.captioners.backbones import (
     BoxBackbone,
     BoxInputs,
-    PlacedObject,
+    NamedObject,
     placed_objects,
 )
-from bias_pipeline.pictures.captioners.prompt import Prompt
-from bias_pipeline.pictures.captioners.prompted import Answers
+from bias_pipeline.pictures.captioners.prompt import Answers, Prompt
 from bias_pipeline.pictures.captioners.sat import Sat
 from tests.pictures.captioners.test_sat import FLAGS, data, split
 
@@ -53,8 +52,8 @@ def photo(folder: Path, *regions: Region) -> Pictures:
 
 def test_a_place_is_in_shares_of_the_picture_and_cut_at_its_edges(tmp_path):
     things = placed_objects(photo(tmp_path, PERSON, DOG), 0)
-    assert things[0] == PlacedObject("person", (0.25, 0.25, 0.5, 0.5, 1.0))
-    assert things[1] == PlacedObject("dog", (0.0, 0.75, 0.25, 0.25, 0.5))
+    assert things[0] == NamedObject("person", (0.25, 0.25, 0.5, 0.5, 1.0))
+    assert things[1] == NamedObject("dog", (0.0, 0.75, 0.25, 0.25, 0.5))
 
 
 def test_a_file_says_what_its_annotations_do_not(tmp_path):
@@ -84,7 +83,7 @@ def test_scenes_know_where_things_are():
 
 
 def test_short_lists_are_filled_up():
-    one = PlacedObject("dog", (0.1, 0.2, 0.3, 0.4, 1.0))
+    one = NamedObject("dog", (0.1, 0.2, 0.3, 0.4, 1.0))
     batch = BoxInputs.of([(), (one, one)]).batch(np.arange(2))
     assert batch["objects"].tolist() == [[0, 0], [1, 1]]
     assert batch["places"][1, 1] == pytest.approx(one.place)
@@ -92,7 +91,7 @@ def test_short_lists_are_filled_up():
 
 
 def test_things_that_training_lacks_are_not_seen():
-    dog, cat = (PlacedObject(name, (0.0,) * 5) for name in ("dog", "cat"))
+    dog, cat = (NamedObject(name, (0.0,) * 5) for name in ("dog", "cat"))
     fitted = BoxInputs.of([(dog,), (cat, dog)]).fit(np.array([0]))
     assert fitted.batch(np.array([1]))["objects"].tolist() == [[1]]
 

@@ -18,8 +18,7 @@ from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.pictures.captioners.backbones import PixelInputs
 from bias_pipeline.pictures.captioners.grit import Grit
 from bias_pipeline.pictures.captioners.grit_net import GritNet
-from bias_pipeline.pictures.captioners.prompt import N_SPECIAL, Prompt
-from bias_pipeline.pictures.captioners.prompted import Answers, PromptedInputs
+from bias_pipeline.pictures.captioners.prompt import N_SPECIAL, Answers, Prompt, PromptedInputs
 from bias_pipeline.pictures.grit.detector import GritDetector, Visual
 from bias_pipeline.pictures.grit.sizes import SIZES
 from tests.grit_files import network, write_captioner, write_detector, write_vocabulary

@@ -22,9 +22,9 @@ from bias_pipeline.pictures.captioners.fitted import (
     FittedJudge,
     read_emotion,
 )
-from bias_pipeline.pictures.captioners.forced import FittedForced
 from bias_pipeline.pictures.captioners.sat import Sat
 from bias_pipeline.pictures.captioners.sat_net import SatNet
+from bias_pipeline.pictures.forced_captions import FittedForced
 from tests.photo_folder import write_photos
 
 CPU = torch.device("cpu")

@@ -16,10 +16,9 @@ from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.data.image_masking import Blank
 from bias_pipeline.errors import NotApplicableError, UsageError
-from bias_pipeline.pictures.captioners.backbones import ObjectInputs
+from bias_pipeline.pictures.captioners.backbones import NamedObject, ObjectInputs
 from bias_pipeline.pictures.captioners.nets import Convolutions, ListedObjects
-from bias_pipeline.pictures.captioners.prompt import Prompt
-from bias_pipeline.pictures.captioners.prompted import Answers
+from bias_pipeline.pictures.captioners.prompt import Answers, Prompt
 from bias_pipeline.pictures.captioners.sat import Sat
 from bias_pipeline.pictures.captioners.sat_net import DESIGNS, SatNet
 from bias_pipeline.scenes.pixels import SceneDrawing
@@ -262,8 +261,8 @@ def test_annotations_are_seen_without_pictures():
 
 def test_an_object_of_no_training_picture_is_not_seen():
     """Else it would have a vector that nobody trained."""
-    lines = [frozenset({"tie"}), frozenset({"tie", "bus"}), frozenset({"bus"})]
-    fitted = ObjectInputs.of(lines).fit(np.array([0]))
+    bus, tie = NamedObject("bus"), NamedObject("tie")
+    fitted = ObjectInputs.of([(tie,), (bus, tie), (bus,)]).fit(np.array([0]))
     assert fitted.names == ["tie"]
     assert fitted.batch(np.arange(3))["objects"].tolist() == [[1], [1], [0]]
 

@@ -21,8 +21,7 @@ from bias_pipeline.errors import ResourceError
 from bias_pipeline.io import machine
 from bias_pipeline.pictures.captioners.judge import Judge, TunedJudge
 from bias_pipeline.pictures.captioners.nets import TunedNet
-from bias_pipeline.pictures.captioners.prompt import Prompt
-from bias_pipeline.pictures.captioners.prompted import Answers
+from bias_pipeline.pictures.captioners.prompt import Answers, Prompt
 from bias_pipeline.run import compose
 from tests.photo_folder import write_photos
 from tests.pictures.captioners.test_sat import FLAGS

@@ -17,8 +17,7 @@ from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.pictures.captioners.backbones import PixelInputs
 from bias_pipeline.pictures.captioners.fitted import KINDS, Fitted
 from bias_pipeline.pictures.captioners.grit import Grit
-from bias_pipeline.pictures.captioners.prompt import Prompt
-from bias_pipeline.pictures.captioners.prompted import Answers
+from bias_pipeline.pictures.captioners.prompt import Answers, Prompt
 from bias_pipeline.pictures.captioners.sat import Sat
 from bias_pipeline.pictures.fitting.captioner import (
     CaptionInputs,

@@ -18,9 +18,10 @@ from bias_pipeline.pictures.gradcam.attribution import (
     Attribution,
     ExplainedWords,
     SeenMasks,
+    attribution_row,
+    describe_attribution,
     layer_of,
 )
-from bias_pipeline.pictures.gradcam.attribution_maps import attribution_row, describe_attribution
 from bias_pipeline.pictures.gradcam.layers import LayerSearch, MapLayer, form_of
 from bias_pipeline.pictures.gradcam.maps import Target, area_means, maps, shares_outside
 from tests.corpora import make_corpus

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bias_pipeline.pictures.grit.captions import (
+from bias_pipeline.pictures.captioners.grit_net import (
     PAD,
     CaptionAttention,
     CaptionDecoder,

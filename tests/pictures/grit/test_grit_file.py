@@ -12,8 +12,7 @@ from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.errors import DataError
 from bias_pipeline.pictures.captioners.grit import Grit
 from bias_pipeline.pictures.captioners.grit_net import GritNet
-from bias_pipeline.pictures.captioners.prompt import Prompt
-from bias_pipeline.pictures.captioners.prompted import PromptedInputs
+from bias_pipeline.pictures.captioners.prompt import Prompt, PromptedInputs
 from tests.grit_files import (
     N_POSITIONS,
     SMALL,

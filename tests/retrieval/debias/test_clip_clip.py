@@ -8,8 +8,8 @@ from scipy import ndimage
 
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.retrieval.debias.base import Examples
-from bias_pipeline.retrieval.debias.neurons import ClipClip, information
-from bias_pipeline.retrieval.embedders import DualEncoder
+from bias_pipeline.retrieval.debias.methods import ClipClip, information
+from bias_pipeline.retrieval.dual_encoders import DualEncoder
 
 NAMES = ("male", "female")
 

@@ -8,7 +8,7 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
 from bias_pipeline.retrieval.debias.base import Debias, Examples, means_of
-from bias_pipeline.retrieval.debias.projections import Erasure, MeanDifference
+from bias_pipeline.retrieval.debias.methods import Erasure, MeanDifference
 from tests.retrieval.debias.planted import planted
 
 BOTH = [Erasure(), MeanDifference()]

@@ -12,9 +12,16 @@ import pytest
 from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.retrieval.debias.base import Debias
 from bias_pipeline.retrieval.debias.export import affine, write_debias
-from bias_pipeline.retrieval.debias.neurons import ClipClip, MeanNeuron, ZeroNeuron
-from bias_pipeline.retrieval.debias.projections import Erasure, MeanDifference, Subspace, Untouched
-from bias_pipeline.retrieval.embedders import DualEncoder
+from bias_pipeline.retrieval.debias.methods import (
+    ClipClip,
+    Erasure,
+    MeanDifference,
+    MeanNeuron,
+    Subspace,
+    Untouched,
+    ZeroNeuron,
+)
+from bias_pipeline.retrieval.dual_encoders import DualEncoder
 from tests.retrieval.debias.planted import SIZE, planted
 
 EDITS: list[Debias] = [

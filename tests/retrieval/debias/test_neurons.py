@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.retrieval.debias.base import Debiased, Examples, means_of
-from bias_pipeline.retrieval.debias.neurons import (
+from bias_pipeline.retrieval.debias.methods import (
     MeanNeuron,
     NeuronDebias,
     ZeroNeuron,

@@ -19,9 +19,16 @@ from bias_pipeline.models.torchvision import make_importable
 from bias_pipeline.retrieval.debias.base import Debias, Debiased, Examples, edited
 from bias_pipeline.retrieval.debias.export import READINGS, Reading, prompt_numbers, write_debias
 from bias_pipeline.retrieval.debias.load_debias import debias_prompts
-from bias_pipeline.retrieval.debias.neurons import ClipClip, MeanNeuron, ZeroNeuron
-from bias_pipeline.retrieval.debias.projections import Erasure, MeanDifference, Subspace, Untouched
-from bias_pipeline.retrieval.embedders import DualEncoder
+from bias_pipeline.retrieval.debias.methods import (
+    ClipClip,
+    Erasure,
+    MeanDifference,
+    MeanNeuron,
+    Subspace,
+    Untouched,
+    ZeroNeuron,
+)
+from bias_pipeline.retrieval.dual_encoders import DualEncoder
 from bias_pipeline.retrieval.encoders import Clip
 from bias_pipeline.run import compose
 from tests.tiny_models import tiny_clip, write_clip

@@ -8,7 +8,7 @@ import pytest
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.retrieval.debias.base import Examples
-from bias_pipeline.retrieval.debias.projections import (
+from bias_pipeline.retrieval.debias.methods import (
     Projection,
     Subspace,
     centred,

@@ -47,7 +47,8 @@ def test_length_of_texts_decides_vectors(folder):
 def test_vectors_are_kept_and_found_again(folder, tmp_path, monkeypatch):
     network = Fiber(str(folder), device="cpu", cache=str(tmp_path))
     first = network.dual("none").texts.embed(TEXTS)
-    monkeypatch.setattr("bias_pipeline.retrieval.fiber.model.loaded", None)  # nobody asks it again
+    # Nobody asks it again.
+    monkeypatch.setattr("bias_pipeline.retrieval.fiber.model.FiberModel", None)
     assert (network.dual("none").texts.embed(TEXTS) == first).all()
 
 
