@@ -79,7 +79,7 @@ def job(config: DictConfig) -> Result | None:
         "launcher": choices.get("hydra/launcher"),
         "id": slurm.own_job() if job_id is None else str(job_id),
     }
-    result = run_recorded(lambda: cell_of(config, choices), folder, overrides, where)
+    result = run_recorded(lambda: cell_of(config), folder, overrides, where)
     close_log()
     if result is None or where["launcher"] != slurm.HERE:
         return None  # other launchers would write it into a file

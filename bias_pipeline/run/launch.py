@@ -37,6 +37,7 @@ from bias_pipeline.run.compose import (
     CellConfig,
     ComposedCells,
     cell_of,
+    checked_cell,
     composed_cell,
     composer,
     new_invocation,
@@ -215,7 +216,7 @@ def parse_sweep(words: Sequence[str]) -> SweepRequest:
     named = [
         representative_overrides([o])[0] if o.startswith("captioner=") else o for o in overrides
     ]
-    cells = [first, *(cell_of(loader.job(chosen)) for chosen in other_overrides(named))]
+    cells = [first, *(checked_cell(*loader.task(chosen)) for chosen in other_overrides(named))]
     unused = unused_overrides(
         options.overrides, frozenset[str]().union(*(cell.used for cell in cells))
     )
