@@ -262,7 +262,7 @@ def test_exchanged_nodes_give_what_hydra_merges(job, monkeypatch):
 @pytest.mark.parametrize(
     "job",
     [
-        ["metric=lic", "captioner='a, b.json'", "dataset.strict=False", "seeds=[0,12]"],
+        ["dataset=coco", "captioner='a, b.json'", "dataset.strict=False", "seeds=[0,12]"],
         ["stats.level=0.9", "paths.outputs='o (1)'", "limit=null", "paths.outputs=o"],
         ["+x=1", "metric=lic"],
         ["++limit=3"],
