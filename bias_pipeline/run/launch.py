@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
     from omegaconf import DictConfig
 
+    from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.results.rows import Result
 
 NOT_PERMITTED = (DataError.exit_code, ResourceError.exit_code)  # by data, or for lack of a model
@@ -109,8 +110,11 @@ def run(words: Sequence[str], *, skips: Collection[int] = ()) -> SweepOutcome:
     folder = Path(config.hydra.sweep.dir if multirun else config.hydra.run.dir)
     make_folder(folder)
     started = time.monotonic()
-    progress = showing(sweep_bar(folder, overrides, config.seeds)) if multirun else nullcontext()
-    more = multirun and launcher == slurm.HERE and sweep.processes != 1
+    here = multirun and launcher == slurm.HERE
+    size = _corpus_of(sweep.cells[0]) if here else None
+    bar = sweep_bar(folder, overrides, sweep.cells[0], size) if multirun else None
+    progress = nullcontext() if bar is None else showing(bar)
+    more = here and sweep.processes != 1
     swept = ComposedCells(jobs_of(overrides), sweep.options) if more else None
     helpers = worker_pool(swept, sweep.processes, folder, sweep.devices) if swept else nullcontext()
     results: Sequence[Result | None] = ()
@@ -150,6 +154,14 @@ def run_cells(cells: Sequence[CellConfig]) -> SweepOutcome:
             results.append(run_recorded(get, folders[number], cell.overrides, where))
     seconds = time.monotonic() - started
     return conclude(folders, results, outputs, seconds, skips=NOT_PERMITTED, tables=False)
+
+
+def _corpus_of(cell: CellConfig) -> Corpus | None:
+    """What its job scores, None where the job will say what is wrong with the data."""
+    try:
+        return cell.corpus()
+    except BiasPipelineError:
+        return None
 
 
 def _expected_seconds(cell: CellConfig) -> float:
