@@ -213,7 +213,7 @@ def _submit(sweep: SweepRequest, jobs: Sequence[Sequence[str]]) -> None:
 
 def _jobs(sweep: SweepRequest) -> list[list[str]]:
     """The overrides of each job without the launcher's; every job is composed as a check."""
-    from bias_pipeline.run.compose import cell_of
+    from bias_pipeline.run.compose import checked_cell
     from bias_pipeline.run.overrides import jobs_of
 
     overrides = [o for o in sweep.overrides if not _of_launcher(o)]
@@ -221,7 +221,7 @@ def _jobs(sweep: SweepRequest) -> list[list[str]]:
     if not jobs:
         raise UsageError("submit: a sweep must list its values, as key=a,b")
     for job in jobs:
-        cell_of(sweep.loader.job(job))
+        checked_cell(*sweep.loader.task(job))
     return jobs
 
 

@@ -40,6 +40,7 @@ from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
 from bias_pipeline.results.identity import groups_used, keys_of, run_id, set_by
 from bias_pipeline.run.loggers import ResultLogger
 from bias_pipeline.run.overrides import check_names, options_of
+from bias_pipeline.run.references import References
 from bias_pipeline.run.targets import (
     build,
     by_content,
@@ -47,7 +48,7 @@ from bias_pipeline.run.targets import (
     check_value,
     resolve,
 )
-from bias_pipeline.run.yaml_files import as_resolved, as_written
+from bias_pipeline.run.yaml_files import as_written
 from bias_pipeline.stats.bootstrap import Bootstrap
 from bias_pipeline.stats.scoring import Scoring
 from bias_pipeline.text.scored_text import ScoredText
@@ -287,7 +288,7 @@ class ComposedCells(Sequence[CellConfig]):
 
     def __getitem__(self, number: int) -> CellConfig:  # type: ignore[override]
         overrides = self.jobs[number]
-        return replace(cell_of(self._loader.job(overrides)), overrides=tuple(overrides))
+        return replace(checked_cell(*self._loader.task(overrides)), overrides=tuple(overrides))
 
     @cached_property
     def _loader(self) -> Loader:
@@ -302,21 +303,20 @@ def composer(options: Namespace) -> Loader:
     return loader_of(options.config_dir)
 
 
-def cell_of(config: DictConfig, choices: Mapping[str, Any] | None = None) -> CellConfig:
-    """The task's part of a configuration, resolved and checked."""
-    choices = config.hydra.runtime.choices if choices is None else choices
-    from omegaconf.errors import OmegaConfBaseException
+def cell_of(config: DictConfig) -> CellConfig:
+    """The checked cell of a configuration that Hydra composed."""
+    return checked_cell(as_written(config), config.hydra.runtime.choices)
 
-    try:
-        # Key by key, since copying the task without Hydra's part would cost more than all the rest.
-        known: dict[str, Any] = {}
-        names = [name for name in map(str, config) if name != "hydra"]
-        tree = {name: as_resolved(config[name], known) for name in names}
-    except OmegaConfBaseException as error:
-        raise UsageError(f"{str(error).splitlines()[0]}; {_misfit(str(error))}") from error
+
+def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> CellConfig:
+    """The cell of a configuration as plain data, its references resolved, without Hydra's part."""
+    written = {str(key): node for key, node in written.items() if key != "hydra"}
+    references = References(written)
+    tree = references.resolved()
+    if references.faults:
+        raise UsageError(f"{references.faults[0]}; {_misfit(references.faults[0])}")
     tree["samples"] = _taken(tree, "metric", "samples", Samples, "mean")
     tree["label_noise"] = _taken(tree, "dataset", "label_noise", LabelNoiseRates, None)
-    written = as_written(config)
     try:
         check_task(tree)
     except UsageError as error:

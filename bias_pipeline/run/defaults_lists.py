@@ -6,7 +6,6 @@ choice with Hydra's result.
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -16,7 +15,8 @@ from typing import Any
 import yaml
 
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.paths import conf_dir, conf_file
+from bias_pipeline.io.paths import conf_dir, conf_dirs, conf_file
+from bias_pipeline.run.references import References
 from bias_pipeline.run.yaml_files import check_yaml, stamp
 
 _SELF, _GLOBAL, _OVERRIDE = "_self_", "_global_", "override "
@@ -45,7 +45,7 @@ class ChosenFiles:
         for place, content in parts:
             for name in reversed(place.split(".") if place else []):
                 content = {name: content}
-            _merge(tree, content)
+            tree = merged_over(tree, content)
         return tree
 
     def _parts(self, folder: str, name: str, place: str) -> list[Part]:
@@ -86,23 +86,48 @@ class ChosenFiles:
         return [part for name in listed for part in self._parts(group, name, place)]
 
 
-def _merge(tree: dict[str, Any], content: Mapping[str, Any]) -> None:
-    """Put content over a tree: mappings are merged, everything else is replaced.
+def merged_over(
+    tree: Mapping[str, Any], content: Mapping[str, Any], references: References | None = None
+) -> dict[str, Any]:
+    """A tree with content over it: mappings are merged, everything else is replaced.
+
+    The tree stays as it is. With ``references``, what a text in it names is merged like the rest.
 
     Example:
-        >>> tree = {"a": {"x": 1, "y": [1, 2]}, "b": 1}
-        >>> _merge(tree, {"a": {"y": [3]}, "b": {"c": 2}})
-        >>> tree
+        >>> merged_over({"a": {"x": 1, "y": [1, 2]}, "b": 1}, {"a": {"y": [3]}, "b": {"c": 2}})
         {'a': {'x': 1, 'y': [3]}, 'b': {'c': 2}}
     """
+    merged = dict(tree)
     for key, value in content.items():
-        if isinstance(value, Mapping) and isinstance(tree.get(key), dict):
-            _merge(tree[key], value)
-        elif isinstance(value, Mapping):
-            tree[key] = {}
-            _merge(tree[key], value)
-        else:
-            tree[key] = copy.copy(value)
+        if not isinstance(value, Mapping):
+            merged[key] = value
+            continue
+        inner = tree.get(key)
+        if references and isinstance(inner, str):
+            inner = references.named_by(inner)
+        merged[key] = merged_over(inner if isinstance(inner, Mapping) else {}, value, references)
+    return merged
+
+
+_Merged = tuple[Mapping[str, Any], Mapping[str, Any], Mapping[Path, object]]
+_MERGED: dict[tuple[object, ...], _Merged] = {}  # by choices and folders
+_MOST_CACHED = 64
+
+
+def merged_files(choices: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The content of the files that choices name, and all that was chosen.
+
+    It is merged again if one of its files changed.
+    """
+    key = (*choices.items(), *conf_dirs())
+    tree, chosen, stamps = _MERGED.pop(key, ({}, {}, {}))
+    if not stamps or any(stamp(path) != known for path, known in stamps.items()):
+        files = ChosenFiles(choices)
+        tree, chosen, stamps = files.merged(), files.chosen, files.stamps
+    _MERGED[key] = tree, chosen, stamps
+    while len(_MERGED) > _MOST_CACHED:
+        _MERGED.pop(next(iter(_MERGED)))
+    return tree, chosen
 
 
 def _place(key: str, folder: str, place: str) -> tuple[str, str]:

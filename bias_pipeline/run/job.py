@@ -79,7 +79,7 @@ def job(config: DictConfig) -> Result | None:
         "launcher": choices.get("hydra/launcher"),
         "id": slurm.own_job() if job_id is None else str(job_id),
     }
-    result = run_recorded(lambda: cell_of(config, choices), folder, overrides, where)
+    result = run_recorded(lambda: cell_of(config), folder, overrides, where)
     close_log()
     if result is None or where["launcher"] != slurm.HERE:
         return None  # other launchers would write it into a file
@@ -349,16 +349,29 @@ def _compute(
     )
 
 
-def sweep_bar(folder: Path, overrides: Sequence[str], seeds: int | Sequence[int]) -> SweepBar:
-    """The bar of a sweep."""
+def sweep_bar(
+    folder: Path, overrides: Sequence[str], first: CellConfig, corpus: Corpus | None
+) -> SweepBar:
+    """The bar of a sweep; all its cells are taken to be as large as ``corpus``, if that is known.
+
+    Costs of a cell do not all grow with its captions: from cells of 300 captions that are taken to
+    be large the time of an attack would be far too long.
+    """
     jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in jobs_of(overrides)]
-    n_seeds = seeds if isinstance(seeds, int) else len(seeds)
-    named = [(job.get("metric", ""), job.get("encoder", "")) for job in jobs]
-    cells = [
-        (catalogue.weight(metric, n_seeds), catalogue.kind(metric, encoder))
-        for metric, encoder in named
-    ]
-    return SweepBar(folder, cells)
+    return SweepBar(folder, [_expected(job, first, corpus) for job in jobs])
+
+
+def _expected(
+    job: Mapping[str, str], first: CellConfig, corpus: Corpus | None
+) -> tuple[float, str]:
+    """The expected seconds of a job, and the kind of its cell."""
+    metric, n_seeds = job.get("metric", first.metric.name), len(first.seeds)
+    info = catalogue.info_of(metric)
+    encoder = job.get("encoder", first.choices.get("encoder", ""))
+    kind = catalogue.kind(metric, encoder if info is None or info.family == "attack" else "")
+    if corpus is None:
+        return catalogue.weight(metric, n_seeds), kind
+    return catalogue.seconds_of(metric, corpus, n_seeds), kind
 
 
 class SweepBar(Bar):

@@ -37,6 +37,7 @@ from bias_pipeline.run.compose import (
     CellConfig,
     ComposedCells,
     cell_of,
+    checked_cell,
     composed_cell,
     composer,
     new_invocation,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
     from omegaconf import DictConfig
 
+    from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.results.rows import Result
 
 NOT_PERMITTED = (DataError.exit_code, ResourceError.exit_code)  # by data, or for lack of a model
@@ -108,8 +110,11 @@ def run(words: Sequence[str], *, skips: Collection[int] = ()) -> SweepOutcome:
     folder = Path(config.hydra.sweep.dir if multirun else config.hydra.run.dir)
     make_folder(folder)
     started = time.monotonic()
-    progress = showing(sweep_bar(folder, overrides, config.seeds)) if multirun else nullcontext()
-    more = multirun and launcher == slurm.HERE and sweep.processes != 1
+    here = multirun and launcher == slurm.HERE
+    size = _corpus_of(sweep.cells[0]) if here else None
+    bar = sweep_bar(folder, overrides, sweep.cells[0], size) if multirun else None
+    progress = nullcontext() if bar is None else showing(bar)
+    more = here and sweep.processes != 1
     swept = ComposedCells(jobs_of(overrides), sweep.options) if more else None
     helpers = worker_pool(swept, sweep.processes, folder, sweep.devices) if swept else nullcontext()
     results: Sequence[Result | None] = ()
@@ -149,6 +154,14 @@ def run_cells(cells: Sequence[CellConfig]) -> SweepOutcome:
             results.append(run_recorded(get, folders[number], cell.overrides, where))
     seconds = time.monotonic() - started
     return conclude(folders, results, outputs, seconds, skips=NOT_PERMITTED, tables=False)
+
+
+def _corpus_of(cell: CellConfig) -> Corpus | None:
+    """What its job scores, None where the job will say what is wrong with the data."""
+    try:
+        return cell.corpus()
+    except BiasPipelineError:
+        return None
 
 
 def _expected_seconds(cell: CellConfig) -> float:
@@ -215,7 +228,7 @@ def parse_sweep(words: Sequence[str]) -> SweepRequest:
     named = [
         representative_overrides([o])[0] if o.startswith("captioner=") else o for o in overrides
     ]
-    cells = [first, *(cell_of(loader.job(chosen)) for chosen in other_overrides(named))]
+    cells = [first, *(checked_cell(*loader.task(chosen)) for chosen in other_overrides(named))]
     unused = unused_overrides(
         options.overrides, frozenset[str]().union(*(cell.used for cell in cells))
     )

@@ -6,22 +6,18 @@ call does: ``dataset={'strict': False}``.
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bias_pipeline.errors import UsageError, did_you_mean
-from bias_pipeline.io.paths import conf_dirs, group_choices
-from bias_pipeline.run.compose import CellConfig, cell_of
-from bias_pipeline.run.defaults_lists import ChosenFiles
+from bias_pipeline.io.paths import group_choices
+from bias_pipeline.run.compose import CellConfig, checked_cell
+from bias_pipeline.run.defaults_lists import merged_files, merged_over
 from bias_pipeline.run.overrides import CHOICE, MOST_VALUES
-from bias_pipeline.run.yaml_files import stamp
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
+from bias_pipeline.run.references import References
 
 _NOTHING: Mapping[str, None] = MappingProxyType({})
 
@@ -68,11 +64,10 @@ def preset(
     """
     choices = _choices(settings)
     values = {key: value for key, value in settings.items() if key not in choices}
-    merged, chosen = _merged({**choices, **fixed})
-    config: DictConfig = pickle.loads(merged)  # noqa: S301 - from below
+    config, chosen = merged_files({**choices, **fixed})
     for key, value in values.items():
-        config.merge_with(_setting(key, value, config))
-    return cell_of(config, chosen)
+        config = merged_over(config, _setting(key, value, config), References(config))
+    return checked_cell(config, chosen)
 
 
 def _plain(value: Any, key: str) -> object:
@@ -90,30 +85,6 @@ def _plain(value: Any, key: str) -> object:
     if value is None or isinstance(value, str | int | float):
         return value
     raise UsageError(f"{key}={value!r} must be a text, a number, or a list or mapping of them")
-
-
-_Merged = tuple[bytes, Mapping[str, Any], Mapping[Path, object]]
-_MERGED: dict[tuple[object, ...], _Merged] = {}  # by choices and folders
-_MOST_CACHED = 64
-
-
-def _merged(choices: Mapping[str, str | None]) -> tuple[bytes, Mapping[str, Any]]:
-    """The pickled configuration of choices, and all that was chosen.
-
-    It is merged again if one of its files changed.
-    """
-    from omegaconf import OmegaConf
-
-    key = (*choices.items(), *conf_dirs())
-    config, chosen, stamps = _MERGED.pop(key, (b"", {}, {}))
-    if not stamps or any(stamp(path) != known for path, known in stamps.items()):
-        files = ChosenFiles(choices)
-        config, chosen = pickle.dumps(OmegaConf.create(files.merged())), files.chosen
-        stamps = files.stamps
-    _MERGED[key] = config, chosen, stamps
-    while len(_MERGED) > _MOST_CACHED:
-        _MERGED.pop(next(iter(_MERGED)))
-    return config, chosen
 
 
 def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
@@ -140,11 +111,12 @@ def _intersection_choices(names: Sequence[str]) -> dict[str, str]:
     return {"attribute": CHOICE, **{f"attribute@attribute.parts.{k}": v for k, v in parts}}
 
 
-def _setting(key: str, value: object, config: DictConfig) -> dict[str, object]:
+def _setting(key: str, value: object, config: Mapping[str, Any]) -> dict[str, object]:
     """A value nested under its key; one that the top lacks is a parameter of the metric."""
     first = key.partition(".")[0]
-    if first not in config and first not in config.metric:
-        known = {str(name) for name in (*config, *config.metric) if str(name)[0] != "_"}
+    metric = config["metric"]
+    if first not in config and first not in metric:
+        known = {str(name) for name in (*config, *metric) if str(name)[0] != "_"}
         raise UnknownSettingError(key, known)
     tree: Any = _plain(value, key)
     for name in reversed(key.split(".") if first in config else ["metric", *key.split(".")]):

@@ -23,7 +23,7 @@ from bias_pipeline.io.machine import free_memory, n_cores, own_memory, return_fr
 from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import slurm
-from bias_pipeline.run.compose import CellConfig, cell_of
+from bias_pipeline.run.compose import CellConfig, checked_cell
 from bias_pipeline.run.job import OUTCOME, VISIBLE, done_in, load_or_run, outcome_of, record
 from bias_pipeline.run.overrides import as_hydra_writes, jobs_of
 
@@ -189,7 +189,7 @@ def check_devices(overrides: Sequence[str], loader: Loader, config: DictConfig) 
         return
     store = ResultStore(Path(config.paths.outputs))
     for job in jobs_of(overrides):
-        _check_cell(cell_of(loader.job(job)), store)
+        _check_cell(checked_cell(*loader.task(job)), store)
 
 
 def _check_cell(cell: CellConfig, store: ResultStore) -> None:

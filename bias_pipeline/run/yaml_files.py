@@ -1,26 +1,18 @@
-"""YAML files are checked before they are read, with their references (``${...}``).
+"""YAML files are checked before they are read.
 
 Keys of an experiment that another choice lacks are left out.
-
-A resolver is a function that a configuration calls by name. Two are allowed: ``oc.select``, and
-``oc.env`` for a few variables. Those that parse text as configuration (``oc.decode``,
-``oc.create``) or change with each call (``now``) could show a check one value and the program
-another.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import omegaconf.base
 import yaml
-from omegaconf import DictConfig, Node, OmegaConf
+from omegaconf import DictConfig, Node
 
 from bias_pipeline.declared import TARGET
 from bias_pipeline.errors import ResourceError, UsageError
@@ -36,10 +28,6 @@ DEEPEST = 50
 _PLAIN = {
     f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map")
 }
-# A configuration has some dozens of references, which each cell has again; parsing one takes a
-# millisecond. Trees of the parser are only read.
-_PARSE = "parse"
-setattr(omegaconf.base, _PARSE, lru_cache(maxsize=2000)(getattr(omegaconf.base, _PARSE)))
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -129,39 +117,6 @@ class _Weight:
         raise UsageError(f"{self.path}, line {line}: {words}")
 
 
-KeyPath = tuple[str, ...]
-
-VARIABLES = ("BIAS_PIPELINE_*", "HOME", "SCRATCH", "TMPDIR", "USER", "WORK")
-_LARGEST = 20_000_000  # characters of a configuration with all references resolved
-_VARIABLE = "|".join(name.replace("*", r"\w+") for name in VARIABLES)
-_NO_DEFAULT = object()
-_VARIABLE_NAME = re.compile(_VARIABLE, re.ASCII)
-_ALLOWED = re.compile(
-    r"\$\{\s*(?:(?P<path>\w[\w.\[\]-]*)\s*\}"
-    r"|oc\.select\s*:\s*(?P<selected>\w[\w.\[\]-]*)\s*(?=[,}])"
-    rf"|oc\.env\s*:\s*(?:{_VARIABLE})\s*(?=[,}}]))",
-    re.ASCII,
-)
-_CALLED = re.compile(r"\$\{\s*([\w.]+)\s*:", re.ASCII)
-
-
-def check_references(config: Mapping[str, Any]) -> None:
-    """Refuse references that are neither to a key nor by an allowed resolver, and endless ones.
-
-    Example:
-        >>> check_references({"a": "${b.c}/x", "b": {"c": "${oc.env:HOME}"}})
-        >>> check_references({"a": "${oc.decode:'{b: 1}'}"})
-        Traceback (most recent call last):
-        ...
-        bias_pipeline.errors.UsageError: a: ${oc.decode: is not allowed; besides keys a \
-configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH, TMPDIR, USER, WORK)
-    """
-    try:
-        _Sizes(config).count(config, ())
-    except RecursionError as error:
-        raise UsageError("the configuration refers to itself, or is nested too deeply") from error
-
-
 def check_defaults(places: Iterable[str], file: object) -> None:
     """Refuse a defaults list that calls a resolver; it may refer to a choice, as ``${encoder}``.
 
@@ -178,21 +133,6 @@ def check_defaults(places: Iterable[str], file: object) -> None:
             )
 
 
-def restrict_environment() -> None:
-    """Make ``oc.env`` return only the few allowed variables, everywhere."""
-    OmegaConf.register_new_resolver("oc.env", _environment, replace=True)
-
-
-def _environment(name: str, default: Any = _NO_DEFAULT) -> Any:
-    if not _VARIABLE_NAME.fullmatch(str(name)):
-        raise UsageError(f"oc.env reads only {', '.join(VARIABLES)}, not {name}")
-    if name in os.environ:
-        return os.environ[name]
-    if default is _NO_DEFAULT:
-        raise UsageError(f"oc.env: the environment variable {name} is not set")
-    return None if default is None else str(default)
-
-
 def as_written(node: Any) -> Any:
     """A node of a configuration as plain data, references unresolved.
 
@@ -202,119 +142,6 @@ def as_written(node: Any) -> Any:
     if isinstance(content, dict):
         return {key: as_written(child) for key, child in content.items()}
     return [as_written(child) for child in content] if isinstance(content, list) else content
-
-
-def as_resolved(node: Any, known: dict[str, Any] | None = None) -> Any:
-    """A node of a configuration as plain data, references resolved.
-
-    OmegaConf's own way takes ten times as long. What several places refer to is one object.
-    """
-    if not isinstance(node, Node):  # what a reference returned is plain already
-        return node
-    content, known = node._value(), {} if known is None else known
-    if isinstance(content, dict):
-        return {key: _resolved(node, key, child, known) for key, child in content.items()}
-    if isinstance(content, list):
-        return [_resolved(node, n, child, known) for n, child in enumerate(content)]
-    return content
-
-
-def _resolved(parent: Any, key: Any, child: Node, known: dict[str, Any]) -> Any:
-    """What a child refers to, itself if it is no reference; ``known`` are texts' values."""
-    written = child._value()
-    if not isinstance(written, str) or "${" not in written:
-        return as_resolved(child, known)
-    if written not in known:
-        known[written] = as_resolved(parent[key], known)
-    return known[written]
-
-
-def _check_forms(path: KeyPath, text: str) -> None:
-    for start in re.finditer(r"\$\{", text):
-        if _ALLOWED.match(text, start.start()) is None:
-            called = _CALLED.match(text, start.start())
-            shown = called.group() if called else text[start.start() :][:40]
-            raise UsageError(
-                f"{'.'.join(path)}: {shown} is not allowed; besides keys a configuration may refer "
-                f"to oc.select and oc.env ({', '.join(VARIABLES)})"
-            )
-
-
-class _Sizes:
-    """Checks references and the sizes of nodes with all resolved, in one walk; resolves nothing."""
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.config = config
-        self._known: dict[int, int] = {}  # identity of a mapping or list to its size
-        self._named: dict[KeyPath, int] = {}  # what a reference names to its size
-        self._open: set[KeyPath] = set()
-
-    def count(self, node: Any, path: KeyPath) -> int:
-        """The size of the node at a path, in characters."""
-        if isinstance(node, str):
-            return len(node) + (self._referred(node, path) if "${" in node else 0)
-        if not isinstance(node, Mapping | list):
-            return 1
-        if id(node) in self._known:
-            return self._known[id(node)]
-        if isinstance(node, Mapping):
-            size = sum(len(str(k)) + self.count(v, (*path, str(k))) for k, v in node.items())
-        else:
-            size = sum(self.count(item, (*path, str(n))) for n, item in enumerate(node))
-        self._known[id(node)] = _within(1 + size, path)
-        return 1 + size
-
-    def _referred(self, text: str, path: KeyPath) -> int:
-        """The size of all that a text refers to."""
-        _check_forms(path, text)
-        return sum(self._of(other) for other in _paths(text))
-
-    def _of(self, path: KeyPath) -> int:
-        """The size of what a reference names."""
-        if path in self._open:
-            raise UsageError(f"{'.'.join(path)} refers to itself")
-        if path not in self._named:
-            self._open.add(path)
-            self._named[path] = _within(self.count(self._find(path), path), path)
-            self._open.remove(path)
-        return self._named[path]
-
-    def _find(self, path: KeyPath) -> Any:
-        """The node at a path, following references; None if there is none."""
-        node: Any = self.config
-        for number, name in enumerate(path):
-            if isinstance(node, str) and number:
-                others = list(_paths(node))
-                node = self._find(others[0]) if len(others) == 1 else None
-            node = _child(node, name)
-        return node
-
-
-def _within(size: int, path: KeyPath) -> int:
-    """The size, unless it is too large."""
-    if size > _LARGEST:
-        raise UsageError(
-            f"{'.'.join(path) or 'the configuration'} has more than {_LARGEST} characters with "
-            "its references resolved"
-        )
-    return size
-
-
-def _child(node: Any, name: str) -> Any:
-    if isinstance(node, Mapping):
-        if name in node:
-            return node[name]
-        return next((item for key, item in node.items() if str(key) == name), None)
-    if isinstance(node, list) and name.isdigit() and int(name) < len(node):
-        return node[int(name)]
-    return None
-
-
-def _paths(text: str) -> Iterator[KeyPath]:
-    for match in _ALLOWED.finditer(text):
-        path = match["path"] or match["selected"]
-        if path:
-            yield tuple(re.findall(r"[^.\[\]]+", path))
 
 
 def leave_out_keys_of_others(loaded: Sequence[tuple[str, ConfigResult]]) -> None:

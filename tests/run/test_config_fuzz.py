@@ -20,7 +20,7 @@ from bias_pipeline.errors import BiasPipelineError, UsageError
 from bias_pipeline.run import compose, overrides
 from bias_pipeline.run.hydra_allowlist import check_hydra, to_plain
 from bias_pipeline.run.hydra_composer import check_composed
-from bias_pipeline.run.yaml_files import check_references
+from bias_pipeline.run.references import check_references
 from tests.fuzz.mutations import odd_tree
 
 SEED = 20261122

@@ -11,9 +11,11 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
 from omegaconf import DictConfig, OmegaConf
 
+from bias_pipeline.errors import UsageError
 from bias_pipeline.io.paths import conf_dir, group_choices
 from bias_pipeline.run.hydra_composer import _ORDINARY, Loader, loader_of
-from bias_pipeline.run.yaml_files import as_resolved, as_written
+from bias_pipeline.run.references import References
+from bias_pipeline.run.yaml_files import as_written
 
 JOB = ["metric=leakage", "seeds=[0]"]
 
@@ -174,8 +176,55 @@ def test_what_is_resolved_is_as_omegaconf_resolves_it(loader, name):
     other = "+y='${oc.select:n,{v: [N]}}'"  # plain data that no key has
     job = loader.job([f"metric={name}", "limit=7", references, other])
     parts = {str(key): job[key] for key in job if key != "hydra"}
-    resolved = {name: as_resolved(node) for name, node in parts.items()}
+    resolved = References(as_written(OmegaConf.create(parts))).resolved()
     assert resolved == OmegaConf.to_container(OmegaConf.create(parts), resolve=True)
+
+
+def test_what_several_places_refer_to_is_one_object():
+    tree = References({"a": {"x": 1}, "b": "${a}", "c": ["${a}"]}).resolved()
+    assert tree["a"] is tree["b"] is tree["c"][0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("${a.b}", "${a[b]}", "${a.c[1]}", "${a.c.1}", "x ${n} ${a.b}", "${n}", "${ n }", "${no}"),
+        *("${oc.select:x}", "${oc.select:n,last}", "${oc.select:x,last}", "${oc.select:x,[]}"),
+        *("${oc.select:x,Null}", "${oc.select:x,007}", "${oc.select:x,1.5}", "${oc.select:x,-3}"),
+        *("${oc.select:x,12}", "${oc.select:x,TRUE}", "${oc.select:x, a}", "${oc.select:x,'a b'}"),
+        *("${oc.select:x,[1,{k: v}]}", "${oc.select:x,${n}}", "${oc.select:gone,4}"),
+        *(
+            "${oc.env:HOME}/x",
+            "${oc.env:BIAS_PIPELINE_NONE,3}",
+            "${oc.env:BIAS_PIPELINE_NONE,null}",
+        ),
+        *("${no} x", "${yes}", "${yes}.", "${f}.", "${through.b}", "${whole}"),
+    ],
+)
+def test_a_reference_is_resolved_as_omegaconf_does(text):
+    config = {
+        "a": {"b": "B", "c": [1, "two"]},
+        "n": 7,
+        "no": None,
+        "yes": True,
+        "f": 1.5,
+        "gone": "???",
+        "through": "${a}",
+        "whole": "${through}",
+        "value": text,
+    }
+    expected = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
+    references = References(config)
+    assert references.resolved() == expected
+    assert not references.faults
+
+
+@pytest.mark.parametrize("key", ["x", "a.x", "gone"])
+@pytest.mark.parametrize("text", ["${{{}}}", "to ${{{}}}"])
+def test_a_reference_to_what_is_absent_is_told(key, text):
+    references = References({"a": {}, "gone": "???", "b": text.format(key)})
+    references.resolved()
+    assert repr(key) in references.faults[0]
 
 
 CHOICES = {group: group_choices(group) for group in sorted(_ORDINARY)}
@@ -200,7 +249,51 @@ def test_exchanged_nodes_give_what_hydra_merges(job, monkeypatch):
     quick = _plain(loader_of().job(job))
     monkeypatch.setattr("bias_pipeline.run.hydra_composer._MERGED", {})
     monkeypatch.setattr(Loader, "_merged_over_base", lambda *_: None)
-    assert quick == _plain(loader_of().job(job))
+    config = loader_of().job(job)
+    assert quick == _plain(config)
+    task, choices = loader_of().task(job)
+    assert json.dumps(task) == json.dumps(
+        {k: v for k, v in as_written(config).items() if k != "hydra"}
+    )
+    named = {k: v for k, v in choices.items() if isinstance(v, str)}
+    assert named.items() <= config.hydra.runtime.choices.items()
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        ["dataset=coco", "captioner='a, b.json'", "dataset.strict=False", "seeds=[0,12]"],
+        ["stats.level=0.9", "paths.outputs='o (1)'", "limit=null", "paths.outputs=o"],
+        ["+x=1", "metric=lic"],
+        ["++limit=3"],
+        ["~paths.cache"],
+        ["metric={sides: [model]}"],
+        ["logger=[csv]"],
+        ["metric.sides=[model]", "metric=leakage"],
+        ["dataset.root='${paths.outputs}/x'"],
+        ["experiment=dbac_table3", "encoder.hidden_dim=8"],
+        ["attribute=_intersection", "attribute@attribute.parts.first=gender"],
+        ["metric=dbac", "metric=lic"],
+    ],
+    ids=" ".join,
+)
+def test_a_task_is_that_of_the_job(loader, job):
+    task, _ = loader.task(job)
+    written = as_written(loader.job(job))
+    written.pop("hydra")
+    assert json.dumps({k: v for k, v in task.items() if k != "hydra"}) == json.dumps(written)
+
+
+@pytest.mark.parametrize(
+    "word", ["metric=none", "encoder.no=1", "paths.x.y=2", "metric", "seeds=1,2"]
+)
+def test_a_wrong_task_is_refused_as_the_job_is(loader, word):
+    messages = []
+    for compose_one in (loader.task, loader.job):
+        with pytest.raises(UsageError) as refused:
+            compose_one([word])
+        messages.append(str(refused.value))
+    assert messages[0] == messages[1]
 
 
 def _plain(config: DictConfig) -> tuple[str, object]:

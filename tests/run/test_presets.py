@@ -34,6 +34,7 @@ def hydras_own(monkeypatch):
     """Hydra merges the files, and nothing of ours does it in its place."""
     monkeypatch.setattr("bias_pipeline.run.hydra_composer._MERGED", {})
     monkeypatch.setattr(Loader, "_merged_over_base", lambda *_: None)
+    monkeypatch.setattr(Loader, "_merged_files", lambda *_: None)
 
 
 def words(settings: dict[str, object]) -> list[str]:

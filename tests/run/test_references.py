@@ -3,7 +3,7 @@
 import pytest
 
 from bias_pipeline.errors import UsageError
-from bias_pipeline.run.yaml_files import check_references
+from bias_pipeline.run.references import check_references
 
 
 @pytest.mark.parametrize(

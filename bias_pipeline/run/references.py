@@ -1,0 +1,255 @@
+"""References (``${...}``) of a configuration are checked and resolved in one walk.
+
+A resolver is a function that a configuration calls by name. Two are allowed: ``oc.select``, and
+``oc.env`` for a few variables. Those that parse text as configuration (``oc.decode``,
+``oc.create``) or change with each call (``now``) could show a check one value and the program
+another.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from bias_pipeline.errors import UsageError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+KeyPath = tuple[str, ...]
+
+VARIABLES = ("BIAS_PIPELINE_*", "HOME", "SCRATCH", "TMPDIR", "USER", "WORK")
+_LARGEST = 20_000_000  # characters of a configuration with all references resolved
+_NO_DEFAULT = object()
+_ABSENT = object()
+_VARIABLE = "|".join(name.replace("*", r"\w+") for name in VARIABLES)
+_VARIABLE_NAME = re.compile(_VARIABLE, re.ASCII)
+_ALLOWED = re.compile(
+    r"\$\{\s*(?:(?P<path>\w[\w.\[\]-]*)\s*\}"
+    r"|oc\.select\s*:\s*(?P<selected>\w[\w.\[\]-]*)\s*(?=[,}])"
+    rf"|oc\.env\s*:\s*(?:{_VARIABLE})\s*(?=[,}}]))",
+    re.ASCII,
+)
+_CALLED = re.compile(r"\$\{\s*([\w.]+)\s*:", re.ASCII)
+# References that need no parser: to a key, or with a word or a whole number as the default.
+_PLAIN = re.compile(
+    r"\$\{(?:(?P<path>\w[\w.\[\]-]*)"
+    rf"|oc\.(?:select:(?P<selected>\w[\w.\[\]-]*)|env:(?P<variable>{_VARIABLE}))"
+    r"(?:,(?P<default>\[\]|0|[1-9]\d*|null|true|false"
+    r"|(?!(?i:null|true|false|inf|nan)\b)[A-Za-z_]\w*))?)\}",
+    re.ASCII,
+)
+_CONSTANTS: Mapping[str, object] = {"null": None, "true": True, "false": False}
+
+
+def check_references(config: Mapping[str, Any]) -> None:
+    """Refuse references that are neither to a key nor by an allowed resolver, and endless ones.
+
+    Example:
+        >>> check_references({"a": "${b.c}/x", "b": {"c": "${oc.env:HOME}"}})
+        >>> check_references({"a": "${oc.decode:'{b: 1}'}"})
+        Traceback (most recent call last):
+        ...
+        bias_pipeline.errors.UsageError: a: ${oc.decode: is not allowed; besides keys a \
+configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH, TMPDIR, USER, WORK)
+    """
+    References(config).resolved()
+
+
+def restrict_environment() -> None:
+    """Make ``oc.env`` return only the few allowed variables, everywhere."""
+    from omegaconf import OmegaConf
+
+    OmegaConf.register_new_resolver("oc.env", _environment, replace=True)
+
+
+def _environment(name: str, default: Any = _NO_DEFAULT) -> Any:
+    if not _VARIABLE_NAME.fullmatch(str(name)):
+        raise UsageError(f"oc.env reads only {', '.join(VARIABLES)}, not {name}")
+    if name in os.environ:
+        return os.environ[name]
+    if default is _NO_DEFAULT:
+        raise UsageError(f"oc.env: the environment variable {name} is not set")
+    return None if default is None else str(default)
+
+
+class References:
+    """The references of a configuration, which is plain data.
+
+    What several places refer to becomes one object. Sizes are those with all references resolved,
+    in characters.
+
+    Example:
+        >>> References({"a": "${b.c}/x", "b": {"c": 3}, "d": "${b}"}).resolved()
+        {'a': '3/x', 'b': {'c': 3}, 'd': {'c': 3}}
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.config = config
+        self.faults: list[str] = []  # what references name and the configuration lacks
+        # Identity of a mapping or list to its value and size
+        self._known: dict[int, tuple[Any, int]] = {}
+        self._named: dict[KeyPath, tuple[Any, int]] = {}  # what a reference names
+        self._open: set[KeyPath] = set()
+
+    def resolved(self) -> dict[str, Any]:
+        """The configuration with all references resolved; None for what it lacks."""
+        try:
+            tree: dict[str, Any] = self._value(self.config, ())[0]
+        except RecursionError as error:
+            raise UsageError(
+                "the configuration refers to itself, or is nested too deeply"
+            ) from error
+        return tree
+
+    def named_by(self, text: str) -> Any:
+        """The node that a text names if it is one reference to a key, else None."""
+        whole = _PLAIN.fullmatch(text)
+        node = self._find(_split(whole["path"])) if whole and whole["path"] else _ABSENT
+        return None if node is _ABSENT else node
+
+    def _value(self, node: Any, path: KeyPath) -> tuple[Any, int]:
+        """The value of the node at a path, and its size."""
+        if isinstance(node, str):
+            return self._of_text(node, path) if "${" in node else (node, len(node))
+        if not isinstance(node, Mapping | list):
+            return node, 1
+        if id(node) in self._known:
+            return self._known[id(node)]
+        value: Any
+        if isinstance(node, Mapping):
+            items = {key: self._value(item, (*path, str(key))) for key, item in node.items()}
+            value = {key: item for key, (item, _) in items.items()}
+            size = sum(len(str(key)) + inner for key, (_, inner) in items.items())
+        else:
+            listed = [self._value(item, (*path, str(n))) for n, item in enumerate(node)]
+            value, size = [item for item, _ in listed], sum(inner for _, inner in listed)
+        self._known[id(node)] = value, _within(1 + size, path)
+        return self._known[id(node)]
+
+    def _of_text(self, text: str, path: KeyPath) -> tuple[Any, int]:
+        """The value of a text with references."""
+        _check_forms(path, text)
+        size = len(text) + sum(self._referred(other)[1] for other in _paths(text))
+        _within(size, path)
+        whole = _PLAIN.fullmatch(text)
+        if whole:
+            return self._of_reference(whole), size
+        found = list(_PLAIN.finditer(text))
+        if "\\" in text or len(found) < text.count("${"):
+            return self._parsed(text), size
+        values = {match.group(): self._of_reference(match) for match in found}
+        if not all(type(value) in (str, int) for value in values.values()):
+            return self._parsed(text), size
+        return _PLAIN.sub(lambda match: str(values[match.group()]), text), size
+
+    def _of_reference(self, reference: re.Match[str]) -> Any:
+        default = _NO_DEFAULT if reference["default"] is None else _default(reference["default"])
+        if reference["variable"]:
+            return _environment(reference["variable"], default)
+        key = reference["path"] or reference["selected"]
+        value, _ = self._referred(_split(key))
+        if value is not _ABSENT and value != "???":
+            return value
+        if reference["selected"]:
+            return None if default is _NO_DEFAULT else default
+        missing = "is missing" if value == "???" else "not found"
+        self.faults.append(f"Interpolation key {key!r} {missing}")
+        return None
+
+    def _referred(self, path: KeyPath) -> tuple[Any, int]:
+        """What a reference names."""
+        if path in self._open:
+            raise UsageError(f"{'.'.join(path)} refers to itself")
+        if path not in self._named:
+            self._open.add(path)
+            value, size = self._value(self._find(path), path)
+            self._named[path] = value, _within(size, path)
+            self._open.remove(path)
+        return self._named[path]
+
+    def _find(self, path: KeyPath) -> Any:
+        node: Any = self.config
+        for number, name in enumerate(path):
+            if isinstance(node, str) and number:
+                others = list(_paths(node))
+                node = self._find(others[0]) if len(others) == 1 else _ABSENT
+            node = _child(node, name)
+        return node
+
+    def _parsed(self, text: str) -> Any:
+        """The value of a text that needs OmegaConf's parser."""
+        from omegaconf import OmegaConf
+        from omegaconf.errors import OmegaConfBaseException
+
+        try:
+            place = OmegaConf.create({"value": text}, parent=self._omegaconf)
+            value = place["value"]
+            return OmegaConf.to_container(value, resolve=True) if _is_node(value) else value
+        except OmegaConfBaseException as error:
+            self.faults.append(str(error).splitlines()[0])
+            return None
+
+    @cached_property
+    def _omegaconf(self) -> DictConfig:
+        from omegaconf import OmegaConf
+
+        restrict_environment()
+        return OmegaConf.create(dict(self.config))
+
+
+def _is_node(value: object) -> bool:
+    from omegaconf import OmegaConf
+
+    return OmegaConf.is_config(value)
+
+
+def _default(text: str) -> object:
+    if text == "[]":
+        return []
+    return int(text) if text.isdigit() else _CONSTANTS.get(text, text)
+
+
+def _check_forms(path: KeyPath, text: str) -> None:
+    for start in re.finditer(r"\$\{", text):
+        if _ALLOWED.match(text, start.start()) is None:
+            called = _CALLED.match(text, start.start())
+            shown = called.group() if called else text[start.start() :][:40]
+            raise UsageError(
+                f"{'.'.join(path)}: {shown} is not allowed; besides keys a configuration may refer "
+                f"to oc.select and oc.env ({', '.join(VARIABLES)})"
+            )
+
+
+def _within(size: int, path: KeyPath) -> int:
+    """The size, unless it is too large."""
+    if size > _LARGEST:
+        raise UsageError(
+            f"{'.'.join(path) or 'the configuration'} has more than {_LARGEST} characters with "
+            "its references resolved"
+        )
+    return size
+
+
+def _child(node: Any, name: str) -> Any:
+    if isinstance(node, Mapping):
+        if name in node:
+            return node[name]
+        return next((item for key, item in node.items() if str(key) == name), _ABSENT)
+    if isinstance(node, list) and name.isdigit() and int(name) < len(node):
+        return node[int(name)]
+    return _ABSENT
+
+
+def _paths(text: str) -> Iterator[KeyPath]:
+    for match in _ALLOWED.finditer(text):
+        path = match["path"] or match["selected"]
+        if path:
+            yield _split(path)
+
+
+def _split(key: str) -> KeyPath:
+    return tuple(re.findall(r"[^.\[\]]+", key))
