@@ -26,6 +26,7 @@ from bias_pipeline.corpus.image_ids import ENDINGS, canonical_id, short_id
 from bias_pipeline.corpus.pictures import Drawn, MissingPicture, Pictures, Pixels, Region
 from bias_pipeline.errors import DataError, NotApplicableError, ResourceError
 from bias_pipeline.io.arrays import Filling, mapped_table
+from bias_pipeline.io.kept_files import note_opened
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -67,6 +68,7 @@ def find_photos(folder: Path) -> dict[str, Path]:
     try:
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in entries if _is_photo(entry))
+        note_opened(folder.absolute())
     except OSError as error:
         raise ResourceError(
             f"{folder}: cannot be read ({error.strerror}); name a folder of photos"

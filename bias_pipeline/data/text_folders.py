@@ -10,6 +10,7 @@ from bias_pipeline.corpus.image_ids import ENDINGS
 from bias_pipeline.data.columns import IMAGE, MODEL
 from bias_pipeline.errors import DataError, ResourceError, counted
 from bias_pipeline.io.json_files import decode
+from bias_pipeline.io.kept_files import note_opened
 
 ENDING = ".txt"
 COLUMNS = (IMAGE.name, MODEL.name)
@@ -39,7 +40,9 @@ def _names(folder: Path) -> list[str]:
 
 def text_rows(folder: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     """Number, image id and caption of each file."""
+    note_opened(folder.absolute())
     for number, path in enumerate(text_files(folder)):
+        note_opened(path.absolute())
         size = path.stat().st_size
         if size > _MAX_BYTES:
             raise DataError(

@@ -17,11 +17,12 @@ import time
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, refused_by_system
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.io.kept_files import Traits
 from bias_pipeline.io.paths import user_cache
 
 
@@ -83,26 +84,7 @@ def read_unchanged(path: Path, checksum: object) -> bytes:
 
 
 _WORTH = 1 << 24  # bytes; reading fewer again is faster than a ledger
-_TICK = 2_000_000_000  # nanoseconds; the coarsest clock of file systems
 _WHAT = "digests of a folder's files: {name: [size, written, changed, inode, digest]}"
-
-
-class Traits(NamedTuple):
-    """What a file system reports on a file without reading it; any write changes some of it."""
-
-    size: int  # in bytes
-    written: int  # when its content was, in nanoseconds; anyone can set it back
-    changed: int  # when anything about it was, in nanoseconds; nobody can set it back
-    inode: int  # its number; a file that replaces another has a different one
-
-    @classmethod
-    def of(cls, path: Path) -> Traits:
-        status = path.stat()
-        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-
-    def settled(self, now: int) -> bool:
-        """Whether a later write would change the time stamp."""
-        return max(self.written, self.changed) + _TICK < now
 
 
 Noted = dict[str, tuple[Traits, str]]

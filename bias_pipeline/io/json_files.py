@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
 
 from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.kept_files import open_kept
 
 T = TypeVar("T")
 
@@ -129,7 +130,7 @@ def open_input(path: Path, *, what: str, max_bytes: int) -> BinaryIO:
             kind = "a folder" if stat.S_ISDIR(info.st_mode) else "not a regular file"
             raise ResourceError(f"{path}: is {kind}; name a file that holds {what}")
         _check_size(path, info.st_size, what, max_bytes)
-        return path.open("rb")
+        return open_kept(path)
     except FileNotFoundError:
         raise ResourceError(
             f"{path}: there is no such file; expected {what}. Check the path "

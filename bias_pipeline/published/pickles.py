@@ -60,7 +60,8 @@ def load_pickle(path: Path, *, limits: UnpicklingLimits = DEFAULT_LIMITS) -> obj
         ...     load_pickle(path)
         [{'img_id': 7, 'pred': 'a dog'}]
     """
-    with open_input(path, what=_FORMAT, max_bytes=limits.file_bytes) as handle:
+    open_input(path, what=_FORMAT, max_bytes=limits.file_bytes).close()
+    with path.open("rb") as handle:  # which another process reads
         reader = _Reader(path, limits)
         answer = reader.answer(handle)
         if answer[:1] == b"-":

@@ -12,7 +12,7 @@ import uuid
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_hints
 
@@ -33,6 +33,7 @@ from bias_pipeline.errors import (
     counted,
     did_you_mean,
 )
+from bias_pipeline.io.kept_files import Traits, are_unchanged, files_opened
 from bias_pipeline.io.machine import return_freed_memory
 from bias_pipeline.io.paths import group_choices
 from bias_pipeline.metrics import catalogue
@@ -209,10 +210,20 @@ def cell(words: Sequence[str]) -> CellConfig:
     return composed_cell(list(options.overrides), options)
 
 
-@lru_cache(maxsize=16)
+_MOST_CORPORA = 16
+# Of trees, the one that was asked for last comes last; with the files that were read
+_corpora: dict[str, tuple[Corpus, Mapping[Path, Traits]]] = {}
+
+
 def _corpus(tree: str) -> Corpus:
-    corpus = read_corpus(json.loads(tree))
-    return_freed_memory()
+    corpus, files = _corpora.pop(tree, (None, {}))
+    if corpus is None or not are_unchanged(files):
+        with files_opened() as files:
+            corpus = read_corpus(json.loads(tree))
+        return_freed_memory()
+    _corpora[tree] = corpus, files
+    if len(_corpora) > _MOST_CORPORA:
+        del _corpora[next(iter(_corpora))]
     return corpus
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from bias_pipeline.io import digests
+from bias_pipeline.io import digests, kept_files
 from bias_pipeline.io.paths import choices_of, conf_dir
 from tests.coco_folder import LABELS, MINE, labels, results, write_folder
 
@@ -79,7 +79,7 @@ def test_validate_looks_into_pictures(run, ends, tmp_path):
 def test_validate_reads_every_picture_anew(run, ok, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(digests, "_WORTH", 1)
-    monkeypatch.setattr(digests, "_TICK", -(10**12))  # else what was just written is not noted
+    monkeypatch.setattr(kept_files, "TICK", -(10**12))  # else what was just written is not noted
     shown = with_photos(tmp_path)
     run("data", "validate", *shown)
     (ledger,) = (tmp_path / "cache/bias_pipeline/digests").iterdir()

@@ -21,7 +21,7 @@ from safetensors.numpy import load_file, save_file
 from bias_pipeline.attack.language_models import Frozen
 from bias_pipeline.commands.main import main
 from bias_pipeline.data.photos import UnreadableError, read_photo
-from bias_pipeline.io import digests
+from bias_pipeline.io import digests, kept_files
 from bias_pipeline.models.clip import ClipPhotos
 from bias_pipeline.models.merge_shards import MISSING, _write_missing, read_embeddings
 from tests.photo_folder import BROKEN, break_some, write_equal_sizes, write_photos
@@ -145,7 +145,7 @@ def test_unchanged_photos_are_not_read_to_be_known(embed, monkeypatch, tmp_path)
     folder = write_equal_sizes(Path("two"))
     for path in folder.iterdir():
         os.utime(path, (1e9, 1e9))
-    monkeypatch.setattr(digests, "_TICK", -(10**18))  # as if they had lain there for long
+    monkeypatch.setattr(kept_files, "TICK", -(10**18))  # as if they had lain there for long
     embed(folder=folder)
     monkeypatch.setattr(digests, "sha256_of", lambda path: pytest.fail(f"{path} is read"))
     assert "blocks existed already" in embed(folder=folder)

@@ -69,7 +69,7 @@ def test_a_single_file_keeps_its_name(run, words, tmp_path):
 def test_captions_that_changed_between_runs_are_no_one_line(run, words, tmp_path):
     run(*words, "captioner=data/A/model.json", *LEAKAGE)
     (tmp_path / "data/A/model.json").write_bytes((tmp_path / "data/B/model.json").read_bytes())
-    compose._corpus.cache_clear()  # another process has another one
+    compose._corpora.clear()  # another process has another one
     run(*words, "captioner=data/A/model.json", "metric=gender_error")
     run("report", "outputs")
     page = (tmp_path / "outputs" / "report.html").read_text()

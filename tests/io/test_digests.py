@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.errors import ResourceError
-from bias_pipeline.io import digests
+from bias_pipeline.io import digests, kept_files
 from bias_pipeline.io.digests import (
-    Traits,
     digest_mismatch,
     digest_of,
     digests_of,
@@ -19,6 +18,7 @@ from bias_pipeline.io.digests import (
     sha256_of,
     unsealed,
 )
+from bias_pipeline.io.kept_files import Traits
 
 LONG_AGO = 1_000_000_000_000_000_000  # nanoseconds
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder whose small files are worth being noted, and settled at once."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(digests, "_WORTH", 1)
-    monkeypatch.setattr(digests, "_TICK", -(10**12))
+    monkeypatch.setattr(kept_files, "TICK", -(10**12))
     made = tmp_path / "files"
     made.mkdir()
     return made
@@ -86,7 +86,7 @@ def test_a_file_under_anothers_name_is_read(folder):
 
 
 def test_what_was_just_written_is_not_noted(folder, monkeypatch):
-    monkeypatch.setattr(digests, "_TICK", 2 * 10**9)
+    monkeypatch.setattr(kept_files, "TICK", 2 * 10**9)
     path = written(folder, "a", "one")
     digest_of(path)
     assert not (folder.parent / "cache").exists()
@@ -94,7 +94,7 @@ def test_what_was_just_written_is_not_noted(folder, monkeypatch):
 
 def test_traits_settle_after_a_tick():
     traits = Traits(3, 5, 7, 1)
-    assert [traits.settled(7 + digests._TICK + late) for late in (0, 1)] == [False, True]
+    assert [traits.settled(7 + kept_files.TICK + late) for late in (0, 1)] == [False, True]
 
 
 @pytest.mark.parametrize("retained", ["", "[]", '{"a": []}', '{"a": [1, 2, 3, 4, 5]}', "{"])
@@ -135,8 +135,8 @@ def test_files_that_are_gone_are_forgotten(folder):
 def test_processes_add_to_each_other(folder, monkeypatch):
     paths = [written(folder, str(n), str(n)) for n in range(6)]
     code = (
-        "import sys; from pathlib import Path; from bias_pipeline.io import digests\n"
-        "digests._WORTH, digests._TICK = 1, -(10**12)\n"
+        "import sys; from pathlib import Path; from bias_pipeline.io import digests, kept_files\n"
+        "digests._WORTH, kept_files.TICK = 1, -(10**12)\n"
         "digests.digests_of(map(Path, sys.argv[1:]))"
     )
     subprocess.run([sys.executable, "-c", code, *map(str, paths[:3])], check=True)

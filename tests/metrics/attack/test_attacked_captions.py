@@ -36,13 +36,13 @@ def numbers(score: Score) -> dict[str, tuple[str, str, str]]:
 def test_the_second_metric_trains_nothing_and_has_the_numbers_of_one_that_is_alone(
     order, monkeypatch
 ):
-    compose._corpus.cache_clear()
+    compose._corpora.clear()
     at_equal_speech(order[0])
     with monkeypatch.context() as patch:
         patch.setattr(ConvexProbe, "train", None)
         shared = at_equal_speech(order[1])
     assert sum(one.training.trained for one in shared.predictions) == 0
-    compose._corpus.cache_clear()  # another corpus of the same images shares nothing
+    compose._corpora.clear()  # another corpus of the same images shares nothing
     alone = at_equal_speech(order[1])
     assert {"matched:people", "matched:alike", "learning:half"} <= {*shared.parts}
     assert numbers(shared) == numbers(alone)

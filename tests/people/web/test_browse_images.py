@@ -405,7 +405,7 @@ def test_files_are_taken_from_another_folder(tmp_path):
     root, files = tmp_path / "runs", tmp_path / "old"
     run = run_of_files(root, files, "number")
     files.rename(tmp_path / "new")
-    compose._corpus.cache_clear()
+    compose._corpora.clear()
     assert "mine.json" in client_of(root).get(f"/run/{run}/images").text.partition("</form>")[0]
     text = client_of(root, tmp_path / "new").get(f"/run/{run}/images").text
     assert "number 0" in re.sub("<.*?>", "", text)

@@ -1,0 +1,88 @@
+"""Files of users that a process reads again only after a change.
+
+Of small files the contents are kept, since several readers look into each; of larger ones what was
+made of them, by whoever asks which files it was made of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+TICK = 2_000_000_000  # nanoseconds; the coarsest clock of file systems
+_ROOM = 1 << 24  # bytes of all contents that are kept; larger files would cost memory all the time
+
+
+class Traits(NamedTuple):
+    """What a file system reports on a file without reading it; any write changes some of it."""
+
+    size: int  # in bytes
+    written: int  # when its content was, in nanoseconds; anyone can set it back
+    changed: int  # when anything about it was, in nanoseconds; nobody can set it back
+    inode: int  # its number; a file that replaces another has a different one
+
+    @classmethod
+    def of(cls, path: Path) -> Traits:
+        status = path.stat()
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+    def settled(self, now: int) -> bool:
+        """Whether a later write would change the time stamp."""
+        return max(self.written, self.changed) + TICK < now
+
+
+_under_way: list[dict[Path, Traits]] = []  # the files of each reading that has not ended
+
+
+@contextmanager
+def files_opened() -> Iterator[Mapping[Path, Traits]]:
+    """The files that are opened within the block, with what was reported on each before."""
+    files: dict[Path, Traits] = {}
+    _under_way.append(files)
+    try:
+        yield files
+    finally:
+        _under_way.pop()
+
+
+def note_opened(path: Path, traits: Traits | None = None) -> None:
+    """Note a file or a folder that is looked into, for :func:`files_opened`."""
+    for files in _under_way:
+        files.setdefault(path, traits or Traits.of(path))
+
+
+def are_unchanged(files: Mapping[Path, Traits]) -> bool:
+    """Whether none of the files was written since."""
+    try:
+        return all(Traits.of(path) == traits for path, traits in files.items())
+    except OSError:
+        return False
+
+
+_contents: dict[Path, tuple[Traits, bytes]] = {}  # the file that was read last comes last
+
+
+def open_kept(path: Path) -> BinaryIO:
+    """A file opened for reading; a small one that did not change since is not read again."""
+    place, traits, now = path.absolute(), Traits.of(path), time.time_ns()
+    note_opened(place, traits)
+    before, content = _contents.pop(place, (None, b""))
+    if before != traits:
+        if traits.size > _ROOM:
+            return path.open("rb")
+        with path.open("rb") as file:
+            content = file.read()
+    if before == traits or (traits.settled(now) and Traits.of(path) == traits):
+        _contents[place] = traits, content
+        _forget_oldest()
+    return BytesIO(content)
+
+
+def _forget_oldest() -> None:
+    """Drop contents until the rest fits into the room for them."""
+    while sum(traits.size for traits, _ in _contents.values()) > _ROOM:
+        del _contents[next(iter(_contents))]
