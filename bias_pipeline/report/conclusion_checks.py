@@ -176,9 +176,7 @@ def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, f
     return {trait: number_or_nan(stored.get(trait)) for trait in traits}
 
 
-def lacks_evidence(
-    result: Result, row: Row, reading: EvidenceRule, limits: Limits = LIMITS
-) -> str:
+def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
     """Why a number cannot be used at all, empty if it can."""
     if math.isnan(row.value):
         return NO_VALUE
