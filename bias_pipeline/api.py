@@ -151,7 +151,7 @@ def audit(
         objects: see :func:`score`.
         captioner: see :func:`score`.
         minutes: the time limit (1; with more than 10,000 captions 5).
-        least_coverage: share of the labelled images that an answer must use.
+        least_coverage: share of the labelled images of the captions that an answer must use.
         negligible: how far above the annotators' an attacker's score at equal style is no bias.
         out: folder to store results and a report in, ``report.html``.
         settings: see :func:`score`; the time decides which metrics, and seeds are two.
@@ -210,7 +210,7 @@ def compare(
         metric: one or several, by name.
         names: of the captioners in results; a file has its own name.
         margin: by how much ``a`` may be worse, in the metric's unit.
-        least_coverage: share of the labelled images that a number must use.
+        least_coverage: share of the labelled images of the captions that a number must use.
         alike: how much caption length and vocabulary may differ where attackers read captions.
         out: see :func:`score`.
         settings: see :func:`score`.

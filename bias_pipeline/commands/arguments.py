@@ -178,8 +178,8 @@ def add_least_coverage(parser: ArgumentParser) -> None:
         type=number(Share),
         default=COVERAGE,
         metavar="SHARE",
-        help="no conclusion from less than this share of the labelled images (default: "
-        f"{COVERAGE})",
+        help="no conclusion from less than this share of the labelled images that the captions' "
+        f"file is about (default: {COVERAGE})",
     )
 
 
