@@ -343,6 +343,11 @@ class _InMemoryRunner:
     outputs: Path = Path()
     _read: dict[str, Corpus] = field(default_factory=dict)
 
+    @property
+    def attributes(self) -> list[str]:
+        """All attributes that there are."""
+        return attribute_names()
+
     def corpus(self, attribute: str) -> Corpus:
         """The corpus of the first captioner."""
         return self._corpus(self._cell(next(iter(self.files)), attribute=attribute))

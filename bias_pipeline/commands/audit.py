@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -86,7 +86,8 @@ def _audit(words: Sequence[str]) -> int:
         )
     REPORT.require()
     check_places(options.json)
-    meanings = {name: _meanings(name) if options.map else NO_MEANINGS for name in attribute_names()}
+    names = options.only or attribute_names()
+    meanings = {name: _meanings(name) if options.map else NO_MEANINGS for name in names}
     _check_map(options.map, meanings)
     files = (options.attributes, options.captions, options.objects, options.label_noise)
     for path in (options.file, *files):
@@ -133,6 +134,10 @@ class _FileCells:
     overrides: Sequence[str]  # what all cells share
     # Attribute to the overrides for its labels
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def attributes(self) -> Collection[str]:
+        return self.labels
 
     def corpus(self, attribute: str) -> Corpus:
         return cell(self._of(attribute)).corpus()
@@ -194,6 +199,13 @@ def parser() -> Parser:
         required=True,
         metavar="LABELS",
         help="labels of the images, such as gender: a table with a row for each image",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=attribute_names(),
+        metavar="ATTRIBUTE",
+        help="audit this attribute alone (all that the labels have); repeat for others",
     )
     parser.add_argument(
         "--captions",

@@ -123,10 +123,13 @@ def _mistake(error: Exception) -> BiasPipelineError:
 def _command(words: list[str]) -> int:
     """Run the chosen command, or print its help."""
     code, wants_help = 0, bool({"-h", "--help"} & set(words))
-    if words[:1] in (["-h"], ["--help"], ["help"]):
+    if not words:
+        text = _FIRST_STEPS
+    elif words[:1] in (["-h"], ["--help"], ["help"]):
         text = overview()
     elif words[:1] == ["--version"]:
-        text = "\n".join([f"bias_pipeline {__version__}", *installation.versions()])
+        others = installation.versions() if words[1:] == ["--all"] else []
+        text = "\n".join([f"bias_pipeline {__version__}", *others])
     else:
         word, rest = resolve_command(words)
         if word and not wants_help:
@@ -348,6 +351,19 @@ def list_commands(words: Sequence[Command]) -> list[str]:
     ]
 
 
+_FIRST_STEPS = f"""\
+bias_pipeline: does an image captioner amplify societal bias?
+
+Audit your own captions, with a label for each image and annotators' captions:
+  {PROGRAM} audit captions.json --attributes labels.csv --captions people.json
+Write captions of your photos first:
+  {PROGRAM} caption photos/ --model MODEL --out captions
+Try it without data, on simulated captioners whose bias is known:
+  {PROGRAM} metric=gender_error captioner=all
+
+{PROGRAM} --help lists all commands, COMMAND --help explains one."""
+
+
 def overview() -> str:
     """The text of ``--help``."""
     head = [
@@ -356,7 +372,8 @@ def overview() -> str:
         "Usage:",
         *list_commands(WORDS),
         "",
-        f"{PROGRAM} COMMAND --help explains a command. Options of run:",
+        f"{PROGRAM} COMMAND --help explains a command; --version prints the version, and with",
+        "--all also those of the packages that are always needed. Options of run:",
         "",
     ]
     return "\n".join([*head, WORDS[0].parser().format_help().partition("\n\n")[2].rstrip()])

@@ -44,7 +44,7 @@ _GROUPS = (
 
 _EPILOG = """\
 Examples:
-  {program}
+  {program} metric=dbac encoder=lstm attribute=race
   {program} metric=lic,leakage captioner=all seeds=10
   {program} dataset=lic dataset.root=DIR captioner=all attribute=race
   {program} -m encoder=ngram attribute=gender,race processes=2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -193,6 +193,11 @@ class Audit:
 class Cells(Protocol):
     """What an audit reads and runs: cells of a file, or of data in memory."""
 
+    @property
+    def attributes(self) -> Collection[str]:
+        """The attributes that are looked for in the labels."""
+        ...
+
     def corpus(self, attribute: str) -> Corpus:
         """What is scored under an attribute."""
         ...
@@ -270,7 +275,7 @@ def attribute_names() -> list[str]:
 
 def _labelled(cells: Cells) -> dict[str, Corpus]:
     """The corpus under every attribute that the label file has in two groups or more."""
-    read = {name: read_or_refused(cells, name) for name in attribute_names()}
+    read = {name: read_or_refused(cells, name) for name in cells.attributes}
     labelled = {
         name: corpus
         for name, corpus in read.items()

@@ -64,7 +64,7 @@ def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings
         ...     sorted(path.name for path in Path(folder, "scenes").iterdir())
         ['annotations', 'attributes.csv', 'captioners']
     """
-    _place(root, [*_texts(world, captioners), (INSTANCES, _json(_instances(world)))])
+    _place(root, [*_texts(world, captioners, COLUMNS), (INSTANCES, _json(_instances(world)))])
 
 
 def write_drawn(
@@ -73,9 +73,11 @@ def write_drawn(
     """Write a world with its pictures, as :func:`write_scenes` does.
 
     ``images/`` has one PNG file per image, ``side`` pixels wide and high, and the instances are the
-    visible objects, their masks as run lengths.
+    visible objects, their masks as run lengths. Labels have no emotion: the faces' is not what
+    ``attribute=emotion`` is about.
     """
-    _place(root, chain(_texts(world, captioners), _drawn(world, side, leak)))
+    columns = [column for column in COLUMNS if column != "emotion"]  # not what a picture evokes
+    _place(root, chain(_texts(world, captioners, columns), _drawn(world, side, leak)))
 
 
 def write_affect(
@@ -153,9 +155,11 @@ def _publish(draft: Path, root: Path) -> None:
             path.replace(target)
 
 
-def _texts(world: World, captioners: Mapping[str, BiasSettings]) -> Iterator[tuple[str, bytes]]:
+def _texts(
+    world: World, captioners: Mapping[str, BiasSettings], columns: Iterable[str]
+) -> Iterator[tuple[str, bytes]]:
     yield CAPTIONS, _json(_caption_entries(world))
-    yield LABELS, _attributes(world).encode()
+    yield LABELS, _attributes(world, [*columns]).encode()
     for name, dials in captioners.items():
         yield _captioner(name, world_captions(world, dials))
 
@@ -255,12 +259,12 @@ def _categories() -> list[dict[str, Any]]:
     ]
 
 
-def _attributes(world: World) -> str:
+def _attributes(world: World, columns: Sequence[str]) -> str:
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["id", *COLUMNS])
+    writer.writerow(["id", *columns])
     for image in world.images:
-        writer.writerow([image.id, *(image.labels[name] for name in COLUMNS.values())])
+        writer.writerow([image.id, *(image.labels[COLUMNS[column]] for column in columns)])
     return table.getvalue()
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline import __version__
 from bias_pipeline.errors import UsageError
 from bias_pipeline.metrics.attack.lic import LIC
 from bias_pipeline.scenes.captioners import CAPTIONERS
@@ -257,10 +256,6 @@ def test_a_bug_is_reported_with_its_traceback_in_a_file(ends, tmp_path, monkeypa
     (trace,) = tmp_path.glob("outputs/.hydra_jobs/*/traceback.txt")
     assert str(trace.name) in printed
     assert "ZeroDivisionError" in trace.read_text()
-
-
-def test_the_version_is_our_own(ok):
-    assert ok("--version").splitlines()[0] == f"bias_pipeline {__version__}"
 
 
 def test_nothing_is_said_of_results_where_there_are_none(run):

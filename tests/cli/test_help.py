@@ -2,13 +2,15 @@
 
 import os
 import resource
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from bias_pipeline.commands.main import WORDS, completions
+from bias_pipeline import __version__
+from bias_pipeline.commands.main import WORDS, completions, resolve_command
 from bias_pipeline.run import slurm
 from tests.corpora import REPOSITORY
 
@@ -38,6 +40,23 @@ def test_an_overview_names_every_word_below(ok, words, first):
     text = ok(*words.split())
     below = [name for name in NAMES if name.startswith(first)]
     assert [name for name in below if f"python -m bias_pipeline {name}" not in text] == []
+
+
+def test_the_program_alone_shows_three_examples_and_computes_nothing(ok, tmp_path):
+    text = ok()
+    lines = text.rstrip("\n").split("\n")
+    examples = [shlex.split(line)[3:] for line in lines if line.startswith("  python -m")]
+    assert [resolve_command(words)[0].name for words in examples] == ["audit", "caption", "run"]
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 100
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_version_is_one_line_and_those_of_packages_are_asked_for(ok):
+    assert ok("--version") == f"bias_pipeline {__version__}\n"
+    first, *others = ok("--version", "--all").splitlines()
+    assert first == f"bias_pipeline {__version__}"
+    assert {"Python", "numpy", "torch"} <= {line.split()[0] for line in others}
 
 
 @pytest.mark.parametrize("words", [("data", "valdate"), ("analysis", "word")], ids=" ".join)
