@@ -59,6 +59,10 @@ class RecurrentNet(nn.Module):
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """See the module."""
         embedded = self.dropout(self.vectors(tokens))
+        if self.rnn.num_layers == self.n_ends == 1:  # no later word reaches a word's state
+            states, _ = self.rnn(embedded)  # (N, L, hidden)
+            rows = torch.arange(len(lengths), device=lengths.device)
+            return self.dropout(states[rows, lengths - 1])
         packed = nn.utils.rnn.pack_padded_sequence(
             embedded, lengths.cpu(), batch_first=True, enforce_sorted=False
         )

@@ -46,7 +46,7 @@ from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.hashing import derived_seed
 from bias_pipeline.io.machine import n_cores
 
-VERSION = 1  # raise it whenever any prediction changes
+VERSION = 2  # raise it whenever any prediction changes
 ATTEMPTS = 3
 EVERYONE = 1_000_000  # an ensemble of all attackers of a call
 

@@ -20,7 +20,7 @@ from bias_pipeline.scenes.lexicon import (
     plural,
 )
 from bias_pipeline.scenes.scene import Scene
-from bias_pipeline.scenes.slots import BiasSettings
+from bias_pipeline.scenes.slots import GROUPS, BiasSettings
 from bias_pipeline.text.articles import with_article
 
 _Option = TypeVar("_Option")
@@ -37,7 +37,8 @@ COMPANY = 0.05
 LONG_FRAME = 0.06
 COLOUR = 0.16
 SIZE = 0.06
-AGE, EMOTION, SKIN = 0.18, 0.08, 0.012
+AGE, EMOTION = 0.18, 0.08
+SKIN = 0.012  # skin_word_rate
 POSSESSIVE = 0.15
 
 # Words after those for the person, so that the naming of the person changes nothing else.
@@ -55,7 +56,7 @@ PURPOSES = tuple(
     named other 0|named other 1|other noun 0|other noun 1|around
     named nearby|nearby noun|nearby relation|nearby coloured
     place said|place wording|place first|backdrop said|backdrop wording
-    company said|company wording|long frame|frame|surface""".replace("\n    ", "|").split("|")
+    company said|company wording|long frame|frame|surface|wording follows skin""".replace("\n    ", "|").split("|")
 )
 
 
@@ -96,7 +97,17 @@ class Description:
 
     def word(self, purpose: str, synonyms: Sequence[_Option]) -> _Option:
         """One of several synonyms."""
-        return pick(synonyms, self.draws[purpose] * self.dials.vocabulary)
+        low, share = self.wording
+        return pick(synonyms, (low + share * self.draws[purpose]) * self.dials.vocabulary)
+
+    @property
+    def wording(self) -> tuple[float, float]:
+        """Where the synonyms in use begin, and their share, counted by frequency."""
+        skin = self.spoken["skin"]
+        if not skin or self.draws["wording follows skin"] >= self.dials.skin_wording:
+            return 0.0, 1.0
+        share = GROUPS["skin"][skin]
+        return (0.0 if skin == "Light" else 1 - share), share
 
     @property
     def many(self) -> bool:
@@ -184,7 +195,8 @@ def _subject(description: Description) -> Subject:
 def _adjectives(description: Description, age: str) -> list[str]:
     """Emotion, age and skin in the order of English; groups that cannot be told are left out."""
     emotion = description.spoken["emotion"] if description.says("emotion said", EMOTION) else ""
-    skin = description.spoken["skin"] if description.says("skin said", SKIN) else ""
+    rate = SKIN * description.dials.skin_word_rate
+    skin = description.spoken["skin"] if description.says("skin said", rate) else ""
     labels = {"emotion": emotion, "age": age, "skin": skin}
     return [
         description.word(f"{attribute} adjective", lexicon.GROUP_ADJECTIVES[group])

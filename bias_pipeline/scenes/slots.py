@@ -367,6 +367,11 @@ class BiasSettings:
     # person would write of what the captioner perceives, with the other dials.
     sentences: int = 1
     attribute: str = "gender"  # the one that `a_to_t` and `t_to_a` amplify
+    # From 0 to 1, neutral 0: the share of captions whose synonyms follow the person's skin: the
+    # frequent ones for light skin, the rare ones for dark. Each stays as frequent over all images.
+    skin_wording: float = 0.0
+    # 0 or more, neutral 1: multiplies the probability of a word for the person's skin
+    skin_word_rate: float = 1.0
 
     def __post_init__(self) -> None:
         if self.attribute not in GROUPS:
@@ -390,4 +395,5 @@ _RANGES |= {
     "a_to_t": (-1.0, 1.0),
     "t_to_a": (0.0, 1.0),
     "vocabulary": (0.0, 1.0),
+    "skin_wording": (0.0, 1.0),
 }
