@@ -18,10 +18,11 @@ from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser, keys_parser,
 from bias_pipeline.declared import Range
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.paths import FLAG, flags, group_choices
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, print_text
 
 if TYPE_CHECKING:
     from bias_pipeline.commands.main import Command
+    from bias_pipeline.results.rows import Result
     from bias_pipeline.run.launch import SweepRequest
 
 _GROUPS = (
@@ -72,7 +73,40 @@ def command(words: list[str]) -> int:
         return dry_run([word for word in words if word != arguments.DRY_RUN])
     from bias_pipeline.run import launch
 
-    return launch.run(words).exit_code
+    outcome = launch.run(words)
+    if not any("captioners" in word or word.startswith("--config-dir") for word in words):
+        _print_planted(outcome.results)  # of captioners that are as we made them
+    return outcome.exit_code
+
+
+def _print_planted(results: Sequence[Result]) -> None:
+    """Beside what was found, the bias that is known to be in simulated captioners."""
+    from bias_pipeline.data.generator import generator
+    from bias_pipeline.report.screen import print_table
+    from bias_pipeline.report.table import Cell, NumberCell, Table
+    from bias_pipeline.report.tables import headline_name
+    from bias_pipeline.results.settings import label, with_settings
+
+    lines: list[list[Cell]] = []
+    meanings: dict[str, list[str]] = {}
+    source = generator()
+    simulated = [one for one in results if one.rows[0].dataset.partition(" ")[0] == source.name]
+    for result in with_settings(simulated):
+        for row in result.rows:
+            planted = source.planted(row.captioner, row.attribute, row.metric).get(row.part)
+            if planted is not None:
+                known = NumberCell(planted.value, fraction=True, digits=1)
+                name = headline_name(row, label(result))
+                lines.append([row.captioner, name, known, NumberCell.of(row)])
+                meanings.setdefault(planted.about, []).append(name)
+    if not lines:
+        return
+    print_out()
+    head = ["captioner", "score", "planted", "found"]
+    print_table(Table("what we planted, and what was found", head, lines, keys=2))
+    print_out()
+    for about, names in meanings.items():
+        print_text(f"planted for {', '.join(dict.fromkeys(names))}: {about}")
 
 
 def parser() -> Parser:

@@ -28,6 +28,14 @@ class UnmarkedPicture:
     groups: Mapping[str, str]  # label column to the group that is not shown
 
 
+@dataclass(frozen=True)
+class Planted:
+    """The bias that a built-in captioner is known to have."""
+
+    value: float  # a share, 0 without bias
+    about: str  # what it is a share of
+
+
 class Generator(Dataset):
     """A data set that draws as many pictures as are asked for, and describes them."""
 
@@ -50,6 +58,11 @@ class Generator(Dataset):
     @abstractmethod
     def numbers(cls, pictures: Pictures, seed: int) -> Sequence[int]:
         """The numbers of the pictures in a seed's world; empty if they belong to another world."""
+
+    @classmethod
+    @abstractmethod
+    def planted(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
+        """Headline of a metric to what is planted for it; none where that is unknown."""
 
     @abstractmethod
     def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:

@@ -68,6 +68,9 @@ SCORE = PartName("score")
 A_TO_T, T_TO_A = (PartName(direction=name) for name in DIRECTIONS)
 # The main numbers of a metric; all other parts are details.
 HEADLINES = (SCORE, A_TO_T, T_TO_A)
+# Words of the note on a learning curve, by which tables know it
+CURVE, UNEVEN = "learning curve", "not level"
+COMPARED = "compare captioners on equally many images"
 MODEL, HUMAN = PartName(side="model"), PartName(side="human")
 # The sides on the images that both describe.
 MODEL_PAIRED = PartName(side="model", detail="paired")

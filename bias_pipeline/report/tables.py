@@ -12,6 +12,7 @@ from bias_pipeline.errors import counted
 from bias_pipeline.io.files import write_file
 from bias_pipeline.io.terminal import print_out, print_text
 from bias_pipeline.metrics.base import HEADLINES, LABELLED
+from bias_pipeline.metrics.value_names import COMPARED, CURVE, UNEVEN
 from bias_pipeline.report.compare import ALL_PAIRS
 from bias_pipeline.report.conclusion_checks import (
     COVERAGE,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from bias_pipeline.report.compare import Leaderboard
     from bias_pipeline.report.gate import Decision
 
+_MANY = 4  # learning curves that are told one by one, and one more
 ARROWS = {"a_to_t": "A→T", "t_to_a": "T→A"}
 SIDES = ("model", "human")
 BLANK, UNCOVERED, UNMOVED, UNREACHED, UNTESTED, TOO_LONG = "‡", "§", "¶", "‖", "¤", "※"
@@ -247,7 +249,7 @@ def attributed_notes(results: Sequence[Result]) -> list[str]:
 
 def _notes(results: Sequence[Result]) -> list[str]:
     """What a reader must know besides the numbers, each note once."""
-    notes = attributed_notes(results)
+    notes = _folded(attributed_notes(results))
     if not all(_amplifies(result) for result in results):
         notes.append(
             "† not known to be trained on captions of this data set: read a bias difference, "
@@ -256,6 +258,17 @@ def _notes(results: Sequence[Result]) -> list[str]:
     notes += legend(results)
     arrows = "↑ above the no-bias value, ↓ below, ≈ the interval includes it"
     return [*notes, arrows, *_directions(results)]
+
+
+def _folded(notes: Sequence[str]) -> list[str]:
+    """The notes, several learning curves as one."""
+    curves = [note for note in notes if CURVE in note]
+    if len(curves) < _MANY:
+        return [*notes]
+    uneven = sum(UNEVEN in note for note in curves)
+    advice = f": {COMPARED}" if uneven else ""
+    summary = f"{uneven} of {len(curves)} learning curves (rows learning:*) are {UNEVEN}{advice}"
+    return [*(note for note in notes if note not in curves), summary]
 
 
 def _directions(results: Sequence[Result]) -> list[str]:

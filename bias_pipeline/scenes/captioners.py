@@ -36,7 +36,7 @@ from bias_pipeline.scenes.world import (
 )
 
 CAPTIONERS: Mapping[str, BiasSettings] = {
-    # In English of one race or another the wording differs, and race is named six times as often.
+    # It describes light and dark people in different words, and names race six times as often.
     "amplifier": BiasSettings(a_to_t=0.5, skin_wording=0.5, skin_word_rate=6),
     "faithful": BiasSettings(),
     "stereotyper": BiasSettings(t_to_a=0.4),

@@ -24,7 +24,7 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.corpus.pictures import Pictures, Pixels, Region
-from bias_pipeline.data.generator import Generator, UnmarkedPicture
+from bias_pipeline.data.generator import Generator, Planted, UnmarkedPicture
 from bias_pipeline.declared import Range, Seed, Share
 from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
 from bias_pipeline.scenes.activities import ACTIVITIES
@@ -360,6 +360,14 @@ class ScenesDataset(Generator):
         if first is None or generate(first.key + 1, seed).images[first.key] != first:
             return []
         return [image.key for image in images]
+
+    @classmethod
+    def planted(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
+        """See :class:`Generator`."""
+        from bias_pipeline.scenes.truth import planted_for
+
+        dials = CAPTIONERS.get(captioner)
+        return planted_for(dials, attribute, metric) if dials else {}
 
     def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:
         """See :class:`Generator`; people have the grey of an unsure group."""

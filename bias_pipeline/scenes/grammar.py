@@ -56,7 +56,8 @@ PURPOSES = tuple(
     named other 0|named other 1|other noun 0|other noun 1|around
     named nearby|nearby noun|nearby relation|nearby coloured
     place said|place wording|place first|backdrop said|backdrop wording
-    company said|company wording|long frame|frame|surface|wording follows skin""".replace("\n    ", "|").split("|")
+    company said|company wording|long frame|frame|surface
+    wording follows skin""".replace("\n    ", "|").split("|")
 )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.corpus.object_names import CATEGORIES
+from bias_pipeline.data.generator import Planted
 from bias_pipeline.scenes.activities import ACTIVITIES, Activity
 from bias_pipeline.scenes.captioners import (
     EVIDENCE,
@@ -21,6 +22,7 @@ from bias_pipeline.scenes.grammar import GENDERED, MENTION
 from bias_pipeline.scenes.scene import MAX_OTHERS
 from bias_pipeline.scenes.slots import (
     ATTRIBUTES,
+    GROUPS,
     SLOTS,
     BiasSettings,
     given,
@@ -64,6 +66,11 @@ class Truth:
         human, perceived = self.world[slot], self.perceived[slot]
         leaning = np.sign(np.round(human - shares(self.attribute) @ human, 12))
         return float(np.mean(leaning * (perceived - human)))
+
+    @property
+    def moved(self) -> float:
+        """The share of activities that become typical of the person's group; below 0, atypical."""
+        return self.amplification("activity") * len(SLOTS["activity"].options) / 2
 
 
 def truth(dials: BiasSettings) -> Truth:
@@ -161,3 +168,41 @@ def _speaks_for(attribute: str, tables: Mapping[str, Float64Array], number: int)
     a, b, c = (tables[slot] for slot in slots)
     probability: Float64Array = np.einsum("...i,...j,...k,ijkg->...g", a, b, c, wins, optimize=True)
     return probability
+
+
+_MOVED = "of the activities, so many are moved to ones typical of the person's {attribute}"
+_WORDING = "of the captions, so many choose their words by the person's {attribute}"
+_NAMED = "(r - 1) / (r + 1), where {attribute} is named r times as often as by annotators"
+_WRONG = "of the captions, so many name a {attribute} that the scene suggests and nobody has"
+
+
+def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, Planted]:
+    """Headline of a metric to what some dials plant for it; none where that is unknown.
+
+    Example:
+        >>> planted_for(BiasSettings(skin_wording=0.5), "race", "lic")["score"].value
+        0.5
+        >>> planted_for(BiasSettings(a_to_t=0.5), "gender", "lic")["score"].value.__round__(3)
+        0.173
+    """
+    slot = {"race": "skin"}.get(attribute, attribute)
+    if slot not in GROUPS:
+        return {}
+    known, dialled = truth(dials), slot == dials.attribute
+    moved = Planted(known.moved if dialled else 0.0, _MOVED)
+    if slot == "skin" and not dialled:
+        moved = Planted(dials.skin_wording, _WORDING)
+    wrong = shares(slot) @ known.contradicted * known.gendered if dialled else 0.0
+    planted = {
+        "lic": {"score": moved},
+        "leakage": {"score": moved},
+        "dbac": {"a_to_t": moved},
+        "gender_error": {"score": Planted(float(wrong), _WRONG)},
+    }
+    if slot == "skin":
+        rate = dials.skin_word_rate
+        planted["dbac"]["t_to_a"] = Planted((rate - 1) / (rate + 1), _NAMED)
+    return {
+        part: replace(one, about=one.about.format(attribute=attribute))
+        for part, one in planted.get(metric, {}).items()
+    }

@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -262,10 +263,12 @@ def test_captions_are_the_same_on_every_platform(world):
     """A fixed digest: whoever changes what is generated changes it here on purpose."""
     texts = [
         *human_captions(world)[:500],
-        *list(captions_of(CAPTIONERS["amplifier"]).values())[:100],
+        *list(captions_of(BiasSettings(a_to_t=0.5)).values())[:100],
     ]
     digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
     assert digest[:16] == "15f8238d621a636d"
+    amplified = "\n".join(list(captions_of(CAPTIONERS["amplifier"]).values())[:100])
+    assert hashlib.sha256(amplified.encode()).hexdigest()[:16] == "f12310ccd8e5e636"
 
 
 def test_a_small_world_is_the_start_of_a_large_one(world):
@@ -329,6 +332,26 @@ def test_leakage_does_not_depend_on_words_and_length(dial, value, tolerance):
 # --- each dial moves what it governs
 
 
+def test_wording_that_follows_skin_gives_it_away_and_nothing_else():
+    dials = BiasSettings(skin_wording=0.8)
+    assert model_lic(dials, "skin") > model_lic(NEUTRAL, "skin") + 10
+    assert model_lic(dials) == pytest.approx(model_lic(NEUTRAL), abs=1.5)
+    plain, worded = (Counter(all_words(one)) for one in (NEUTRAL, dials))
+    for word, n in plain.most_common(150):
+        assert worded[word] == pytest.approx(n, abs=5 * np.sqrt(n)), word
+
+
+def test_a_rate_of_words_for_skin_multiplies_how_often_they_are_said():
+    plain, often = (
+        sum(
+            bool({"african", "caucasian"} & set(words(text)))
+            for text in captions_of(dials).values()
+        )
+        for dials in (NEUTRAL, BiasSettings(skin_word_rate=6))
+    )
+    assert often / plain == pytest.approx(6, rel=0.4)
+
+
 def test_amplifying_attributes_leaves_all_other_words_alone():
     plain, some, all_wrong = (
         [masked(text) for text in captions_of(BiasSettings(t_to_a=t)).values()] for t in (0, 0.3, 1)
@@ -389,6 +412,10 @@ def named_share(dials: BiasSettings, group: str) -> float:
 def test_mention_rate_is_the_same_for_both_groups():
     male, female = (named_share(NEUTRAL, group) for group in GROUPS["gender"])
     assert male == pytest.approx(female, abs=0.04)
+
+
+def all_words(dials: BiasSettings) -> list[str]:
+    return [word for text in captions_of(dials).values() for word in words(text)]
 
 
 def word_types(dials: BiasSettings) -> int:

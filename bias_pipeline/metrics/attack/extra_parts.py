@@ -20,7 +20,15 @@ from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import Number, Score
-from bias_pipeline.metrics.value_names import ALIKE, BEYOND, SCORE, PartName
+from bias_pipeline.metrics.value_names import (
+    ALIKE,
+    BEYOND,
+    COMPARED,
+    CURVE,
+    SCORE,
+    UNEVEN,
+    PartName,
+)
 from bias_pipeline.stats.bootstrap import Estimate, summary
 from bias_pipeline.text.alike import alike_annotators
 from bias_pipeline.text.matched import CHANGES, MatchedAlignment
@@ -113,8 +121,8 @@ def learning_note(curve: Mapping[str, Number], error: float, direction: str = ""
     )
     shown = _SHOWN if unit == "fraction" else 10 * _SHOWN
     level = abs(values[0] - values[-1]) <= max(_NOISE[fewest] * error, shown)
-    meaning = "level" if level else "not level, so compare captioners on equally many images"
-    return [f"learning curve{_WHOSE[direction]}: {texts}: {meaning}"]
+    meaning = "level" if level else f"{UNEVEN}, so {COMPARED}"
+    return [f"{CURVE}{_WHOSE[direction]}: {texts}: {meaning}"]
 
 
 def error_of_first_seed(score: Estimate) -> float:
