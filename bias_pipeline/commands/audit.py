@@ -21,6 +21,7 @@ from bias_pipeline.commands.audit_settings import (
 )
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.data.binary_tables import stem
+from bias_pipeline.data.photos import find_photos
 from bias_pipeline.data.rating_tables import read_label_errors
 from bias_pipeline.data.tables import check_file
 from bias_pipeline.declared import Count, Positive
@@ -32,7 +33,7 @@ from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.report import baseline
 from bias_pipeline.report.conclusion_checks import Limits
-from bias_pipeline.report.page import write_page
+from bias_pipeline.report.page import report_of_folder, save_page
 from bias_pipeline.report.smallest_bias import unseen
 from bias_pipeline.report.tables import print_results
 from bias_pipeline.report.text_formats import skipped_cells
@@ -86,6 +87,7 @@ def _audit(words: Sequence[str]) -> int:
         )
     REPORT.require()
     check_places(options.json)
+    photos = find_photos(options.images) if options.images else None
     names = options.only or attribute_names()
     meanings = {name: _meanings(name) if options.map else NO_MEANINGS for name in names}
     _check_map(options.map, meanings)
@@ -113,7 +115,12 @@ def _audit(words: Sequence[str]) -> int:
     print_out(*result.screen())
     if options.notes:
         print_out("", *result.sentences)
-    write_page(out, out / "report.html", limits, result.made)
+    report = report_of_folder(out, limits, result.made)
+    if photos is not None:
+        from bias_pipeline.report.example_pictures import with_pictures
+
+        report = with_pictures(report, photos)
+    save_page(report, out / "report.html")
     if options.json:
         answers = [answer.stored() for answer in result.answers]
         skipped = skipped_cells(result.skipped)
@@ -218,6 +225,12 @@ def parser() -> Parser:
         type=Path,
         metavar="FILE",
         help="objects in the images: COCO instances JSON, or a table",
+    )
+    parser.add_argument(
+        "--images",
+        type=Path,
+        metavar="FOLDER",
+        help="photos by image id, which the report shows beside its examples; nothing is scored",
     )
     parser.add_argument(
         "--label-noise",

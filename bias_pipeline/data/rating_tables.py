@@ -15,7 +15,7 @@ from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.data.tables import check_file, open_rows
 from bias_pipeline.io.files import replace_file, table_csv
 
-CANNOT_TELL = "Unsure"  # as data sets write it
+CANNOT_TELL, SEVERAL = "Unsure", "Both"  # as data sets write them
 _ANSWERS = "answers: a table of image_id, attribute, value and rater"
 
 

@@ -44,7 +44,9 @@ def rating_question(options: Namespace, attribute: Any) -> Any:
             f"What is the {attribute.name} of the person in the {shown}, as far as you can tell?"
         )
         groups = tuple(attribute.groups)
-        return RatingQuestion(options.question or usual, attribute.name, groups, options.ordinal)
+        words = options.question or usual
+        several = bool(options.folder)
+        return RatingQuestion(words, attribute.name, groups, options.ordinal, several)
     answers = tuple(filter(None, map(str.strip, (options.answers or "yes,no").split(","))))
     if len(set(answers)) < max(2, len(answers)):
         raise UsageError("--answers needs two different answers or more, separated by commas")

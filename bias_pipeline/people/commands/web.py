@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 import threading
 from argparse import Namespace
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -317,6 +317,12 @@ def browse_parser() -> Parser:
         metavar="DIR",
         help="folder of the files that were scored, if they have moved",
     )
+    parser.add_argument(
+        "--images",
+        type=Path,
+        metavar="FOLDER",
+        help="photos by image id, for runs that scored captions without pictures",
+    )
     add_address_options(parser, "readers")
     return parser
 
@@ -334,10 +340,11 @@ def browse_command(words: list[str]) -> int:
     from bias_pipeline.people.web.run_folder import RunFolder
 
     folder = RunFolder(options.folder)
+    files = ScoredFiles(options.data, find_photos(options.images) if options.images else {})
     for fault in folder.index.faults:
         warn(fault)
     token = token_of(options)
-    pages = BrowsePages(folder, Library(ScoredFiles(options.data)), token)
+    pages = BrowsePages(folder, Library(files), token)
     host = options.host or LOOPBACK
     with listening(host, options.port) as listener:
         about = f"({counted(len(folder.index.runs), 'runs')})"
@@ -352,6 +359,7 @@ class ScoredFiles:
 
     # Folder in which files of the same name are taken instead; None for none
     data: Path | None = None
+    photos: Mapping[str, Path] = field(default_factory=dict)  # by image id
 
     def __call__(self, result: Result) -> CaptionsBehind:
         """What a run scored, not yet checked against its digest."""
@@ -375,7 +383,7 @@ class ScoredFiles:
             for number, transform in enumerate(transforms)
             if keys.get(f"transforms.{number}") != _ALIGNMENT
         ]
-        return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions)
+        return CaptionsBehind(cell.corpus(), attribute, concepts, of_captions, self.photos)
 
     def _here(self, word: str) -> str:
         """An override of a file, with the file of that name in the folder if there is one."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +16,9 @@ from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.attribute import Attribute, Naming
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.image_ids import short_id
 from bias_pipeline.corpus.object_names import coco_name
+from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.data.photos import drawn
 from bias_pipeline.errors import DataError
 from bias_pipeline.people.web.shared_reads import SharedReads
@@ -41,6 +44,8 @@ class CaptionsBehind:
     attribute: Attribute  # whose groups are counted
     concepts: ConceptTable  # by which captions describe persons
     transforms: Sequence[Transform] = ()  # what attackers' captions go through, caption by caption
+    # Image id to its photo, for runs that scored captions alone
+    photos: Mapping[str, Path] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -138,19 +143,21 @@ class CaptionsBehind:
         words = {part.ids[ready.image_rows[row]]: ready.words(row) for row in range(len(ready))}
         return [words.get(self.corpus.ids[row], []) for row in rows.tolist()]
 
-    @property
-    def has_pictures(self) -> bool:
-        """Whether any image has a picture."""
-        return self.corpus.pictures is not None
+    @cached_property
+    def pictures(self) -> Pictures | None:
+        """Those that the run scored, else the photos; None if no image has one."""
+        if self.corpus.pictures is not None:
+            return self.corpus.pictures
+        return Pictures.of([self.photos.get(short_id(image)) for image in self.corpus.ids])
 
     def picture(self, row: int, *, small: bool) -> bytes:
         """A picture as a JPEG without metadata."""
         from PIL import Image
 
         side = _SMALL if small else _SIDE
-        if self.corpus.pictures is None or self.corpus.pictures.files[row] is None:
+        if self.pictures is None or self.pictures.files[row] is None:
             raise DataError("this image has no picture")
-        photo = Image.fromarray(drawn(self.corpus.pictures, row, _DRAWN).pixels)
+        photo = Image.fromarray(drawn(self.pictures, row, _DRAWN).pixels)
         photo.thumbnail((side, side))
         content = BytesIO()
         photo.save(content, "JPEG", quality=_QUALITY)

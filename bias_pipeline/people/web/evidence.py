@@ -388,7 +388,7 @@ class ShownImages:
 
 
 def _has_picture(captions: CaptionsBehind, row: int) -> bool:
-    pictures = captions.corpus.pictures
+    pictures = captions.pictures
     return pictures is not None and not isinstance(pictures.files[row], MissingPicture | None)
 
 

@@ -26,7 +26,7 @@ from typing import Any
 from bias_pipeline.corpus.image_ids import id_key
 from bias_pipeline.data.image_masking import PhotoReader
 from bias_pipeline.data.photos import read_photo
-from bias_pipeline.data.rating_tables import CANNOT_TELL
+from bias_pipeline.data.rating_tables import CANNOT_TELL, SEVERAL
 from bias_pipeline.errors import DataError, ResourceError, UsageError, cannot_write, counted
 from bias_pipeline.io.files import table_csv, write_file
 from bias_pipeline.io.json_files import expect, load_json
@@ -45,6 +45,7 @@ class RatingQuestion:
     # In the order of the page; "cannot tell" is added, unless "unsure" is one of them
     answers: tuple[str, ...]
     ordinal: bool = False  # whether the answers are ordered
+    several: bool = False  # whether a picture may show people of several groups
 
     @property
     def values(self) -> dict[str, str]:
@@ -55,6 +56,8 @@ class RatingQuestion:
             {'awe': 'awe', 'something_else': 'something else', 'Unsure': 'cannot tell'}
         """
         words = {answer: answer.replace("_", " ") for answer in self.answers}
+        if self.several:
+            words.setdefault(SEVERAL, "several people of different groups")
         return words if "unsure" in words else {**words, CANNOT_TELL: "cannot tell"}
 
 

@@ -7,7 +7,7 @@ is treated differently, and how metrics' numbers go with that.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
-from bias_pipeline.data.rating_tables import CANNOT_TELL, LABEL_ERRORS, write_label_errors
+from bias_pipeline.data.rating_tables import (
+    CANNOT_TELL,
+    LABEL_ERRORS,
+    SEVERAL,
+    write_label_errors,
+)
 from bias_pipeline.errors import DataError, ResourceError, counted
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.terminal import print_out
@@ -42,13 +47,14 @@ from bias_pipeline.stats.raters import (
     LEAST_RATERS,
     RaterAgreement,
     answer_counts,
+    consensus,
     error_range,
     fleiss,
     krippendorff,
     label_confusion,
     with_interval,
 )
-from bias_pipeline.stats.shares import wilson
+from bias_pipeline.stats.shares import effective_trials, wilson
 
 _Z = 1.96
 
@@ -67,12 +73,18 @@ def agreement_lines(folder: Path) -> list[str]:
     for rating in ratings:
         ballots[rating.image_id].append(rating.value)
     raters = sorted({rating.rater for rating in ratings})
-    unsure = sum(rating.value == CANNOT_TELL for rating in ratings)
+    undecided = {CANNOT_TELL: "cannot tell", SEVERAL: "several people"}
+    counts = Counter(rating.value for rating in ratings)
+    n_undecided = ", ".join(
+        f"{words}: {counts[value]}"
+        for value, words in undecided.items()
+        if value not in answers and (counts[value] or value == CANNOT_TELL)
+    )
     lines = [
         f"{study.get('question')}",
         f"{counted(len(ratings), 'answers')} of {counted(len(raters), 'raters')} about "
         f"{counted(len(ballots), 'items')}; "
-        f"cannot tell: {unsure}",
+        f"{n_undecided}",
         *_coefficients(list(ballots.values()), answers, ordinal=bool(study.get("ordinal"))),
         *error_lines(ratings, answers),
         *_stored_errors(folder, str(study.get("attribute")), ratings, answers),
@@ -83,7 +95,7 @@ def agreement_lines(folder: Path) -> list[str]:
 def _coefficients(
     ballots: Sequence[Sequence[str]], answers: Sequence[str], *, ordinal: bool
 ) -> list[str]:
-    named = answer_counts(ballots, [*answers, CANNOT_TELL])
+    named = answer_counts(ballots, list(dict.fromkeys([*answers, SEVERAL, CANNOT_TELL])))
     n_paired = int((named.sum(axis=1) > 1).sum())
     if not n_paired:
         return ["no item has answers of two raters, so agreement is unknown"]
@@ -140,8 +152,10 @@ def _right(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
     if lines:
         counts = np.array([[sum(one), len(one) - sum(one)] for one in by_image.values()], np.int64)
         share, low, high = with_interval(counts, lambda n: float(n[:, 0].sum() / n.sum()))
-        interval = "" if np.isnan(low) else f" [{low:.0%}, {high:.0%}]"
-        lines.append(f"all raters: {share:.0%} of known answers{interval}")
+        error = 0.0 if np.isnan(low) else (high - low) / (2 * _Z)
+        trials = effective_trials(share, error, counts.sum(), len(counts))
+        low, high = wilson(share, trials, _Z)
+        lines.append(f"all raters: {share:.0%} of known answers [{low:.0%}, {high:.0%}]")
     return lines
 
 
@@ -205,9 +219,12 @@ def _by_truth(answers: IntArray, groups: Sequence[str]) -> list[str]:
         for _ in range(_RESAMPLES)
     ]
     shares = {}
-    for group, error, values in zip(groups, errors, np.transpose(drawn), strict=True):
+    n_true = consensus(answers, len(groups)).prior * n_items
+    for group, error, n, values in zip(groups, errors, n_true, np.transpose(drawn), strict=True):
         if np.isfinite(error) and np.isfinite(values).all():
-            low, high = np.quantile(values, [0.025, 0.975])
+            low, high = wilson(error, effective_trials(error, float(np.std(values)), n, n), _Z)
+            ends = np.quantile(values, [0.025, 0.975])  # the rater's errors are estimated, too
+            low, high = min(low, ends[0]), max(high, ends[1])
             shares[group] = f"{error:.1%} of {group} [{low:.1%}, {high:.1%}]"
     lines = []
     if shares:

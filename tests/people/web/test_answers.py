@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.data.label_files import read_labels
-from bias_pipeline.data.rating_tables import CANNOT_TELL
+from bias_pipeline.data.rating_tables import CANNOT_TELL, SEVERAL
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.io.paths import group_choices
@@ -264,7 +264,7 @@ def test_data_sets_read_the_answers_with_their_raters(labelled):
 @pytest.mark.parametrize("name", group_choices("attribute"))
 def test_answers_about_every_attribute_are_read_as_its_groups(name, tmp_path):
     attribute = cell([f"attribute={name}"]).build("attribute")
-    question = RatingQuestion("?", attribute.name, tuple(attribute.groups))
+    question = RatingQuestion("?", attribute.name, tuple(attribute.groups), several=True)
     items = {str(number): value for number, value in enumerate(question.values)}
     store = AnswerStore(tmp_path, Study(question, {}, items))
     for image, value in items.items():
@@ -273,6 +273,22 @@ def test_answers_about_every_attribute_are_read_as_its_groups(name, tmp_path):
     labels = read_labels(tmp_path / TABLE, "coco", attribute, {})
     groups = [labels.map.group_of(labels.raw[image]) for image in items]
     assert [group for group in groups if group] == list(attribute.groups)
+
+
+def test_several_people_are_an_answer_of_their_own_and_no_doubt(tmp_path, study):
+    question = RatingQuestion("Whom do you see?", "gender", ("male", "female"), several=True)
+    assert list(question.values) == ["male", "female", SEVERAL, CANNOT_TELL]
+    store = AnswerStore(tmp_path / "several", replace(study, question=question))
+    for image, value in zip("123", ("male", SEVERAL, CANNOT_TELL), strict=True):
+        store.put("anna", image, value, None)
+    store.close()
+    gender = cell(["attribute=gender"]).build("attribute")
+    labels = read_labels(store.folder / TABLE, "coco", gender, {})
+    assert labels.map.group_of(labels.raw["2"]) is None
+    assert [labels.map.is_unsure(labels.raw[image]) for image in "23"] == [False, True]
+    assert any(
+        line.endswith("cannot tell: 1, several people: 1") for line in agreement_lines(store.folder)
+    )
 
 
 def test_agreement_is_that_of_the_answers(labelled):

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 
 from starlette.testclient import TestClient
 
+from bias_pipeline.data.photos import find_photos
 from bias_pipeline.io.digests import sealed, sha256_of, unsealed
 from bias_pipeline.people.commands.web import ScoredFiles
 from bias_pipeline.people.image_scores import ImageScores
@@ -32,6 +34,7 @@ from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.scoring import Lic
 from tests.cli.commands import wait_for
 from tests.people.web.conftest import HOSTS
+from tests.photo_folder import write_photos
 
 Runs = tuple[Path, Result, Result, Result]
 SMALL = ("limit=160", "seeds=2", "logger=[]", "metric.learning_curve=false", "metric.positions=2")
@@ -56,8 +59,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return root, lic, other, error
 
 
-def client_of(root: Path, data: Path | None = None) -> TestClient:
-    pages = BrowsePages(RunFolder(root), Library(ScoredFiles(data)))
+def client_of(
+    root: Path, data: Path | None = None, photos: Mapping[str, Path] | None = None
+) -> TestClient:
+    pages = BrowsePages(RunFolder(root), Library(ScoredFiles(data, photos or {})))
     return TestClient(pages.application(HOSTS), base_url="http://127.0.0.1", follow_redirects=False)
 
 
@@ -196,7 +201,7 @@ def test_a_concept_is_said_of_a_person_in_every_caption_that_is_shown(client, ru
     underlined = [re.findall(r"<u>(?:<mark[^>]*>)?([^<]+)", caption) for caption in captions]
     assert all(underlined)
     words = {word.lower().strip(".,") for each in underlined for word in each}
-    assert words <= {"young", "boy", "girl", "boys", "girls", "teenage", "child", "kid", "kids",
+    assert words <= {"young", "boy", "girl", "boys", "girls", "teenage", "teenager", "child", "kid", "kids",
                      "little", "toddler", "children", "baby", "youth"}  # fmt: skip
     assert '<option value="young" selected>' in text
 
@@ -432,6 +437,17 @@ def test_an_address_that_is_wrong_is_one_sentence(address, status, client, runs)
 @pytest.mark.parametrize("address", ["99999", "9" * 5000, "-1", "..%2f..%2fetc%2fpasswd", "x"])
 def test_no_other_file_is_a_picture(address, client, runs):
     assert client.get(f"/picture/{runs[1].run_id}/{address}").status_code == 404
+
+
+def test_photos_of_a_folder_stand_beside_captions_that_were_scored_alone(tmp_path):
+    run = run_of_files(tmp_path / "runs", tmp_path / "files", "skis")
+    photos = find_photos(write_photos(tmp_path / "photos", 6))
+    client = client_of(tmp_path / "runs", photos=photos)
+    listed = client.get(f"/run/{run}/images").text
+    shown = re.findall(rf"/thumbnail/{run}/\d+", listed)
+    assert len(shown) == 6
+    assert {client.get(address).headers["content-type"] for address in shown} == {"image/jpeg"}
+    assert "/thumbnail/" not in client_of(tmp_path / "runs").get(f"/run/{run}/images").text
 
 
 def test_captions_are_escaped(tmp_path):

@@ -34,6 +34,13 @@ def test_three_raters_tell_how_often_the_majority_errs():
         assert float(low) < 2.8 < float(high)
 
 
+def test_no_error_among_few_items_leaves_some_possible():
+    """Of 132 items without an error up to 2.8 % may still be wrong, by Wilson's interval."""
+    (line,) = error_lines(ratings(264, dict.fromkeys("abc", 0.0)), GROUPS)
+    ends = re.findall(r"0.0% of \w+ \[0.0%, ([\d.]+)%\]", line)
+    assert [float(end) for end in ends] == pytest.approx([2.8, 2.8], abs=0.1)
+
+
 def test_of_a_group_that_is_no_items_label_nothing_is_said():
     male = [Rating(str(item), rater, "male", 1.0, "") for item in range(40) for rater in "cab"]
     *_, last = error_lines([Rating("0", "c", "female", 1.0, ""), *male[1:]], GROUPS)
