@@ -128,8 +128,8 @@ def _command(words: list[str]) -> int:
     elif words[:1] in (["-h"], ["--help"], ["help"]):
         text = overview()
     elif words[:1] == ["--version"]:
-        others = installation.versions() if words[1:] == ["--all"] else []
-        text = "\n".join([f"bias_pipeline {__version__}", *others])
+        packages = installation.versions() if words[1:] == ["--all"] else []
+        text = "\n".join([f"bias_pipeline {__version__}", *packages])
     else:
         word, rest = resolve_command(words)
         if word and not wants_help:

@@ -71,9 +71,9 @@ def command(words: list[str]) -> int:
         from bias_pipeline.run.planning import dry_run
 
         return dry_run([word for word in words if word != arguments.DRY_RUN])
-    from bias_pipeline.run import launch
+    from bias_pipeline.run import launch, planning
 
-    outcome = launch.run(words)
+    outcome = launch.run(words, announce=planning.announce)
     if not any("captioners" in word or word.startswith("--config-dir") for word in words):
         _print_planted(outcome.results)  # of captioners that are as we made them
     return outcome.exit_code

@@ -63,11 +63,28 @@ class Bar:
         return f"{self.label}: {self.done} of {self.total}" if self.total else self.label
 
     def sentence(self) -> str:
-        """The current step, the time left, and the same of the bar inside it."""
-        inner = self.within
-        left = left_words(self.seconds_left())
-        text = self.place() + (f", {left}" if left else "")
-        return f"{text} ({inner.sentence()})" if inner else text
+        """The current step and the time left; of a bar inside it the name and a percentage.
+
+        Example:
+            >>> jobs, pictures, images = Bar("jobs"), Bar("pictures"), Bar("images")
+            >>> jobs.total, pictures.total, images.total, images.done = 3, 4, 4, 1
+            >>> jobs.within = images
+            >>> jobs.sentence()
+            'jobs: 0 of 3, now images 25 %'
+            >>> pictures.within = images
+            >>> pictures.sentence()
+            'pictures: 1 of 4'
+        """
+        inner, left = self.within, left_words(self.seconds_left())
+        if inner is not None and inner.total == self.total and not self.done:
+            return f"{self.label}: {inner.sentence().removeprefix(f'{inner.label}: ')}"
+        text = self.place()
+        if inner is not None:
+            share = f" {100 * inner.done // inner.total} %" if inner.total else ""
+            text += f", now {inner.label}{share}"
+            inner_left = left_words(inner.seconds_left())
+            left = left or (f"{inner_left} of it" if inner_left else "")
+        return f"{text}, {left}" if left else text
 
 
 def left_words(seconds: float | None) -> str:

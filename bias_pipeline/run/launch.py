@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from argparse import Namespace
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
@@ -87,8 +87,16 @@ NOT_PERMITTED = (DataError.exit_code, ResourceError.exit_code)  # by data, or fo
 JOBS = ".hydra_jobs"  # the folder of all jobs in that of results, as conf/config.yaml names it
 
 
-def run(words: Sequence[str], *, skips: Collection[int] = ()) -> SweepOutcome:
-    """Check everything, run the job or the sweep, print its table."""
+def run(
+    words: Sequence[str],
+    *,
+    skips: Collection[int] = (),
+    announce: Callable[[SweepRequest], None] = lambda sweep: None,
+) -> SweepOutcome:
+    """Check everything, run the job or the sweep, print its table.
+
+    What runs on this machine is announced before.
+    """
     sweep = parse_sweep(words)
     overrides, config, loader = sweep.overrides, sweep.config, sweep.loader
     launcher = slurm.launcher_of(config)
@@ -109,6 +117,8 @@ def run(words: Sequence[str], *, skips: Collection[int] = ()) -> SweepOutcome:
     os.environ[SWEPT] = json.dumps(swept_names(captioners))
     folder = Path(config.hydra.sweep.dir if multirun else config.hydra.run.dir)
     make_folder(folder)
+    if launcher == slurm.HERE:
+        announce(sweep)
     started = time.monotonic()
     here = multirun and launcher == slurm.HERE
     size = _corpus_of(sweep.cells[0]) if here else None

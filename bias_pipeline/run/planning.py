@@ -15,14 +15,14 @@ from bias_pipeline.errors import (
     counted,
 )
 from bias_pipeline.io.progress import duration
-from bias_pipeline.io.terminal import print_out
+from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Table
 from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run.compose import CellConfig, ComposedCells
-from bias_pipeline.run.launch import check_captioners, parse_sweep
+from bias_pipeline.run.launch import SweepRequest, check_captioners, parse_sweep
 from bias_pipeline.run.outcomes import differing
 from bias_pipeline.run.overrides import jobs_of
 
@@ -41,6 +41,41 @@ class PlannedCell:
     state: str
     seconds: float = 0.0  # expected, 0 if it does not run, NaN if unknown
     error: BiasPipelineError | None = None  # why it would fail
+
+
+_SHORT_S = 10.0  # shorter work is not announced
+
+
+def announce(sweep: SweepRequest) -> None:
+    """Say what will run and for how long, if that is long or unknown."""
+    first, jobs = sweep.cells[0], jobs_of(sweep.overrides)
+    chosen = [word.removeprefix("metric=") for job in jobs for word in job if word[:7] == "metric="]
+    metrics = chosen or [first.metric.name] * len(jobs)
+    try:
+        store = ResultStore(Path(first.tree["paths"]["outputs"]))
+        seconds = _expected(sweep, metrics, store)
+        if len(jobs) == 1 and store.load(first.run_id(first.corpus())) is not None:
+            return
+    except BiasPipelineError:
+        return  # the job says what is wrong
+    if seconds < _SHORT_S:
+        return
+    if math.isnan(seconds):
+        network = first.choice("encoder") or "these networks"
+        time = f"no job with {network} has run here yet, so its time is unknown"
+    else:
+        time = f"about {duration(seconds)}" + (", one after another" if len(jobs) > 1 else "")
+    names = ", ".join(dict.fromkeys(metrics))
+    warn(f"{counted(len(jobs), 'jobs')} of {names}, {counted(len(first.seeds), 'seeds')}: {time}")
+
+
+def _expected(sweep: SweepRequest, metrics: Sequence[str], store: ResultStore) -> float:
+    """Seconds of all jobs, as if each scored the captions of the first; NaN if unknown."""
+    first = sweep.cells[0]
+    if any(cell.runs_networks for cell in sweep.cells):
+        return len(metrics) * _seconds(first, store)
+    corpus, seeds = first.corpus(), len(first.seeds)
+    return sum(catalogue.seconds_of(metric, corpus, seeds) for metric in metrics)
 
 
 def dry_run(words: Sequence[str]) -> int:

@@ -8,7 +8,9 @@ import pytest
 from bias_pipeline.errors import AbsentModelError
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
+from bias_pipeline.run import planning
 from bias_pipeline.run.compose import CellConfig
+from bias_pipeline.run.launch import parse_sweep
 from tests.cli.commands import SMALL, results, rows
 from tests.results.test_store import row
 
@@ -112,3 +114,30 @@ def test_the_time_of_a_network_is_that_of_one_like_it(ok, tmp_path, results_ther
         keep_a_result(tmp_path / "outputs", **settings)
     text = ok("encoder=lstm", "seeds=2", *words, "--limit", "240", "--dry-run")
     assert re.search(rf"to run +{time}\n", text)
+
+
+def test_long_work_says_its_metrics_and_seconds_before_it_starts(capfd, tmp_path, monkeypatch):
+    monkeypatch.setattr(planning, "_SHORT_S", 0.01)
+    sweep = parse_sweep([*COUNT[1:], "metric=lic,gender_error", f"paths.outputs={tmp_path}/runs"])
+    planning.announce(sweep)
+    said = capfd.readouterr().err
+    assert re.fullmatch(
+        r"2 jobs of lic, gender_error, 5 seeds: about \d+ s, one after another\n", said
+    )
+
+
+def test_short_work_and_finished_work_say_nothing_before(capfd, ok, monkeypatch):
+    ok(*COUNT)
+    monkeypatch.setattr(planning, "_SHORT_S", 0.0)
+    planning.announce(parse_sweep(COUNT))
+    monkeypatch.undo()
+    planning.announce(parse_sweep([*COUNT, "captioner=terse"]))
+    assert capfd.readouterr().err == ""
+
+
+def test_where_nothing_is_known_of_a_network_that_is_said(capfd, tmp_path):
+    planning.announce(parse_sweep(["encoder=lstm", "logger=csv", f"paths.outputs={tmp_path}/runs"]))
+    said = capfd.readouterr().err
+    assert (
+        said == "1 job of lic, 5 seeds: no job with lstm has run here yet, so its time is unknown\n"
+    )

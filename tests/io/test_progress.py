@@ -75,9 +75,20 @@ def test_a_terminal_shows_the_sweep_and_the_cell(monkeypatch):
 def test_a_bar_within_another_is_told_with_it():
     with bar("cells") as outer:
         outer.total = 7
-        with bar("lic sat"):
-            assert outer.sentence() == "cells: 0 of 7 (lic sat)"
+        with bar("lic sat") as inner:
+            assert outer.sentence() == "cells: 0 of 7, now lic sat"
+            inner.total, inner.done = 40, 10
+            assert outer.sentence().startswith("cells: 0 of 7, now lic sat 25 %")
         assert outer.sentence() == "cells: 0 of 7"
+
+
+def test_two_bars_of_the_same_things_are_one_counter():
+    with bar("pictures") as outer:
+        outer.total = 1276
+        with bar("images") as inner:
+            inner.total, inner.done = 1276, 447
+            assert outer.sentence().startswith("pictures: 447 of 1276")
+            assert outer.sentence().count(" of ") == 1
 
 
 @pytest.mark.parametrize(

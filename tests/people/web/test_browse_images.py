@@ -201,8 +201,8 @@ def test_a_concept_is_said_of_a_person_in_every_caption_that_is_shown(client, ru
     underlined = [re.findall(r"<u>(?:<mark[^>]*>)?([^<]+)", caption) for caption in captions]
     assert all(underlined)
     words = {word.lower().strip(".,") for each in underlined for word in each}
-    assert words <= {"young", "boy", "girl", "boys", "girls", "teenage", "teenager", "child", "kid", "kids",
-                     "little", "toddler", "children", "baby", "youth"}  # fmt: skip
+    assert words <= {"young", "boy", "girl", "boys", "girls", "teenage", "teenager", "child", "kid",
+                     "kids", "little", "toddler", "children", "baby", "youth"}  # fmt: skip
     assert '<option value="young" selected>' in text
 
 
