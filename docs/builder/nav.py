@@ -11,7 +11,14 @@ from docs.builder.sources import REPOSITORY, pages
 
 Nav = list[dict[str, object]]
 
-START = ("README.md", "docs/start.md", "docs/first_hour.md", "docs/choosing.md", "docs/limits.md")
+START = (
+    "README.md",
+    "docs/start.md",
+    "docs/first_hour.md",
+    "docs/screens.md",
+    "docs/choosing.md",
+    "docs/limits.md",
+)
 GUIDES = tuple(
     f"docs/{name}.md"
     for name in (
