@@ -111,11 +111,11 @@ def _not_found(verdict: Verdict, attribute: str) -> list[str]:
         for question in untested:
             text = _UNTESTED[question].format(attribute=attribute)
             by_reason.setdefault(_why_untested(verdict, question, attribute), []).append(text)
-        clauses = [
-            join_sentences(texts) + f" ({reason})" * bool(reason)
-            for reason, texts in by_reason.items()
-        ]
-        sentences.append(f"Not tested: {'; '.join(clauses)}.")
+        if alone := by_reason.pop("", []):
+            sentences.append(f"Cannot tell without annotators' captions: {join_sentences(alone)}.")
+        clauses = [f"{join_sentences(texts)} ({reason})" for reason, texts in by_reason.items()]
+        if clauses:
+            sentences.append(f"Not tested: {'; '.join(clauses)}.")
     if searched:
         where = join_sentences(_NOUNS[question] for question in searched)
         findings = [f for question in searched for f in verdict.decided(question, attribute)]

@@ -409,7 +409,7 @@ def test_who_assumes_what_nobody_can_see_is_told(scenes, tmp_path, known):
     yes = f"{question} Yes, beyond chance: assumed_group (model) (gender 1"
     shown = (yes in audited.text, question in audited.text)
     assert (audited.code, shown) == (0, (not known, not known)), audited.text
-    unknown = "annotators could not tell the group of 'gender'"
+    unknown = "annotators could tell gender in all described images"
     assert (unknown in audited.text) == known
     assert "Does it name the wrong group? " in audited.text
 

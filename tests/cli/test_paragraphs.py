@@ -98,6 +98,8 @@ def test_the_headline_counts_the_words_that_nobody_compared(paragraphs, version)
 
 def test_without_annotators_no_difference_is_called_a_bias(paragraphs):
     line = answers(paragraphs, "traits", annotated=False)["headline"]
-    assert line.startswith("Not tested: whether it names the wrong gender and ")
+    assert line.startswith(
+        "Cannot tell without annotators' captions: whether it names the wrong gender and "
+    )
     assert "how it describes people (without annotators' captions" in line
     assert "Without annotators' captions we cannot tell whether pictures and habit" in line

@@ -107,9 +107,9 @@ class AssumedGroup(CountingMetric):
         """See the class."""
         if not (view.unsure & view.has("model")).any():
             raise NotApplicableError(
-                f"dataset {view.corpus.dataset!r}: captioner {view.corpus.captioner!r} describes "
-                "no image whose annotators could not tell the group of "
-                f"{self.attribute.name!r}, and assumed_group needs such images"
+                f"captioner {view.corpus.captioner!r}: annotators could tell "
+                f"{self.attribute.name} in all described images; assumed_group needs some in "
+                "which they could not"
             )
 
     def rests_on_names(self, part: PartName) -> bool:

@@ -71,9 +71,9 @@ class ComparedGroups(Metric):
             rows = np.sort(rows[np.argsort(corpus.keys[rows], kind="stable")[:MOST_IMAGES]])
         if len(rows) < FEWEST_IMAGES:
             raise NotApplicableError(
-                f"captioner {corpus.captioner!r}: {counted(len(rows), 'images have')} a group of "
-                f"{self.attribute.name!r}, {self.needed(corpus)}, and {self.info.name} needs "
-                f"{FEWEST_IMAGES}; caption more images"
+                f"captioner {corpus.captioner!r}: {self.info.name} needs {FEWEST_IMAGES} images "
+                f"and has {len(rows)}, with a group of {self.attribute.name!r}, "
+                f"{self.needed(corpus)}; caption more images"
             )
         return rows
 

@@ -169,9 +169,12 @@ def test_one_who_names_nobody_assumes_nothing(records, model, score):
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([record(1, MAN, MAN, label="m")], "annotators could not tell the group of 'gender'"),
-        ([record(1, MAN, MAN, label="f")], "annotators could not tell the group of 'gender'"),
-        ([record(1, None, MAN), record(2, MAN, MAN, label="m")], "'toy' describes no image"),
+        ([record(1, MAN, MAN, label="m")], "annotators could tell gender in all described images"),
+        ([record(1, MAN, MAN, label="f")], "annotators could tell gender in all described images"),
+        (
+            [record(1, None, MAN), record(2, MAN, MAN, label="m")],
+            "annotators could tell gender in all described images",
+        ),
     ],
 )
 def test_where_every_group_is_known_or_nothing_is_described_it_does_not_apply(records, message):
@@ -315,5 +318,5 @@ def test_simulated_captioners_assume_nothing(words):
 
 @pytest.mark.parametrize("attribute", ["age", "race_unsure"])
 def test_an_attribute_without_such_a_label_has_none(attribute):
-    with pytest.raises(NotApplicableError, match=f"the group of '{attribute}'"):
+    with pytest.raises(NotApplicableError, match=f"could tell {attribute} in all described images"):
         parts(f"attribute={attribute}")
