@@ -12,7 +12,7 @@ import uuid
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_hints
 
@@ -33,12 +33,11 @@ from bias_pipeline.errors import (
     counted,
     did_you_mean,
 )
-from bias_pipeline.io.kept_files import Traits, are_unchanged, files_opened
-from bias_pipeline.io.machine import return_freed_memory
 from bias_pipeline.io.paths import group_choices
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
 from bias_pipeline.results.identity import groups_used, keys_of, run_id, set_by
+from bias_pipeline.run.corpora import read_once
 from bias_pipeline.run.loggers import ResultLogger
 from bias_pipeline.run.overrides import check_names, options_of
 from bias_pipeline.run.references import References
@@ -189,7 +188,8 @@ class CellConfig:
         """The corpus to score; read once in a process."""
         keys = ("dataset", "attribute", "captioner", "limit", "text", "samples")
         others = {"metric": {"others": self.tree["metric"].get("others") or {}}}
-        return _corpus(json.dumps({key: self.tree.get(key) for key in keys} | others))
+        tree = {key: self.tree.get(key) for key in keys} | others
+        return read_once(json.dumps(tree), partial(read_corpus, tree))
 
     def expected_seconds(self) -> float:
         """How long it should take with encoders whose cost is known, by measured rates."""
@@ -208,23 +208,6 @@ def cell(words: Sequence[str]) -> CellConfig:
     options = options_of(words)
     check_names(options)
     return composed_cell(list(options.overrides), options)
-
-
-_MOST_CORPORA = 16
-# Of trees, the one that was asked for last comes last; with the files that were read
-_corpora: dict[str, tuple[Corpus, Mapping[Path, Traits]]] = {}
-
-
-def _corpus(tree: str) -> Corpus:
-    corpus, files = _corpora.pop(tree, (None, {}))
-    if corpus is None or not are_unchanged(files):
-        with files_opened() as files:
-            corpus = read_corpus(json.loads(tree))
-        return_freed_memory()
-    _corpora[tree] = corpus, files
-    if len(_corpora) > _MOST_CORPORA:
-        del _corpora[next(iter(_corpora))]
-    return corpus
 
 
 def read_corpus(tree: Mapping[str, Any]) -> Corpus:

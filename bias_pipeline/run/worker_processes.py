@@ -24,6 +24,7 @@ from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import slurm
 from bias_pipeline.run.compose import CellConfig, checked_cell
+from bias_pipeline.run.corpora import pickled_corpora, take_over
 from bias_pipeline.run.job import OUTCOME, VISIBLE, done_in, load_or_run, outcome_of, record
 from bias_pipeline.run.overrides import as_hydra_writes, jobs_of
 
@@ -91,9 +92,12 @@ class _Helpers:
 
     def start(self, number: int) -> None:
         """Start ``number`` helpers."""
+        corpora = pickled_corpora() if number > 0 else b""
         for rank in range(1, number + 1):
             device = self.devices[rank] if self.devices else None
-            helper = context().Process(target=_help, args=(self.cells, self.folder, device))
+            helper = context().Process(
+                target=_help, args=(self.cells, self.folder, device, corpora)
+            )
             helper.start()
             self.started.append(helper)
 
@@ -146,9 +150,10 @@ def _wanted(processes: int | str) -> int:
     return n_cores() if room is None else min(n_cores(), 1 + room // own_memory())
 
 
-def _help(cells: Sequence[CellConfig], folder: Path, device: str | None) -> None:
+def _help(cells: Sequence[CellConfig], folder: Path, device: str | None, corpora: bytes) -> None:
     """Run a helper."""
     prepare_worker()
+    take_over(corpora)
     if device is not None:
         os.environ[VISIBLE] = device
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
