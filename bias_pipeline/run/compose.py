@@ -68,6 +68,8 @@ AS_READ = ScoredText()
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
 
+_OF_GUESSES = {"_target_", "scoring", "relation", "stats"}  # what a metric makes of attackers
+
 Uuid = Annotated[str, Text(r"[A-Za-z0-9_.:-]+", "the number or UUID of a device")]
 Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on one line")]
 
@@ -190,6 +192,16 @@ class CellConfig:
         others = {"metric": {"others": self.tree["metric"].get("others") or {}}}
         tree = {key: self.tree.get(key) for key in keys} | others
         return read_once(json.dumps(tree), partial(read_corpus, tree))
+
+    @property
+    def attackers(self) -> str:
+        """What decides its attackers, equal for cells that share them; empty if it has none."""
+        node = self.tree["metric"]
+        if not {"probe", "scoring"} <= node.keys():
+            return ""
+        decides = {key: node[key] for key in node.keys() - _OF_GUESSES}
+        others = ("dataset", "captioner", "limit", "samples", "seeds")
+        return json.dumps([decides, *map(self.tree.get, others)], sort_keys=True)
 
     def expected_seconds(self) -> float:
         """How long it should take with encoders whose cost is known, by measured rates."""
