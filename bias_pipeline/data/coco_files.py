@@ -327,9 +327,11 @@ class _Written:
         numbers = np.array(block.numbers, np.int64)
         known = np.array([identifier is not None for identifier in annotations], bool)
         whole = _whole_numbers([identifier or 0 for identifier in annotations])
-        taken = np.ones(len(ids), bool)
-        if self.rows.people:
-            taken[:] = [*self._are_first(ids, captions)]
+        if not self.rows.people:
+            self.captions += captions
+            self.blocks.append((numbers, _codes(ids, self.images), whole, known))
+            return
+        taken = np.array([*self._are_first(ids, captions)], bool)
         rows = np.flatnonzero(taken).tolist()
         self.captions += [captions[row] for row in rows]
         codes = _codes([ids[row] for row in rows], self.images)
@@ -353,12 +355,15 @@ class _Written:
         if len(np.unique(ids[known])) < known.sum():
             repeated = self._repeated(numbers, codes, ids, known)
         places = np.where(known, ids, numbers)
-        order = np.lexsort((np.unique(places, return_inverse=True)[1], codes))
-        order = order[~repeated[order]]
-        ends = np.searchsorted(codes[order], np.arange(len(self.images) + 1)).tolist()
-        texts = [self.captions[row] for row in order.tolist()]
-        parts: Iterator[Iterable[str]] = (texts[begin:end] for begin, end in pairwise(ends))
-        if not all(isinstance(each, str) for each in texts):
+        next_image, later = np.diff(codes), np.diff(places) > 0
+        texts = self.captions
+        if repeated.any() or not np.all((next_image > 0) | ((next_image == 0) & later)):
+            order = np.lexsort((np.unique(places, return_inverse=True)[1], codes))
+            order = order[~repeated[order]]
+            texts, codes = [texts[row] for row in order.tolist()], codes[order]
+        ends = np.searchsorted(codes, np.arange(len(self.images) + 1)).tolist()
+        parts: Iterator[Iterable[Any]] = (texts[begin:end] for begin, end in pairwise(ends))
+        if not all(issubclass(kind, str) for kind in set(map(type, texts))):
             parts = (chain.from_iterable(map(_texts, part)) for part in parts)
         return dict(zip(self.images, map(tuple, parts), strict=True)), int(repeated.sum())
 
@@ -417,13 +422,16 @@ def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str
     return [*map(StockCaption, captions)] if marked else captions
 
 
-def _annotation_ids(rows: Rows, block: Block, image: str) -> list[int | None]:
+def _annotation_ids(rows: Rows, block: Block, image: str) -> Sequence[int | None]:
     """The id of each row's annotation; None where it has none."""
     if image == "id" or "id" not in block.columns:
         return [None] * len(block)
+    cells = block.columns["id"]
+    if set(map(type, cells)) == {int}:
+        return cells
     return [
         cell if type(cell) is int else _annotation_id(rows, number, cell)
-        for number, cell in zip(block.numbers, block.columns["id"], strict=True)
+        for number, cell in zip(block.numbers, cells, strict=True)
     ]
 
 

@@ -24,6 +24,7 @@ _corpora: dict[str, tuple[Corpus, Mapping[Path, Traits]]] = {}
 
 def read_once(settings: str, read: Callable[[], Corpus]) -> Corpus:
     """The corpus of some settings, which is read again only once its files have changed."""
+    settings = f"{Path.cwd()} {settings}"  # from where paths may be relative
     corpus, files = _corpora.pop(settings, (None, {}))
     if corpus is None or not are_unchanged(files):
         with files_opened() as files:

@@ -47,3 +47,16 @@ def test_a_helper_reads_what_cannot_be_handed_over(mine, monkeypatch):
     assert corpora.pickled_corpora() == b""
     corpora.take_over(b"")
     assert mine.corpus() is corpus
+
+
+def test_a_relative_path_is_read_from_where_one_is(tmp_path, monkeypatch):
+    corpora._corpora.clear()
+    digests = set()
+    for name in ("man", "woman"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "mine.csv").write_text(TABLE.replace("a man", f"a {name}"))
+        monkeypatch.chdir(folder)
+        words = ["dataset=coco", "captioner=mine.csv", "dataset.attributes=mine.csv"]
+        digests.add(cell([*words, "metric=gender_error"]).corpus().digest)
+    assert len(digests) == 2
