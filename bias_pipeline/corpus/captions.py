@@ -28,6 +28,12 @@ class ReadCache:
     def _read(self) -> dict[Hashable, Any]:
         return {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process gets: all but the cached results, whose functions may be local."""
+        state = self.__dict__.copy()
+        state.pop("_read", None)
+        return state
+
     def read(self, how: Callable[..., T], *words: Hashable) -> T:
         """The cached result of a function of this object; do not change it.
 

@@ -18,9 +18,9 @@ _SHORT = 18  # digits of ids that are compared as numbers of 64 bits
 
 _COCO_NAME = re.compile(r"COCO_(?:train|val|test)20\d\d_(\d{12})")
 # Names of most pictures; one search, for they are a million
-_NUMBER = re.compile(
-    r"(?:[^:]*[/\\])?(?:COCO_(?:train|val|test)20\d\d_(?=\d{12}\.))?0*(\d+)\.(?:jpg|png)", re.ASCII
-)
+_PICTURE = r"(?:[^:\n]*[/\\])?(?:COCO_(?:train|val|test)20\d\d_(?=\d{12}\.))?0*(\d+)\.(?:jpg|png)"
+_NUMBER = re.compile(_PICTURE, re.ASCII)
+_NUMBERS = re.compile(f"^{_PICTURE}$", re.ASCII | re.MULTILINE)
 _ENDING = re.compile(f"(?:{'|'.join(map(re.escape, ENDINGS))})$", re.IGNORECASE)
 _QUERY = re.compile(r"[?#].*", re.DOTALL)  # of an address
 _WHOLE = re.compile(r"(\d+)\.0{0,2}", re.ASCII)
@@ -134,6 +134,20 @@ def short_id(identifier: str) -> str:
     if coco:
         return canonical_id(coco[1])
     return canonical_id(name) if stem != plain and name.strip() else identifier
+
+
+def short_ids(identifiers: Sequence[str]) -> list[str]:
+    """The same of many, which mostly are names of files with numbers.
+
+    Example:
+        >>> short_ids(["000042.jpg", "7.jpg"]), short_ids(["000042.jpg", "a"])
+        (['42', '7'], ['42', 'a'])
+    """
+    together = "\n".join(identifiers)
+    numbers: list[str] = _NUMBERS.findall(together)
+    if len(numbers) == len(identifiers) == together.count("\n") + 1:
+        return numbers
+    return [short_id(identifier) for identifier in identifiers]
 
 
 def _as_number(identifier: str) -> str:

@@ -18,7 +18,6 @@ from bias_pipeline.data.binary_tables import file_of, stem
 from bias_pipeline.data.captioner_files import CaptionerFolder, ImageMatch
 from bias_pipeline.data.coco_files import (
     CaptionerFile,
-    human_captions,
     model_captions,
     objects_by_id,
     sample_numbers,
@@ -29,6 +28,7 @@ from bias_pipeline.data.file_names import Names, own_numbers
 from bias_pipeline.data.image_numbers import labelled_images, with_names, words_in_common
 from bias_pipeline.data.joined_captions import Separator, check_separator
 from bias_pipeline.data.label_files import MAJORITY, Labels, read_labels, strata_note
+from bias_pipeline.data.people_once import people_once
 from bias_pipeline.data.picture_files import PictureFiles, readable_pictures
 from bias_pipeline.data.tables import check_file
 from bias_pipeline.declared import Range
@@ -246,7 +246,7 @@ class CocoDataset(Dataset):
         """Human captions; those in the captioner's file where no other file is named."""
         named = self.files["captions"]
         if named:
-            return human_captions(check_file(named, "dataset.captions"), layout)
+            return people_once(check_file(named, "dataset.captions"), layout)
         if path and captioner.human:
             layout.add_note(file_of(path), "human captions from 'answer'")
         return captioner.human, 0

@@ -6,6 +6,7 @@ splits: Karpathy and Fei-Fei, Deep Visual-Semantic Alignments (CVPR 2015).
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ import numpy as np
 
 from bias_pipeline.array_types import BoolArray, IntArray
 from bias_pipeline.corpus.records import StockCaption
+from bias_pipeline.data.binary_tables import file_of
 from bias_pipeline.data.blocks import Block, blocks_of
 from bias_pipeline.data.columns import (
     DECODING,
@@ -38,7 +40,7 @@ from bias_pipeline.data.program_outputs import COLUMNS, program_output
 from bias_pipeline.data.tables import Rows, entry_blocks, is_json, open_rows
 from bias_pipeline.data.text_folders import is_text_folder
 from bias_pipeline.errors import DataError
-from bias_pipeline.io.json_files import expect
+from bias_pipeline.io.json_files import MAX_BYTES, expect, open_input
 
 RESULTS = "captions: [{image_id, caption}, ...], {id: caption}, or a table with these columns"
 CAPTIONS = "COCO captions: {annotations: [{image_id, caption}, ...]}, or a table with these columns"
@@ -51,6 +53,7 @@ SPLITS = "Karpathy's {images: [{cocoid, split}, ...]}, or a table with the colum
 _SPLIT_KEYS = ("image_id", "cocoid", "id", "filename", "file_name")  # the first there has ids
 # VizWiz's marks of captions that describe nothing: one sentence for all, and rejected texts
 MARKS, _TRUE = ("is_precanned", "is_rejected"), ("True", "true", "TRUE", "1", "1.0")
+_LETTER = re.compile(rb"\\u00[67]")  # a letter of ASCII written out
 _MOST_DIGITS = 1000  # of an annotation id
 _MOST_SAMPLE_DIGITS, _MOST_SAMPLES = 9, 100
 
@@ -171,6 +174,8 @@ def _as_samples(columns: Collection[str]) -> str:
 
 def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:
     """The numbers of a file's samples, ascending; 0 alone if the first row has no number."""
+    if is_json(file_of(path)) and not _may_have_keys(path, SAMPLE, "custom_id"):
+        return [0]
     rows, *_ = _captions(path, RESULTS, MODEL, layout)
     first, rows = rows.peek()
     if not first or SAMPLE not in first:
@@ -182,6 +187,13 @@ def sample_numbers(path: Path, layout: Layout) -> Sequence[int]:
             f"{path}: has {len(numbers)} captions an image, more than {_MOST_SAMPLES}; keep fewer"
         )
     return sorted(numbers)
+
+
+def _may_have_keys(path: Path, *keys: str) -> bool:
+    """Whether an object of a JSON file may have a key; a hundred times as fast as reading it."""
+    with open_input(file_of(path), what=RESULTS, max_bytes=MAX_BYTES) as handle:
+        data = handle.read()
+    return any(f'"{key}"'.encode() in data for key in keys) or _LETTER.search(data) is not None
 
 
 @dataclass
@@ -315,9 +327,11 @@ class _Written:
         numbers = np.array(block.numbers, np.int64)
         known = np.array([identifier is not None for identifier in annotations], bool)
         whole = _whole_numbers([identifier or 0 for identifier in annotations])
-        taken = np.ones(len(ids), bool)
-        if self.rows.people:
-            taken[:] = [*self._are_first(ids, captions)]
+        if not self.rows.people:
+            self.captions += captions
+            self.blocks.append((numbers, _codes(ids, self.images), whole, known))
+            return
+        taken = np.array([*self._are_first(ids, captions)], bool)
         rows = np.flatnonzero(taken).tolist()
         self.captions += [captions[row] for row in rows]
         codes = _codes([ids[row] for row in rows], self.images)
@@ -341,12 +355,15 @@ class _Written:
         if len(np.unique(ids[known])) < known.sum():
             repeated = self._repeated(numbers, codes, ids, known)
         places = np.where(known, ids, numbers)
-        order = np.lexsort((np.unique(places, return_inverse=True)[1], codes))
-        order = order[~repeated[order]]
-        ends = np.searchsorted(codes[order], np.arange(len(self.images) + 1)).tolist()
-        texts = [self.captions[row] for row in order.tolist()]
-        parts: Iterator[Iterable[str]] = (texts[begin:end] for begin, end in pairwise(ends))
-        if not all(isinstance(each, str) for each in texts):
+        next_image, later = np.diff(codes), np.diff(places) > 0
+        texts = self.captions
+        if repeated.any() or not np.all((next_image > 0) | ((next_image == 0) & later)):
+            order = np.lexsort((np.unique(places, return_inverse=True)[1], codes))
+            order = order[~repeated[order]]
+            texts, codes = [texts[row] for row in order.tolist()], codes[order]
+        ends = np.searchsorted(codes, np.arange(len(self.images) + 1)).tolist()
+        parts: Iterator[Iterable[Any]] = (texts[begin:end] for begin, end in pairwise(ends))
+        if not all(issubclass(kind, str) for kind in set(map(type, texts))):
             parts = (chain.from_iterable(map(_texts, part)) for part in parts)
         return dict(zip(self.images, map(tuple, parts), strict=True)), int(repeated.sum())
 
@@ -405,13 +422,16 @@ def _with_marks(row: Mapping[str, Any], captions: Sequence[str]) -> Sequence[str
     return [*map(StockCaption, captions)] if marked else captions
 
 
-def _annotation_ids(rows: Rows, block: Block, image: str) -> list[int | None]:
+def _annotation_ids(rows: Rows, block: Block, image: str) -> Sequence[int | None]:
     """The id of each row's annotation; None where it has none."""
     if image == "id" or "id" not in block.columns:
         return [None] * len(block)
+    cells = block.columns["id"]
+    if set(map(type, cells)) == {int}:
+        return cells
     return [
         cell if type(cell) is int else _annotation_id(rows, number, cell)
-        for number, cell in zip(block.numbers, block.columns["id"], strict=True)
+        for number, cell in zip(block.numbers, cells, strict=True)
     ]
 
 

@@ -153,6 +153,14 @@ class Layout:
         if fact not in facts:
             facts.append(fact)
 
+    def take_notes(self, other: Layout) -> None:
+        """Note what was noted in another one."""
+        for name, facts in other.facts.items():
+            noted = self.facts.setdefault(name, [])
+            noted += [fact for fact in facts if fact not in noted]
+        self.used.update(other.used)
+        self.names.update(other.names)
+
     def notes(self) -> list[str]:
         """One line for each file that deviates from its format."""
         return [f"{name}: {', '.join(facts)}" for name, facts in self.facts.items()]

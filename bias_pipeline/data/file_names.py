@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bias_pipeline.corpus.image_ids import ENDINGS, canonical_id, short_id
+from bias_pipeline.corpus.image_ids import ENDINGS, canonical_id, short_id, short_ids
 from bias_pipeline.data.blocks import blocks_of
 from bias_pipeline.data.columns import IMAGE, plain_name
 from bias_pipeline.data.json_columns import ObjectColumns
@@ -32,9 +32,8 @@ def listed_names(path: Path, images: object) -> dict[str, str]:
         listed = images if isinstance(images, list) else []
         blocks = [*blocks_of(enumerate(entry for entry in listed if isinstance(entry, dict)))]
     if all(
-        short_id(str(name)) == str(number)
+        short_ids([*map(str, block.cells("file_name"))]) == [*map(str, block.cells("id"))]
         for block in blocks
-        for name, number in zip(block.cells("file_name"), block.cells("id"), strict=True)
     ):
         return names  # as in COCO itself
     for block in blocks:

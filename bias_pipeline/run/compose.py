@@ -12,7 +12,7 @@ import uuid
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_type_hints
 
@@ -33,12 +33,11 @@ from bias_pipeline.errors import (
     counted,
     did_you_mean,
 )
-from bias_pipeline.io.kept_files import Traits, are_unchanged, files_opened
-from bias_pipeline.io.machine import return_freed_memory
 from bias_pipeline.io.paths import group_choices
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
 from bias_pipeline.results.identity import groups_used, keys_of, run_id, set_by
+from bias_pipeline.run.corpora import read_once
 from bias_pipeline.run.loggers import ResultLogger
 from bias_pipeline.run.overrides import check_names, options_of
 from bias_pipeline.run.references import References
@@ -68,6 +67,8 @@ LabelNoiseRates = ErrorFile | Mapping[str, Share | Mapping[str, Share]] | None
 AS_READ = ScoredText()
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
 NEEDED = ("metric", "dataset", "attribute", "seeds", "paths")
+
+_OF_GUESSES = {"_target_", "scoring", "relation", "stats"}  # what a metric makes of attackers
 
 Uuid = Annotated[str, Text(r"[A-Za-z0-9_.:-]+", "the number or UUID of a device")]
 Folder = Annotated[str, Text(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+", "a folder on one line")]
@@ -189,7 +190,18 @@ class CellConfig:
         """The corpus to score; read once in a process."""
         keys = ("dataset", "attribute", "captioner", "limit", "text", "samples")
         others = {"metric": {"others": self.tree["metric"].get("others") or {}}}
-        return _corpus(json.dumps({key: self.tree.get(key) for key in keys} | others))
+        tree = {key: self.tree.get(key) for key in keys} | others
+        return read_once(json.dumps(tree), partial(read_corpus, tree))
+
+    @property
+    def attackers(self) -> str:
+        """What decides its attackers, equal for cells that share them; empty if it has none."""
+        node = self.tree["metric"]
+        if not {"probe", "scoring"} <= node.keys():
+            return ""
+        decides = {key: node[key] for key in node.keys() - _OF_GUESSES}
+        others = ("dataset", "captioner", "limit", "samples", "seeds")
+        return json.dumps([decides, *map(self.tree.get, others)], sort_keys=True)
 
     def expected_seconds(self) -> float:
         """How long it should take with encoders whose cost is known, by measured rates."""
@@ -208,23 +220,6 @@ def cell(words: Sequence[str]) -> CellConfig:
     options = options_of(words)
     check_names(options)
     return composed_cell(list(options.overrides), options)
-
-
-_MOST_CORPORA = 16
-# Of trees, the one that was asked for last comes last; with the files that were read
-_corpora: dict[str, tuple[Corpus, Mapping[Path, Traits]]] = {}
-
-
-def _corpus(tree: str) -> Corpus:
-    corpus, files = _corpora.pop(tree, (None, {}))
-    if corpus is None or not are_unchanged(files):
-        with files_opened() as files:
-            corpus = read_corpus(json.loads(tree))
-        return_freed_memory()
-    _corpora[tree] = corpus, files
-    if len(_corpora) > _MOST_CORPORA:
-        del _corpora[next(iter(_corpora))]
-    return corpus
 
 
 def read_corpus(tree: Mapping[str, Any]) -> Corpus:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
+from itertools import groupby
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import slurm
 from bias_pipeline.run.compose import CellConfig, checked_cell
+from bias_pipeline.run.corpora import pickled_corpora, take_over
 from bias_pipeline.run.job import OUTCOME, VISIBLE, done_in, load_or_run, outcome_of, record
 from bias_pipeline.run.overrides import as_hydra_writes, jobs_of
 
@@ -91,9 +93,12 @@ class _Helpers:
 
     def start(self, number: int) -> None:
         """Start ``number`` helpers."""
+        corpora = pickled_corpora() if number > 0 else b""
         for rank in range(1, number + 1):
             device = self.devices[rank] if self.devices else None
-            helper = context().Process(target=_help, args=(self.cells, self.folder, device))
+            helper = context().Process(
+                target=_help, args=(self.cells, self.folder, device, corpora)
+            )
             helper.start()
             self.started.append(helper)
 
@@ -146,9 +151,10 @@ def _wanted(processes: int | str) -> int:
     return n_cores() if room is None else min(n_cores(), 1 + room // own_memory())
 
 
-def _help(cells: Sequence[CellConfig], folder: Path, device: str | None) -> None:
+def _help(cells: Sequence[CellConfig], folder: Path, device: str | None, corpora: bytes) -> None:
     """Run a helper."""
     prepare_worker()
+    take_over(corpora)
     if device is not None:
         os.environ[VISIBLE] = device
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
@@ -156,27 +162,56 @@ def _help(cells: Sequence[CellConfig], folder: Path, device: str | None) -> None
 
 
 def _take_cells(cells: Sequence[CellConfig], folder: Path) -> None:
-    job = {"launcher": slurm.HERE, "device": os.environ.get(VISIBLE)}
+    """Run cells from the end, those that share attackers in their order.
+
+    Whoever has begun one of these goes on with the others, since the attackers are in its memory.
+    """
+    for _, together in groupby(
+        _cells_left(cells, folder), lambda pair: pair[1].attackers or pair[0]
+    ):
+        pairs = [*together][::-1]
+        if not any(_is_begun(cell) for _, cell in pairs):
+            for number, cell in pairs:
+                _take_cell(cell, folder / str(number))
+
+
+def _cells_left(cells: Sequence[CellConfig], folder: Path) -> Iterator[tuple[int, CellConfig]]:
+    """Number and cell of what is not done, from the end."""
     for number in reversed(range(len(cells))):
-        job_folder = folder / str(number)
-        if (job_folder / OUTCOME).exists():
-            continue
-        try:
-            here = cells[number]
-            corpus = here.corpus()
-            store = ResultStore(here.tree["paths"]["outputs"])
-            if store.is_claimed(here.run_id(corpus)):
+        if not (folder / str(number) / OUTCOME).exists():
+            try:
+                cell = cells[number]
+            except Exception:
+                log.debug("left to the sweep's own process", exc_info=True)
                 continue
-            overrides = [as_hydra_writes(override) for override in here.overrides]
-            result, cached = load_or_run(here, corpus, overrides=overrides, job=job)
-        except Exception:
-            log.debug("left to the sweep's own process", exc_info=True)
-            continue
-        if not cached:
-            job_folder.mkdir(parents=True, exist_ok=True)
-            outcome = outcome_of(result, cached=False)
-            record(job_folder, {"overrides": redacted_data(overrides), **outcome})
-        return_freed_memory()
+            yield number, cell
+
+
+def _is_begun(cell: CellConfig) -> bool:
+    """Whether another process is at work on a cell; not if nobody can be."""
+    try:
+        return ResultStore(cell.tree["paths"]["outputs"]).is_claimed(cell.run_id(cell.corpus()))
+    except Exception:
+        log.debug("left to the sweep's own process", exc_info=True)
+        return False
+
+
+def _take_cell(cell: CellConfig, job_folder: Path) -> None:
+    """Run a cell unless another process does."""
+    if (job_folder / OUTCOME).exists() or _is_begun(cell):
+        return
+    job = {"launcher": slurm.HERE, "device": os.environ.get(VISIBLE)}
+    overrides = [as_hydra_writes(override) for override in cell.overrides]
+    try:
+        result, cached = load_or_run(cell, cell.corpus(), overrides=overrides, job=job)
+    except Exception:
+        log.debug("left to the sweep's own process", exc_info=True)
+        return
+    if not cached:
+        job_folder.mkdir(parents=True, exist_ok=True)
+        outcome = outcome_of(result, cached=False)
+        record(job_folder, {"overrides": redacted_data(overrides), **outcome})
+    return_freed_memory()
 
 
 _CHOOSE = ("trainer", "experiment")  # keys that can choose a device other than the CPU

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
+from functools import cached_property
 from urllib.parse import unquote
 
 from bias_pipeline.corpus.encoding import without_mojibake
@@ -79,15 +78,31 @@ def with_blanks(texts: Sequence[str]) -> dict[str, str]:
     return changes(hidden, lambda text: _HIDDEN_BLANK.sub(shown, text))
 
 
+class Texts(list[str]):
+    """Texts of a file in which many signs are sought, all texts at once."""
+
+    @cached_property
+    def together(self) -> str:
+        """All texts with NUL between them; empty if one has NUL itself."""
+        together = "\0".join(self)
+        return together if together.count("\0") == len(self) - 1 else ""
+
+
 def holding(texts: Sequence[str], *signs: str) -> list[str]:
-    """The texts that hold one of some signs, which are sought in all texts at once first."""
-    everything = "\0".join(texts)
-    present = [re.escape(sign) for sign in signs if sign in everything]
-    if not present:
-        return []
-    ends = list(accumulate(len(text) + 1 for text in texts))
-    places = (match.start() for sign in present for match in re.finditer(sign, everything))
-    return [texts[row] for row in sorted({bisect_right(ends, place) for place in places})]
+    """The texts that hold one of some signs."""
+    read = texts if isinstance(texts, Texts) else Texts(texts)
+    everything = read.together
+    if not everything:
+        return [text for text in read if any(sign in text for sign in signs)]
+    ends: dict[int, int] = {}  # where a text begins to where it ends
+    for sign in signs:
+        place = everything.find(sign)
+        while place >= 0:
+            end = everything.find("\0", place)
+            end = len(everything) if end < 0 else end
+            ends[everything.rfind("\0", 0, place) + 1] = end
+            place = everything.find(sign, end)
+    return [everything[begin:end] for begin, end in sorted(ends.items())]
 
 
 def words_known(texts: Iterable[str]) -> frozenset[str]:

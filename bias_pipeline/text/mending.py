@@ -16,7 +16,7 @@ from bias_pipeline.text.decoder_marks import (
     without_marks,
     written_on,
 )
-from bias_pipeline.text.encoding import mend_mojibake, unescape_signs, with_blanks
+from bias_pipeline.text.encoding import Texts, mend_mojibake, unescape_signs, with_blanks
 from bias_pipeline.text.spelling import with_both_words, with_whole_words
 
 _EXAMPLES = 3
@@ -79,19 +79,20 @@ def mend_texts(texts: Sequence[str], whose: str = "captions") -> tuple[dict[str,
         >>> corrected, note[-38:]
         ({'a man</s>': 'a man'}, "in 1 of 2 captions: 'man</s>' is 'man'")
     """
-    now, notes = texts, []
+    read = now = Texts(texts)
+    notes: list[str] = []
     for what, mend in _MENDS.items():
         changed = mend(now)
         if changed:
             n = sum(text in changed for text in now)
-            now = [changed.get(text, text) for text in now]
+            now = Texts(changed.get(text, text) for text in now)
             notes.append(f"{what} in {n} of {len(texts)} {whose}: {_examples(changed)}")
-    if behind := len(written_on(texts)):
+    if behind := len(written_on(read)):
         notes.append(
             f"words follow a mark that ends a caption in {behind} of {len(texts)} {whose}, and are "
             "scored; if the model wrote on, cut the captions at the mark"
         )
-    if now is texts:
+    if now is read:
         return {}, notes
     return {old: new for old, new in zip(texts, now, strict=True) if old != new}, notes
 

@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
 from bias_pipeline.io.files import read_csv
+
+_ODD_BLANKS = ("  ", *"\t\n\r\v\f\x1c\x1d\x1e\x1f")  # beside single ones, of ASCII
 
 
 @cache
@@ -25,3 +28,16 @@ def plain_text(text: str) -> str:
     single = " ".join(text.split()).replace("’", "'")
     lower = single.lower()
     return lower if len(lower) == len(single) else single
+
+
+def plain_texts(texts: Sequence[str]) -> list[str]:
+    """The same of many texts.
+
+    Example:
+        >>> plain_texts(["A  dog’s", "Sorry"])
+        ["a dog's", 'sorry']
+    """
+    together = "|".join(texts)
+    if any(blanks in together for blanks in _ODD_BLANKS):
+        return [plain_text(text) for text in texts]
+    return [text.strip().lower() if text.isascii() else plain_text(text) for text in texts]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Literal
@@ -20,7 +20,7 @@ from bias_pipeline.corpus.attribute import Context, words_of
 from bias_pipeline.corpus.captions import Captions, is_blank
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, BLANK_WARNING, SIDES, Corpus
 from bias_pipeline.errors import DataError, UsageError, counted
-from bias_pipeline.text.phrases import phrase_pattern, plain_text
+from bias_pipeline.text.phrases import phrase_pattern, plain_text, plain_texts
 from bias_pipeline.text.prompts import captions_without_prompts, echoes, prompts_in
 from bias_pipeline.text.sentences import first_sentence, sentences_with
 from bias_pipeline.text.stock_captions import without_stock
@@ -41,7 +41,7 @@ _LOOSE = re.compile(
 )
 
 
-def declines(texts: Iterable[str]) -> BoolArray:
+def declines(texts: Sequence[str]) -> BoolArray:
     """Which texts decline to describe, or are errors of a service, instead of captions.
 
     The beginning decides, also of a text that goes on with a description.
@@ -53,8 +53,15 @@ def declines(texts: Iterable[str]) -> BoolArray:
         >>> declines(["I'm sorry, but I can't say.", "ERROR: 429", "a sorry dog"]).tolist()
         [True, True, False]
     """
-    pattern = phrase_pattern("decline")
-    return np.fromiter((_at_start(pattern, text) is not None for text in texts), bool)
+    match = phrase_pattern("decline").match
+    return np.fromiter((match(*_start(plain)) is not None for plain in plain_texts(texts)), bool)
+
+
+def may_have_preamble(texts: Sequence[str]) -> BoolArray:
+    """(N,) whether texts may have a preamble; false for nearly every caption, and fast."""
+    match = phrase_pattern("preamble").match
+    plain = plain_texts(texts)
+    return np.fromiter((not text[:1].isalpha() or match(text) is not None for text in plain), bool)
 
 
 def preamble_of(text: str) -> str:
@@ -180,10 +187,11 @@ def _letters(word: str) -> list[str]:
     return [bare] if bare else []
 
 
-def _at_start(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    plain = plain_text(text)
-    start = next((i for i, sign in enumerate(plain) if sign.isalnum()), len(plain))
-    return pattern.match(plain, start)
+def _start(plain: str) -> tuple[str, int]:
+    """A text and the place of its first letter or digit."""
+    if plain[:1].isalnum():
+        return plain, 0
+    return plain, next((i for i, sign in enumerate(plain) if sign.isalnum()), len(plain))
 
 
 Preambles = Literal["keep", "cut"]
@@ -328,18 +336,25 @@ def _declining(corpus: Corpus) -> BoolArray:
 
 
 def _declining_openings(captions: Captions) -> BoolArray:
-    texts, places = distinct_openings(captions)
-    return declines(texts)[places]
+    """(C,) captions that begin by declining."""
+    return captions.read(_openings_read)[0]
 
 
 def _preambles(captions: Captions) -> Counter[str]:
     """Each preamble to how many captions open with it."""
+    return captions.read(_openings_read)[1]
+
+
+def _openings_read(captions: Captions) -> tuple[BoolArray, Counter[str]]:
+    """(C,) captions that decline, and how many open with each preamble."""
     texts, places = distinct_openings(captions)
+    flags = declines(texts)
     preambles: Counter[str] = Counter()
-    for text, n in zip(texts, np.bincount(places).tolist(), strict=True):
-        if preamble := preamble_of(text):
-            preambles[preamble] += n
-    return preambles
+    counts = np.bincount(places).tolist()
+    for place in np.flatnonzero(may_have_preamble(texts)).tolist():
+        if preamble := preamble_of(texts[place]):
+            preambles[preamble] += counts[place]
+    return flags[places], preambles
 
 
 def _rewritten(captions: Captions, rule: Callable[[str], str]) -> Captions:

@@ -21,7 +21,7 @@ import yaml
 
 from bias_pipeline.commands.main import main
 from bias_pipeline.metrics.counting.gender_error import GenderError
-from bias_pipeline.run import compose
+from bias_pipeline.run import corpora
 from tests import coco_folder
 from tests.cli.commands import COUNTING, SMALL, part, results, rows
 from tests.corpora import REPOSITORY
@@ -373,7 +373,7 @@ def test_e19_a_damaged_cache_is_said_and_never_used(ok, tmp_path, caplog):
     for table in tmp_path.glob("outputs/.cache/predictions/*/*"):
         flip(table)
     shutil.rmtree(path.parent)
-    compose._corpora.clear()  # as in another process, which has no attackers in memory
+    corpora._corpora.clear()  # as in another process, which has no attackers in memory
     with caplog.at_level(logging.WARNING):
         assert "and will be computed again" in ok(*SMALL, ONE) + caplog.text
     assert path.with_name("rows.csv").read_bytes() == before

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.api import load
-from bias_pipeline.run import compose
+from bias_pipeline.run import corpora
 from tests.coco_folder import CAPTIONS, LABELS, results, write_folder
 
 QUICK = ("seeds=1", "stats.resamples=20", "logger=csv")
@@ -69,7 +69,7 @@ def test_a_single_file_keeps_its_name(run, words, tmp_path):
 def test_captions_that_changed_between_runs_are_no_one_line(run, words, tmp_path):
     run(*words, "captioner=data/A/model.json", *LEAKAGE)
     (tmp_path / "data/A/model.json").write_bytes((tmp_path / "data/B/model.json").read_bytes())
-    compose._corpora.clear()  # another process has another one
+    corpora._corpora.clear()  # another process has another one
     run(*words, "captioner=data/A/model.json", "metric=gender_error")
     run("report", "outputs")
     page = (tmp_path / "outputs" / "report.html").read_text()

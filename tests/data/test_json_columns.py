@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from bias_pipeline.data import json_columns
-from bias_pipeline.data.coco_files import human_captions, model_captions, objects_by_id
+from bias_pipeline.data.coco_files import (
+    human_captions,
+    model_captions,
+    objects_by_id,
+    sample_numbers,
+)
+from bias_pipeline.data.columns import Layout
 from bias_pipeline.data.json_columns import ObjectColumns, lists_apart, load_lists
 from bias_pipeline.data.tables import open_rows
 from bias_pipeline.errors import DataError
@@ -117,3 +123,13 @@ def test_blocks_are_as_long_as_they_may_be(tmp_path, monkeypatch):
     objects = objects_by_id(path)
     assert list(objects) == ["0", "1", "2", "3", "4"]
     assert [sorted(objects[image]) for image in "04"] == [["cat", "dog"], ["dog"]]
+
+
+@pytest.mark.parametrize("key", ["sample", "\\u0073ample", "s\\u0061mple"])
+def test_numbers_of_samples_are_found_however_the_key_is_written(tmp_path, key):
+    rows = [f'{{"image_id": 7, "caption": "{n}", "{key}": {n}, "decoding": "x"}}' for n in (0, 1)]
+    path = tmp_path / "mine.json"
+    path.write_text(f"[{', '.join(rows)}]")
+    assert sample_numbers(path, Layout()) == [0, 1]
+    path.write_text('[{"image_id": 7, "caption": "a sample"}]')
+    assert sample_numbers(path, Layout()) == [0]

@@ -228,3 +228,30 @@ def pace_of(
 )
 def test_the_pace_of_a_sweep(tmp_path, monkeypatch, looks, paces):
     assert pace_of(tmp_path, monkeypatch, *looks) == paces
+
+
+def test_a_helper_leaves_attackers_to_the_process_that_has_begun_them(tmp_path):
+    """LIC and Leakage share attackers, so one process runs both."""
+    metrics = "metric=leakage,lic"
+    words = ["captioner=faithful", metrics, *SWEEP[2:], "seeds=1", "metric.learning_curve=false"]
+    first = launch.parse_sweep([*words, f"paths.outputs={tmp_path / 'outputs'}"])
+    take(first, tmp_path / "first")
+    done = outcomes(tmp_path / "first")
+    assert sorted(done) == ["0", "1"]
+    again = launch.parse_sweep([*words, f"paths.outputs={tmp_path / 'again'}"])
+    store = worker_processes.ResultStore(tmp_path / "again")
+    with store.claim(str(done["0"]["run_id"])):
+        take(again, tmp_path / "second")
+    assert not outcomes(tmp_path / "second")
+
+
+def test_a_helper_trains_the_attackers_of_two_metrics_once(tmp_path):
+    words = ["captioner=faithful", "metric=leakage,lic", *SWEEP[2:], "seeds=1"]
+    sweep = launch.parse_sweep([*words, f"paths.outputs={tmp_path}"])
+    take(sweep, tmp_path / "jobs")
+    manifests = {
+        path.parent.name.partition("-")[0]: json.loads(path.read_text())["manifest"]
+        for path in tmp_path.glob("*/result.json")
+    }
+    trained = [manifest["training"]["trained"] for manifest in manifests.values()]
+    assert sorted(map(bool, trained)) == [False, True]

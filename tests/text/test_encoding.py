@@ -2,7 +2,7 @@
 
 import pytest
 
-from bias_pipeline.text.encoding import mend_mojibake, unescape_signs, with_blanks
+from bias_pipeline.text.encoding import holding, mend_mojibake, unescape_signs, with_blanks
 
 RIGHT = "josé, naïve, façade"
 
@@ -95,3 +95,11 @@ def test_a_blank_of_no_width_is_a_blank_where_no_other_separates_words():
 
 def test_one_word_with_a_blank_of_no_width_is_a_word_if_it_is_known():
     assert not with_blanks(["wo\u200bman", "a woman"])
+
+
+@pytest.mark.parametrize("between", ["", "\0"])
+def test_texts_that_hold_a_sign_are_found_in_their_order(between):
+    texts = ["a", f"b#{between}#", "", "&", "#&", f"x{between}"]
+    assert holding(texts, "&", "#") == [f"b#{between}#", "&", "#&"]
+    assert holding(texts, "@") == []
+    assert holding([], "#") == []

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bias_pipeline.corpus.attribute import Attribute, Context
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.text.mentions import hedged
+from bias_pipeline.text.phrases import plain_text, plain_texts
 from bias_pipeline.text.scored_text import (
     after_thoughts,
     declines,
@@ -134,3 +135,9 @@ def test_a_phrase_before_a_hedge_does_not_move_it():
     race = Attribute("race", tuple(words), words, applies_to=person, other_senses=senses)
     text = "a black and white photo of what appears to be a black man"
     assert hedged(Captions.from_texts([text]), race).tolist() == [True]
+
+
+@pytest.mark.parametrize("text", ["A  dog’s", "a\tdog", " a Dog ", "İ dog", "ΟΔΟΣ", "", "a\nb"])
+def test_many_texts_are_made_plain_as_each_is(text):
+    assert plain_texts([text, "a Man"]) == [plain_text(text), "a man"]
+    assert plain_texts(["a Man", "é"]) == ["a man", "é"]

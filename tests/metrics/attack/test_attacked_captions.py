@@ -8,7 +8,7 @@ from bias_pipeline.metrics.attack.attacked_captions import attacked_captions
 from bias_pipeline.metrics.attack.caption_attack import CaptionAttack
 from bias_pipeline.metrics.attack.lic import LIC, Leakage
 from bias_pipeline.metrics.base import Score
-from bias_pipeline.run import compose
+from bias_pipeline.run import compose, corpora
 from bias_pipeline.text.mask import MaskWords
 from tests.corpora import GENDER, leaky_corpus
 from tests.metrics.attack.test_caption_attack import SEEDS, build, score
@@ -36,13 +36,13 @@ def numbers(score: Score) -> dict[str, tuple[str, str, str]]:
 def test_the_second_metric_trains_nothing_and_has_the_numbers_of_one_that_is_alone(
     order, monkeypatch
 ):
-    compose._corpora.clear()
+    corpora._corpora.clear()
     at_equal_speech(order[0])
     with monkeypatch.context() as patch:
         patch.setattr(ConvexProbe, "train", None)
         shared = at_equal_speech(order[1])
     assert sum(one.training.trained for one in shared.predictions) == 0
-    compose._corpora.clear()  # another corpus of the same images shares nothing
+    corpora._corpora.clear()  # another corpus of the same images shares nothing
     alone = at_equal_speech(order[1])
     assert {"matched:people", "matched:alike", "learning:half"} <= {*shared.parts}
     assert numbers(shared) == numbers(alone)

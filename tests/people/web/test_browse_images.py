@@ -28,7 +28,7 @@ from bias_pipeline.people.web.run_folder import RunFolder
 from bias_pipeline.results.parquet import EXCLUSIVE
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import RESULT, ResultStore
-from bias_pipeline.run import compose
+from bias_pipeline.run import compose, corpora
 from bias_pipeline.run.job import load_or_run
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.scoring import Lic
@@ -410,7 +410,7 @@ def test_files_are_taken_from_another_folder(tmp_path):
     root, files = tmp_path / "runs", tmp_path / "old"
     run = run_of_files(root, files, "number")
     files.rename(tmp_path / "new")
-    compose._corpora.clear()
+    corpora._corpora.clear()
     assert "mine.json" in client_of(root).get(f"/run/{run}/images").text.partition("</form>")[0]
     text = client_of(root, tmp_path / "new").get(f"/run/{run}/images").text
     assert "number 0" in re.sub("<.*?>", "", text)

@@ -1,0 +1,81 @@
+"""People's captions, which a process reads once for all captioners and attributes of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from pathlib import Path
+
+import numpy as np
+
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.corpus.captions import offsets
+from bias_pipeline.data.coco_files import human_captions
+from bias_pipeline.data.columns import Layout
+from bias_pipeline.io.kept_files import Traits, are_unchanged, files_opened, note_opened
+
+_MOST = 1 << 26  # bytes of captions that are kept: those of a million; more would cost memory
+
+ByImage = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class _PackedCaptions:
+    """The captions of a file in a third of the memory."""
+
+    path: Path
+    place: Path  # the same from the root
+    settings: Layout  # with which the file was read
+    notes: Layout  # what was noted meanwhile
+    files: Mapping[Path, Traits]
+    images: bytes  # their ids, NUL between them
+    texts: bytes  # the captions, NUL between them
+    counts: IntArray  # (N,) captions of each image
+    repeated: int
+
+    def by_image(self) -> ByImage:
+        """Image id to its captions."""
+        texts = _apart(self.texts)
+        ends = pairwise(offsets(self.counts).tolist())
+        parts = (tuple(texts[begin:end]) for begin, end in ends)
+        return dict(zip(_apart(self.images), parts, strict=True))
+
+
+_last: list[_PackedCaptions] = []  # at most one file
+
+
+def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
+    """The captions of people, and how many rows repeat others; see :func:`human_captions`."""
+    asked = path, path.absolute(), layout.anew()
+    for known in _last:
+        if (known.path, known.place, known.settings) == asked and are_unchanged(known.files):
+            layout.take_notes(known.notes)
+            for place, traits in known.files.items():
+                note_opened(place, traits)
+            return known.by_image(), known.repeated
+    _last.clear()
+    notes = layout.anew()
+    with files_opened() as files:
+        by_image, repeated = human_captions(path, notes)
+    layout.take_notes(notes)
+    texts = [*chain.from_iterable(by_image.values())]
+    packed = _packed(texts)
+    if packed is not None and {*map(type, texts)} == {str}:  # others are marked in their file
+        counts = np.fromiter(map(len, by_image.values()), np.int64, len(by_image))
+        images = "\0".join(by_image).encode("utf-8", "surrogatepass")
+        _last.append(_PackedCaptions(*asked, notes, files, images, packed, counts, repeated))
+    return by_image, repeated
+
+
+def _packed(texts: Sequence[str]) -> bytes | None:
+    """Texts as bytes; None of too many, and of those that cannot be told apart again."""
+    together = "\0".join(texts)
+    if not together or len(together) > _MOST or together.count("\0") != len(texts) - 1:
+        return None
+    packed = together.encode("utf-8", "surrogatepass")
+    return packed if len(packed) <= _MOST else None
+
+
+def _apart(together: bytes) -> list[str]:
+    return together.decode("utf-8", "surrogatepass").split("\0")

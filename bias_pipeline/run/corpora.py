@@ -1,0 +1,52 @@
+"""The corpora that a process has read, and that its helpers need not read again."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bias_pipeline.io.kept_files import Traits, are_unchanged, files_opened
+from bias_pipeline.io.machine import return_freed_memory
+
+if TYPE_CHECKING:
+    from bias_pipeline.corpus.corpus import Corpus
+
+log = logging.getLogger(__name__)
+
+_MOST = 16
+# What a configuration says of a corpus, to the corpus and the files that were read for it; the one
+# that was asked for last comes last
+_corpora: dict[str, tuple[Corpus, Mapping[Path, Traits]]] = {}
+
+
+def read_once(settings: str, read: Callable[[], Corpus]) -> Corpus:
+    """The corpus of some settings, which is read again only once its files have changed."""
+    settings = f"{Path.cwd()} {settings}"  # from where paths may be relative
+    corpus, files = _corpora.pop(settings, (None, {}))
+    if corpus is None or not are_unchanged(files):
+        with files_opened() as files:
+            corpus = read()
+        return_freed_memory()
+    _corpora[settings] = corpus, files
+    if len(_corpora) > _MOST:
+        del _corpora[next(iter(_corpora))]
+    return corpus
+
+
+def pickled_corpora() -> bytes:
+    """The corpora for a helper of this process; none if one cannot be written."""
+    try:
+        return pickle.dumps(_corpora.copy(), pickle.HIGHEST_PROTOCOL)
+    except Exception:  # of pictures that are drawn, or of a user's own class
+        log.debug("helpers read the corpora themselves", exc_info=True)
+        return b""
+
+
+def take_over(content: bytes) -> None:
+    """Have the corpora that the process which started this one has read."""
+    if content:
+        _corpora.update(pickle.loads(content))  # noqa: S301  # written by our own process
+        return_freed_memory()
