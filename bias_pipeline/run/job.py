@@ -44,7 +44,7 @@ from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.results.settings import READ_AS, read_as
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import slurm
-from bias_pipeline.run.compose import CellConfig, cell_of, checked_cell
+from bias_pipeline.run.compose import CellConfig, checked_cell
 from bias_pipeline.run.overrides import jobs_of
 from bias_pipeline.run.references import References
 from bias_pipeline.run.yaml_files import as_written, stamp
@@ -80,7 +80,8 @@ def job(config: DictConfig) -> Result | None:
         "launcher": choices.get("hydra/launcher"),
         "id": slurm.own_job() if job_id is None else str(job_id),
     }
-    result = run_recorded(lambda: cell_of(config), folder, overrides, where)
+    compose = partial(checked_cell, as_written(config), choices)  # without Hydra's part
+    result = run_recorded(compose, folder, overrides, where)
     close_log()
     if result is None or where["launcher"] != slurm.HERE:
         return None  # other launchers would write it into a file
