@@ -12,7 +12,7 @@ import json
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +148,31 @@ class Loader(ConfigLoaderImpl):
             return merged
         config = self.job(overrides)
         return as_written(config), config.hydra.runtime.choices
+
+    def written(self, overrides: Sequence[str]) -> Mapping[str, Any]:
+        """The same with Hydra's part, whose ``runtime.choices`` are the choices."""
+        merged = self._merged_files(overrides)
+        if merged is None:
+            written: Mapping[str, Any] = as_written(self.job(overrides))
+            return written
+        (task, choices), hydra = merged, self._hydra_part
+        runtime, job = hydra["runtime"], hydra["job"]
+        chosen = {key: one for key, one in choices.items() if not isinstance(one, list)}
+        dirname = get_overrides_dirname(
+            [_parsed(word) for word in overrides], **job["config"]["override_dirname"]
+        )
+        noted = {
+            "runtime": {**runtime, "choices": {**runtime["choices"], **chosen}},
+            "overrides": {**hydra["overrides"], "task": [*overrides]},
+            "job": {**job, "override_dirname": dirname},
+        }
+        return {"hydra": {**hydra, **noted}, **task}
+
+    @cached_property
+    def _hydra_part(self) -> Mapping[str, Any]:
+        """Hydra's part where nothing is chosen; files of ``conf/`` for other keys leave it so."""
+        part: Mapping[str, Any] = as_written(self.job([]).hydra)
+        return part
 
     def _merged_files(
         self, overrides: Sequence[str]
@@ -367,10 +392,16 @@ class Loader(ConfigLoaderImpl):
 
 
 @lru_cache(maxsize=1000)
+def _parsed(word: str) -> Override:
+    """An override; parsing it takes a millisecond."""
+    return OverridesParser.create().parse_override(word)
+
+
+@lru_cache(maxsize=1000)
 def _plain_setting(word: str) -> tuple[Sequence[str], Any] | None:
     """The path and the value of an override that sets a plain value, else None."""
     try:
-        parsed = OverridesParser.create().parse_override(word)
+        parsed = _parsed(word)
     except HydraException:
         return None
     path = parsed.key_or_group.split(".")

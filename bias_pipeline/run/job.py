@@ -44,8 +44,9 @@ from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.results.settings import READ_AS, read_as
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import slurm
-from bias_pipeline.run.compose import CellConfig, cell_of
+from bias_pipeline.run.compose import CellConfig, checked_cell
 from bias_pipeline.run.overrides import jobs_of
+from bias_pipeline.run.references import References
 from bias_pipeline.run.yaml_files import as_written, stamp
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ def job(config: DictConfig) -> Result | None:
         "launcher": choices.get("hydra/launcher"),
         "id": slurm.own_job() if job_id is None else str(job_id),
     }
-    result = run_recorded(lambda: cell_of(config), folder, overrides, where)
+    compose = partial(checked_cell, as_written(config), choices)  # without Hydra's part
+    result = run_recorded(compose, folder, overrides, where)
     close_log()
     if result is None or where["launcher"] != slurm.HERE:
         return None  # other launchers would write it into a file
@@ -98,8 +100,9 @@ def run_one(config: DictConfig, cell: CellConfig) -> Result | None:
     """Run a job that is no sweep; returns what this process has of it."""
     from hydra.types import RunMode
 
-    config.hydra.mode = RunMode.RUN
-    return _run_here(config, Path(config.hydra.run.dir), lambda: cell)
+    written = as_written(config)
+    written["hydra"]["mode"] = RunMode.RUN
+    return _run_here(written, Path(config.hydra.run.dir), lambda: cell)
 
 
 def run_sweep(loader: Loader, overrides: Sequence[str]) -> list[Result | None]:
@@ -115,33 +118,41 @@ def run_sweep(loader: Loader, overrides: Sequence[str]) -> list[Result | None]:
     parsed = OverridesParser.create().parse_overrides([*given.task])
     (jobs,) = BasicSweeper.split_arguments(parsed, None)
     for words in jobs:
-        loader.job([*given.hydra, *words])
+        loader.task([*given.hydra, *words])
     results = []
     for number, words in enumerate(jobs):
-        composed = loader.job([*given.hydra, *words])
-        composed.hydra.job.id = composed.hydra.job.num = number
-        results.append(_run_here(composed, folder / str(number), partial(cell_of, composed)))
+        written = loader.written([*given.hydra, *words])
+        written["hydra"]["job"] |= {"id": str(number), "num": number}
+        choices = written["hydra"]["runtime"]["choices"]
+        compose = partial(checked_cell, written, choices)
+        results.append(_run_here(written, folder / str(number), compose))
     return results
 
 
-def _run_here(config: DictConfig, folder: Path, compose: Callable[[], CellConfig]) -> Result | None:
+def _run_here(
+    written: Mapping[str, Any], folder: Path, compose: Callable[[], CellConfig]
+) -> Result | None:
     from hydra.core.utils import configure_log
+    from omegaconf import OmegaConf
 
-    hydra: Any = config.hydra
+    hydra = written["hydra"]
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    hydra.runtime.output_dir = str(folder)
-    configure_log(hydra.job_logging, hydra.verbose)
-    written = as_written(config)
-    overrides = [str(word) for word in written["hydra"]["overrides"]["task"]]
-    if hydra.output_subdir is not None:
-        files = folder / hydra.output_subdir
+    hydra["runtime"]["output_dir"] = str(folder)
+    logged = References(written).resolved_at("hydra", "job_logging")
+    settings: Any = OmegaConf.create({"logging": logged, "verbose": hydra["verbose"]})
+    configure_log(settings.logging, settings.verbose)
+    overrides = [str(word) for word in hydra["overrides"]["task"]]
+    if hydra["output_subdir"] is not None:
+        files = folder / hydra["output_subdir"]
         files.mkdir(exist_ok=True)
-        _write_yaml(files / "hydra.yaml", {"hydra": written.pop("hydra")})
-        _write_yaml(files / "config.yaml", written)
+        _write_yaml(files / "hydra.yaml", {"hydra": hydra})
+        task = {key: node for key, node in written.items() if key != "hydra"}
+        _write_yaml(files / "config.yaml", task)
         _write_yaml(files / "overrides.yaml", overrides)
         redact_files(files.glob("*.yaml"))
-    number = hydra.job.get("id")
+    number = hydra["job"].get("id")
+    number = None if number == "???" else number
     where = {"launcher": slurm.HERE, "id": slurm.own_job() if number is None else str(number)}
     result = run_recorded(compose, folder, overrides, where)
     close_log()
@@ -159,6 +170,10 @@ def _write_yaml(path: Path, data: object) -> None:
 
 class _YamlWriter(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
     """Quotes text that OmegaConf would read as a number or a truth value."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """A list in two places is written twice."""
+        return True
 
 
 def _quoted(dumper: Any, text: str) -> Any:

@@ -97,13 +97,17 @@ class References:
 
     def resolved(self) -> dict[str, Any]:
         """The configuration with all references resolved; None for what it lacks."""
+        tree: dict[str, Any] = self.resolved_at()
+        return tree
+
+    def resolved_at(self, *path: str) -> Any:
+        """The node at a path with all references resolved."""
         try:
-            tree: dict[str, Any] = self._value(self.config, ())[0]
+            return self._value(self._find(path), path)[0]
         except RecursionError as error:
             raise UsageError(
                 "the configuration refers to itself, or is nested too deeply"
             ) from error
-        return tree
 
     def named_by(self, text: str) -> Any:
         """The node that a text names if it is one reference to a key, else None."""
@@ -137,11 +141,14 @@ class References:
         _within(size, path)
         whole = _PLAIN.fullmatch(text)
         if whole:
-            return self._of_reference(whole), size
+            value = self._of_reference(whole)
+            return None if value is _ABSENT else value, size
         found = list(_PLAIN.finditer(text))
         if "\\" in text or len(found) < text.count("${"):
             return self._parsed(text), size
         values = {match.group(): self._of_reference(match) for match in found}
+        if _ABSENT in values.values():
+            return None, size
         if not all(type(value) in (str, int) for value in values.values()):
             return self._parsed(text), size
         return _PLAIN.sub(lambda match: str(values[match.group()]), text), size
@@ -158,7 +165,7 @@ class References:
             return None if default is _NO_DEFAULT else default
         missing = "is missing" if value == "???" else "not found"
         self.faults.append(f"Interpolation key {key!r} {missing}")
-        return None
+        return _ABSENT
 
     def _referred(self, path: KeyPath) -> tuple[Any, int]:
         """What a reference names."""

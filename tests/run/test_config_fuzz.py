@@ -21,6 +21,7 @@ from bias_pipeline.run import compose, overrides
 from bias_pipeline.run.hydra_allowlist import check_hydra, to_plain
 from bias_pipeline.run.hydra_composer import check_composed
 from bias_pipeline.run.references import check_references
+from bias_pipeline.run.yaml_files import as_written
 from tests.fuzz.mutations import odd_tree
 
 SEED = 20261122
@@ -106,7 +107,7 @@ def base(*words: str) -> Base:
     for key in ("help", "hydra_help", "runtime", "overrides"):
         del written["hydra"][key]
         hydra.pop(key, None)
-    return Base(written, dict(compose.cell_of(config, {}).tree), hydra)
+    return Base(written, dict(compose.checked_cell(as_written(config), {}).tree), hydra)
 
 
 def build_all(tree: dict[str, Any]) -> None:
@@ -122,7 +123,7 @@ def put_together(tree: dict[str, Any]) -> None:
     """All of it, by way of OmegaConf."""
     config = OmegaConf.create(tree)
     check_composed(config)
-    build_all(dict(compose.cell_of(config, {}).tree))
+    build_all(dict(compose.checked_cell(as_written(config), {}).tree))
 
 
 WAYS: list[tuple[str, Callable[[Any], None]]] = [
