@@ -378,7 +378,7 @@ def _length_note(raw: Corpus, scored: Corpus, unit: Unit) -> str:
     """How many words are left of the captions."""
     lengths = [
         f"{_mean_length(scored.side(side)):.1f} of {_mean_length(raw.side(side)):.1f} ({whose})"
-        for side, whose in (("model", "the captioner's"), ("human", "human captions"))
+        for side, whose in (("model", "model"), ("human", "annotators"))
         if len(raw.side(side))
     ]
     return f"text.unit={unit}: words a caption that are scored: {', '.join(lengths)}"
