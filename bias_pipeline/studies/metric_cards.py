@@ -73,8 +73,7 @@ _INTRODUCTION = """\
 # Metric cards
 
 Written by `python -m bias_pipeline metrics --cards`; a test checks that this page is up to date.
-[footguns.md](footguns.md) lists pitfalls, [counting.md](counting.md),
-[dbac.md](dbac.md) and [dpa.md](dpa.md) have formulas and choices.
+There are pages on [pitfalls](footguns.md), and on the formulas and choices of [counting metrics](counting.md), [DBAC](dbac.md) and [DPA](dpa.md).
 
 If the unit is `fraction`, values are fractions in files and per cent on screen. *No bias* is the
 value of a model without bias. *Properties* are the columns of papers' tables of metrics
@@ -94,7 +93,7 @@ planted bias.
 blurred background, or one object in ten is hidden, before they are captioned
 ([experiments/feature_sensitivity](../experiments/feature_sensitivity/README.md)): the number with
 its interval, and the change by each, in per cent if the unit is `fraction`.
-[which_metric.md](which_metric.md) says what to use for which question, and from how many images.
+[The page on what metrics can show](which_metric.md) says what to use for which question, and from how many images.
 """
 
 _SECTION = re.compile(r"\n\n?(Args|Raises|Returns|Example|Attributes):\n.*", re.DOTALL)

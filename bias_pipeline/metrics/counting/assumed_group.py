@@ -64,9 +64,9 @@ class AssumedGroup(CountingMetric):
     ``group:NAME`` is the share that names NAME, ``both`` the share of captions that name several
     groups, ``both:human`` annotators'. With two groups ``ratio`` is how many of these captions name
     the first for each that names the second, ``ratio:human`` annotators', and ``ratio:labelled``
-    the captioner's on images with a labelled group. A captioner that never names a group scores 0,
-    so read the share of captions that name no group too. The table ``assumed`` has at most a dozen
-    captions that name a group.
+    the captioner's on images with a labelled group. A captioner that never names a group scores 0
+    or less, so read the share of captions that name no group too. The table ``assumed`` has at most
+    a dozen captions that name a group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
