@@ -58,7 +58,7 @@ def declines(texts: Iterable[str]) -> BoolArray:
 
 
 def preamble_of(text: str) -> str:
-    """The phrases and signs before a caption's content, in lower case; empty if there are none.
+    """The phrases and signs before a caption's content, in lower case; possibly empty.
 
     A text of nothing else has no preamble.
 
@@ -292,7 +292,7 @@ def _answer_of(text: str) -> str:
 
 
 def _without_prompts(corpus: Corpus) -> Corpus:
-    """The corpus without prompts around its captions, with notes on these and on those instead."""
+    """The corpus without prompts around its captions, with notes on the prompts."""
     described, n_cut = captions_without_prompts(corpus)
     flags = described.read(echoes)
     notes = []
@@ -343,7 +343,7 @@ def _preambles(captions: Captions) -> Counter[str]:
 
 
 def _rewritten(captions: Captions, rule: Callable[[str], str]) -> Captions:
-    """Captions with every text rewritten; those that stay alike are not read again."""
+    """Captions with every text rewritten; unchanged texts are not read again."""
     texts = [captions.text(row) for row in range(len(captions))]
     return Captions.from_texts([rule(text) for text in texts], captions.image_rows.tolist())
 

@@ -185,7 +185,7 @@ class AssumedGroup(CountingMetric):
         return Tally(tables, numbers, notes=_notes(model, paired, human), lines=lines)
 
     def named(self, view: CorpusView, side: str) -> IntArray:
-        """(C,) the one group that the part of each caption that counts names, below 0 for none."""
+        """(C,) the single group in the part of each caption that counts; below 0 for no group."""
         if self.sentence == "any":
             return view.named(side)
         sentences, mentions = self._sentences(view, side)
@@ -235,10 +235,10 @@ class AssumedGroup(CountingMetric):
 def outcome_counts(
     view: CorpusView, side: str, named: IntArray, images: BoolArray
 ) -> sparse.csr_array:
-    """(N, K + 2) captions of each image that name each group alone, none and several.
+    """(N, K + 2) captions of each image that name each group alone, no group, and several.
 
     Args:
-        named: (C,) the one group that each caption names, below 0 for none or several.
+        named: (C,) the single group that each caption names; below 0 for no group or several.
         images: (N,) those that count; the rows of others are empty.
     """
     n_groups = len(view.groups)

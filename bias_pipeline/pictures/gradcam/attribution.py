@@ -241,7 +241,7 @@ class SeenMasks:
     def of(self, mask: BoolArray) -> Float64Array:
         """(H', W') how much of each pixel that the captioner sees is of a mask (H, W), in [0, 1].
 
-        The mask goes through the preprocessing as a picture would: resized, cropped, filled up.
+        The mask is preprocessed like a picture: resized, cropped, padded.
         What is filled up belongs to no mask.
         """
         from PIL import Image as Pillow
