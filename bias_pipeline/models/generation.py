@@ -103,7 +103,7 @@ class Captioner:
         self._check_length(text, self._shown(Image.new("RGB", (40, 30)), ""))
 
     def _question(self) -> str | None:
-        """The text beside every photo, None where there is none."""
+        """The text beside every photo, or None."""
         kind, prompt = self._model.kind, self._decoding.prompt
         if kind == PAIR or not (prompt or usual_prompt(kind)):
             return None
@@ -191,7 +191,7 @@ class Captioner:
     def _tokens(
         self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int
     ) -> list[list[int]]:
-        """The tokens of these texts, after those that each begins with."""
+        """The tokens of these texts, without the tokens that each text begins with."""
         import torch
 
         inputs = self._inputs(photos)

@@ -1,4 +1,4 @@
-"""Anonymous pictures: which people call anonymous, and what captions of them name.
+"""Anonymous pictures: which pictures raters call anonymous, and what their captions name.
 
 Bakr et al., ImageCaptioner2 (2023), section 5.5.1, ask whether there is a human in the scene and,
 if so, whether gender and race are anonymous. One question with three answers asks both here:

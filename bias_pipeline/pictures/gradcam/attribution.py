@@ -358,7 +358,7 @@ def overlay(pixels: Pixels, heatmap: Float64Array) -> Pixels:
 
 
 def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]) -> list[str]:
-    """The mean score with its interval over pictures, and what has none."""
+    """The mean score with its interval over pictures, and which pictures have no score."""
     scores = np.array([row["attribution_score"] for row in rows], np.float64)
     uniform = np.array([row["uniform_share"] for row in rows], np.float64)
     known = np.isfinite(scores)
