@@ -176,7 +176,7 @@ class Captioner:
         return tokens
 
     def describe(self, photos: Sequence[PreparedPhoto]) -> list[list[str]]:
-        """The wanted number of captions for each photo, without the prompt, for photos of one form."""
+        """Captions for each photo, as many as wanted, without the prompt; all of one form."""
         images = [photo.image for photo in photos]
         return several(self._decoding, images, self._device, partial(self._written, photos))
 
