@@ -74,10 +74,10 @@ def files() -> list[Path]:
 
 
 def test_texts_have_the_words_of_the_field():
-    said = {path.relative_to(REPOSITORY).as_posix(): [*old_words(path)] for path in files()}
+    words_said = {path.relative_to(REPOSITORY).as_posix(): [*old_words(path)] for path in files()}
     assert [
         f"{name}:{line}: {word}"
-        for name, words in said.items()
+        for name, words in words_said.items()
         for line, word in words
         if word not in ALLOWED.get(name, ())
     ] == []

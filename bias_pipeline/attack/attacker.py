@@ -136,7 +136,7 @@ class SharedBatches:
 class SideBySide:
     """Batches of several attackers, each in its own order, one of each at a time.
 
-    An attacker with fewer batches than another is left out of an epoch's last steps.
+    An attacker with fewer batches than the others skips the last steps of an epoch.
     """
 
     def __init__(self, batches: Sequence[LengthBatches | SharedBatches]) -> None:

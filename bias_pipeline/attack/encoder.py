@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Inputs(Protocol):
-    """The inputs of N items, fitted to the part of them that an attacker learns from.
+    """The inputs of N items, fitted to the items that an attacker learns from.
 
     Attributes:
         lengths: (N,) int64, how long each item is; items of a batch are of almost equal length.

@@ -130,7 +130,7 @@ class TokenInputs(Items):
     padding: int  # the id that fills shorter captions
 
     def fit(self, train: IntArray) -> TokenInputs:
-        """The same inputs: the vocabulary is the model's."""
+        """The same inputs, since the model brings its vocabulary."""
         del train
         return self
 
@@ -250,7 +250,7 @@ def _loaded(model: Pretrained, device: str, pooling: Pooling) -> Sentences:
 
 
 def distinct(captions: Captions) -> tuple[list[str], IntArray]:
-    """Texts without repetition, and (N,) which of them each caption is.
+    """The distinct texts, and (N,) which text each caption is.
 
     Example:
         >>> distinct(Captions.from_texts(["a dog", "a cat", "a dog"]))

@@ -184,7 +184,7 @@ def _stop_workers() -> None:
 
 
 def _train(task: tuple[Recipe, LabelledCaptions, Sequence[TrainingJob]]) -> list[ProbeResult]:
-    """Train attackers at once; train those that fail again, each alone, until none fails."""
+    """Train attackers at once; then train failed attackers again, each alone, until all succeed."""
     recipe, data, jobs = task
     shortages: list[Mapping[str, object]] = []
     first = _train_within_memory(recipe, data, jobs, shortages)
@@ -296,7 +296,7 @@ def _train_together(recipe: Recipe, data: LabelledCaptions, job: TrainingJob) ->
 def _train_share(
     recipe: Recipe, data: LabelledCaptions, job: TrainingJob, share: Share
 ) -> tuple[ProbeResult, int]:
-    """The result of one of the processes, and PyTorch's number of processes."""
+    """The result of one process, and PyTorch's number of processes."""
     one = train_attacker(recipe, data, job, share)
     from torch import distributed
 

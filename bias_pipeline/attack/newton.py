@@ -221,8 +221,8 @@ class UsualInverse:
 
     Conjugate gradients with it need a quarter to two thirds of the products. The most frequent
     features are inverted together, by how often each two of them occur in one item; each other
-    feature alone. All items count, whichever a regression uses, so that regressions of one level
-    share it.
+    feature alone. All items count, whatever items a regression uses, so that regressions of one
+    level share the inverse.
     """
 
     frequent: IntArray  # (M,) features inverted together

@@ -220,7 +220,7 @@ def free_gpu_memory() -> None:
 
 
 def with_less_memory(recipe: Recipe) -> Recipe | None:
-    """The next way to train the same attacker with less memory, None if there is none."""
+    """The next way to train the same attacker with less memory, or None."""
     if recipe.parts < recipe.batch_size:
         return replace(recipe, parts=min(2 * recipe.parts, recipe.batch_size))
     if recipe.trainer.get("accelerator") == "cpu" or not recipe.may_leave_gpu:

@@ -45,7 +45,7 @@ class Parser(ArgumentParser):
         return super().parse_known_args(self._words, namespace)
 
     def _joined(self, words: Sequence[str]) -> list[str]:
-        """The words; a value that looks like an option and is none, as part of the one before."""
+        """The words; a value that looks like an option is joined to the option before it."""
         joined: list[str] = []
         for word in words:
             name, equals, _ = word.partition("=")

@@ -341,7 +341,7 @@ def _labels_of(
 
 
 def _check_noise(path: Path | None, attributes: Mapping[str, object]) -> None:
-    """Refuse a table of errors that is about none of the attributes."""
+    """Refuse a table of errors without any of the attributes."""
     named = read_label_errors(path) if path else attributes
     if not set(named) & set(attributes):
         name = next(iter(named), "")

@@ -198,7 +198,7 @@ def _show_needed(words: Sequence[str]) -> int:
 
 
 def _show_all(needs: Iterable[Need]) -> None:
-    """Print every model that is present, then fail for those that are absent."""
+    """Print every model that is present, then fail for absent models."""
     absent: list[str] = []
     for need in needs:
         try:

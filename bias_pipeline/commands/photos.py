@@ -123,7 +123,7 @@ def add_masking_options(parser: Parser) -> None:
 
 
 def without_settings(words: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Words that are options, and those that set the masking.
+    """Words that are options, and words that set the masking.
 
     Example:
         >>> without_settings(["photos/", "image_masking=objects", "image_masking.fill=blur"])

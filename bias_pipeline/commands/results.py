@@ -101,7 +101,7 @@ def compare_command(words: Sequence[str]) -> int:
 
 
 def _names_captioner(word: str) -> bool:
-    """Whether a word is no option and no override; a file's name may contain ``=``."""
+    """Whether a word is neither option nor override; a file's name may contain ``=``."""
     return not word.startswith("-") and ("=" not in word or Path(word).is_file())
 
 
@@ -260,7 +260,7 @@ def _check(names: Sequence[str], rest: Sequence[str], margin: float | None) -> N
 
 
 def _single(sweep: SweepRequest) -> list[list[str]]:
-    """The overrides of each corpus that a sweep reads: data sets and attributes one by one."""
+    """The overrides of each corpus that a sweep reads, for each data set and attribute."""
     flags = [w for w in sweep.words if w not in (*sweep.options.overrides, "-m", "--multirun")]
     several = [
         word

@@ -326,8 +326,8 @@ class Attribute(Configurable):
     def groups_of(self, dataset: str) -> tuple[tuple[str, ...], LabelMap]:
         """The groups that ``dataset`` labels, in the attribute's order, and how it writes them.
 
-        A data set may label fewer groups than the attribute has; chance level then follows from
-        those that it labels.
+        A data set may label fewer groups than the attribute has; the labelled groups then decide
+        the chance level.
 
         Raises:
             UnlabelledError: if the data set carries no labels of this attribute.

@@ -229,7 +229,7 @@ class Captions(ReadCache):
         return Captions(types, renumber[self.tokens], self.starts, self.image_rows)
 
     def rewrite(self, rule: Callable[[str], Sequence[str]]) -> Captions:
-        """Replace every word by the words that ``rule`` makes of it (none, one or many).
+        """Replace every word by zero or more words, by ``rule``.
 
         The rule is called once per distinct word.
 

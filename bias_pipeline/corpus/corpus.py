@@ -355,14 +355,14 @@ class Corpus(ReadCache, Sequence[Record]):
 
     @cached_property
     def reference(self) -> str:
-        """SHA-256 (hex) of what captioners are scored against, which no caption of theirs moves."""
+        """SHA-256 (hex) of all that captioners are scored against, without their captions."""
         none, no = Captions.from_texts([]), np.empty(0, np.int64)
         people = replace(self, model=none, vocabulary=None, declined=no, samples=())
         return replace(people, blank_counts={}).digest
 
 
 def _written_objects(objects: Sequence[frozenset[str] | None] | None) -> str:
-    """The objects of all images as JSON: none at all is null, unknown ones are the empty list."""
+    """The objects of all images as JSON: null without objects, [] for unknown objects."""
     if objects is None:
         return "null"
     written = {

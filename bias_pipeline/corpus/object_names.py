@@ -218,7 +218,7 @@ COCO_NAMES = ObjectNames(CATEGORIES)
 
 
 def coco_name(name: str) -> str:
-    """COCO's name for what a name means; the name itself if COCO has none.
+    """COCO's name for an object; the name itself if COCO does not have the object.
 
     Example:
         >>> coco_name("Aeroplane"), coco_name("hat")
@@ -275,7 +275,7 @@ class ObjectsRead:
         return sorted(names, key=lambda name: (-self.images[name], name))
 
     def fault(self, tasks: str) -> str:
-        """How many objects have unknown names, with the most frequent; empty if none has."""
+        """How many objects have unknown names, with the most frequent names; possibly empty."""
         unknown, total = self.unknown, sum(self.images.values())
         if not unknown:
             return ""
@@ -286,7 +286,7 @@ class ObjectsRead:
         return f"{number}, since {tasks} has no task of such a name: {often}{most}"
 
     def renamed(self) -> str:
-        """Which names were taken for others; empty if none was."""
+        """The names that were taken for other names; possibly empty."""
         others = self._by_frequency(name for name in self.meanings if name != self.meanings[name])
         names = ", ".join(f"{_quoted(name)} is {self.meanings[name]}" for name in others[:_SHOWN])
         further = f", and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""

@@ -1,4 +1,4 @@
-"""Groups made from others: of two attributes at once, only those large enough, or drawn anew.
+"""Groups made from other groups: of two attributes at once, of enough images, or drawn anew.
 
 For an intersection, such as male-light, the data set is read once for each attribute; images that
 belong to a group of both are in the group of the product. Groups drawn anew at given rates are
@@ -55,7 +55,7 @@ class Intersection(Attribute):
         object.__setattr__(self, "groups", groups)
 
     def namings(self, preset: str | None = None) -> tuple[Naming, ...]:
-        """What names a group of each of the two attributes; a caption must name both."""
+        """The words that name a group of both attributes; a caption must name both."""
         return tuple(naming for part in self.both for naming in part.namings(preset))
 
     @property

@@ -151,7 +151,7 @@ _DRAWS: Mapping[str, Callable[[HoldOut, Corpus, Sequence[IntArray], int], Split]
 
 
 def limited(corpus: Corpus, limit: int | None) -> Corpus:
-    """A corpus of at most ``limit`` images, of those that belong to a group and have a caption.
+    """A corpus of at most ``limit`` images that belong to a group and have a caption.
 
     Which images these are depends on their ids alone: they are the same for all seeds, and for all
     captioners that describe the same images, and a lower limit gives a subset of a higher one. The

@@ -35,7 +35,7 @@ class Dataset(Configurable, ABC):
         """Every captioner by name; the first is the default."""
 
     def all_captioners(self, attribute: Attribute) -> Sequence[str]:
-        """What ``captioner=all`` stands for: those whose files are there."""
+        """What ``captioner=all`` stands for: all captioners whose files exist."""
         del attribute
         return self.captioners()
 

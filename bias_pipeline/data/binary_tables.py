@@ -325,7 +325,7 @@ def sheet_blocks(path: Path) -> tuple[list[str], Iterator[Block], str]:
 
 
 def _check_size(path: Path) -> None:
-    """Refuse a file that is no archive, or unpacks to more than is read."""
+    """Refuse a file that is not an archive, or unpacks to more than is read."""
     try:
         with ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())

@@ -69,7 +69,7 @@ def blocks_of(rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[Block]:
 
 
 def until_fault(items: Iterable[T]) -> Iterator[list[T]]:
-    """Items in lists; those before a fault come before it is raised."""
+    """Items in lists; a fault is raised after the items before it."""
     iterator = iter(items)
     while True:
         part: list[T] = []

@@ -126,7 +126,7 @@ class ImageMatch:
         return described / len(self.images) if described >= LEAST_LABELLED * len(model) > 0 else 1.0
 
     def check_any(self, path: Path | None, captions: Collection[str]) -> None:
-        """Refuse captions, by their images, if none is of a labelled image."""
+        """Refuse captions without any labelled image."""
         if any(image in captions for image in self.images):
             return
         raise DataError(

@@ -89,7 +89,7 @@ def answer_of_body(image: Any, body: Any, path: Path, where: str) -> Answer:
 
 
 def _code_of(error: Any) -> str:
-    """The code of a service's error, ``failed`` if it has none."""
+    """The code of a service's error, or ``failed``."""
     return str(error.get("code") or FAILED) if isinstance(error, Mapping) else FAILED
 
 

@@ -243,7 +243,7 @@ class CocoDataset(Dataset):
     def _human(
         self, captioner: CaptionerFile, path: Path | None, layout: Layout
     ) -> tuple[Mapping[str, tuple[str, ...]], int]:
-        """Human captions; those in the captioner's file where no other file is named."""
+        """Human captions; they come from the captioner's file where no other file is named."""
         named = self.files["captions"]
         if named:
             return people_once(check_file(named, "dataset.captions"), layout)

@@ -220,7 +220,7 @@ def _swallowed(
 def _fitted(
     table: _Table, names: Sequence[str], cells: list[str], first: int, number: int
 ) -> list[str]:
-    """The cells without blank ones at the end; refused if they still are not as many as columns."""
+    """The cells without blank cells at the end; refuses more or fewer cells than columns."""
     if len(cells) > len(names) and not any(cell.strip() for cell in cells[len(names) :]):
         return cells[: len(names)]
     n_cells = f"{counted(len(cells), 'cells')} under {counted(len(names), 'columns')}"

@@ -56,7 +56,7 @@ def name_column(row: Mapping[str, Any], key: str) -> str | None:
 
 
 def note_name(names: dict[str, str], path: Path, number: object, name: object) -> None:
-    """Add the name of an image's file to those by number; anything but an id or a name is left."""
+    """Add the name of an image's file by its number; ignores anything but an id or a name."""
     if isinstance(number, float) and number.is_integer():  # as tables with gaps have it
         number = int(number)
     if type(number) not in (int, str) or not isinstance(name, str):
@@ -72,5 +72,5 @@ def note_name(names: dict[str, str], path: Path, number: object, name: object) -
 
 
 def own_numbers(names: dict[str, str]) -> dict[str, str]:
-    """The names, or none if every number is the one in the name, as in COCO's own files."""
+    """The names; empty if every number is the number in the name, as in COCO's own files."""
     return names if any(short_id(name) != number for number, name in names.items()) else {}

@@ -1,4 +1,4 @@
-"""Which pictures the numbers in files mean: a file in COCO's form says it of its own numbers.
+"""Which pictures the numbers in files mean: a file in COCO's form explains its own numbers.
 
 Annotation programs number pictures themselves, so 95 may be ``000001.jpg`` in one file and
 ``000095.jpg`` in another.

@@ -311,7 +311,7 @@ def with_regions(file: Path, photo: Image, regions: Iterable[Region]) -> Drawn:
 
 
 def sized(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region, ...]:
-    """Regions with the size of their picture; those without one get the file's.
+    """Regions with the size of their picture; the file gives a missing size.
 
     Example:
         >>> sized([Region("dog", (0, 0, 1, 1), (0, 0))], (2, 3))[0].size
@@ -321,7 +321,7 @@ def sized(regions: Iterable[Region], size: tuple[int, int]) -> tuple[Region, ...
 
 
 def in_size(regions: tuple[Region, ...], file: Path | MissingPicture) -> tuple[Region, ...]:
-    """The same; the file is opened only if needed and present."""
+    """The same regions; the file is opened only if needed and present."""
     if isinstance(file, MissingPicture) or all(all(region.size) for region in regions):
         return regions
     return sized(regions, photo_size(file))

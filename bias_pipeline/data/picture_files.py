@@ -238,7 +238,7 @@ def _run_lengths(rows: Rows, number: int, outline: object) -> tuple[bytes, tuple
 def _box_of(
     polygons: Sequence[Sequence[float]], counts: bytes, size: tuple[int, int]
 ) -> Box | None:
-    """The box around an outline, None if there is none or it is empty."""
+    """The box around an outline; None without an outline or for an empty outline."""
     if counts:
         return box_of_runs(counts, *size)
     return extent(polygons) if polygons else None

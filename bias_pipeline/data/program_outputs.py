@@ -169,7 +169,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _peoples(metrics: Iterable[Mapping[str, Any]]) -> Sequence[str]:
-    """Human captions beside a caption; none where the metric is about something else."""
+    """Human captions beside a caption; empty where the metric is about something else."""
     for value in metrics:
         texts = value.get("answer")
         if isinstance(value["pred"], str) and isinstance(texts, list):

@@ -338,7 +338,7 @@ def _entries(entries: list[Any], path: Path, place: str) -> Iterator[tuple[int, 
 
 
 def _line_blocks(path: Path, what: str, wanted: Sequence[str] | None) -> Iterator[Block]:
-    """The rows of JSON Lines; blank lines are none."""
+    """The rows of JSON Lines, without blank lines."""
     first = 1
     with open_input(path, what=what, max_bytes=MAX_BYTES) as handle:
         while data := handle.read(_AT_ONCE) + handle.readline():

@@ -49,7 +49,7 @@ class ArrayCache:
         self.root = Path(root)
 
     def get(self, key: str) -> Float64Array | None:
-        """The array stored under a key, None if there is none or it is damaged."""
+        """The array stored under a key; None if it is absent or damaged."""
         path = self._path(key)
         try:
             return _unpacked(path.read_bytes(), key)
@@ -133,7 +133,7 @@ def _name(key: str, digest: str) -> str:
 
 
 def _whole(folder: Path, key: str) -> Path | None:
-    """The file of a key, None if there is none; damaged ones are removed."""
+    """The file of a key, or None; removes a damaged file."""
     whole = None
     for path in sorted(folder.glob(f"{sha256(key.encode())[:_DIGITS]}-*.npy")):
         if path.name == _name(key, digest_of(path)):

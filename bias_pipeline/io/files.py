@@ -71,7 +71,7 @@ os.umask(UMASK)
 
 
 def check_places(*paths: Path | None) -> None:
-    """Check before any work that files can be written, and that none is a folder."""
+    """Check before any work that files can be written and are not folders."""
     for path in filter(None, paths):
         if path.is_dir():
             raise ResourceError(f"{path} is a folder; name a file in it")

@@ -80,7 +80,7 @@ class Extra:
 
     @property
     def is_installed(self) -> bool:
-        """Whether all of it is installed.
+        """Whether all its packages are installed.
 
         Example:
             >>> Extra("x", "drawing", ("json", "no_such_pens.pen")).is_installed

@@ -64,7 +64,7 @@ def open_streams() -> None:
 
 
 def output_fault() -> OSError | None:
-    """The error by which standard output lost text, None if none or the reader had gone."""
+    """The error that made standard output lose text, or None; a reader that left is none."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     sink = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
@@ -145,7 +145,7 @@ def redacted_data(value: Any) -> Any:
 
 
 def redact_files(paths: Iterable[Path]) -> None:
-    """Redact files that a library wrote; those that cannot be read or written stay."""
+    """Redact files that a library wrote; files that cannot be read or written stay."""
     for path in paths:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Words of captions: those masking leaves in, those around group words, those alignment replaces.
+"""Words of captions: left in by masking, around group words, replaced by alignment.
 
 DBAC's appendix A chooses delta so that 60 % of all substitutions are contextual; its Table 7
 measures with METEOR how much meaning remains.

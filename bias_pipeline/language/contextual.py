@@ -71,7 +71,7 @@ Nearest = tuple[IntArray, Float64Array]
 def nearest(queries: Float64Array, known: Float64Array, *, at_once: int = 4096) -> Nearest:
     """(V,) the nearest of K directions to each of V, the first among equals; and (V,) distances.
 
-    Vectors are of length 1; distances are those of cosines, in [0, 2].
+    Vectors are of length 1; a distance is 1 minus the cosine, in [0, 2].
 
     Example:
         >>> rows, distances = nearest(np.array([[0.6, 0.8]]), np.array([[1.0, 0.0], [0.0, 1.0]]))

@@ -63,7 +63,7 @@ class GenderScore(CountingMetric):
 
     * ``gs:person`` (``:human`` of human captions): the mean over neutral captions, and
       ``to_neutral:GROUP:model`` and ``:human`` a group's mean divided by it (Table 3). The paper
-      does not say which captions those are: see ``neutral_captions``;
+      does not define neutral captions: see ``neutral_captions``;
     * ``group:NAME:model`` and ``:human``: each group's share; ``group:NAME`` the difference;
     * ``estimate:model``, ``estimate:human``, ``estimate``: each caption is written about each group
       in turn; the share of captions whose score is highest for the first group (the paper's Gender

@@ -114,8 +114,8 @@ class Likelihoods:
     def _last_word(self, text: str, row: Tokens) -> int:
         """How many of the scored tokens are not of the last word.
 
-        The last word's tokens are those after the longest common prefix of the text with and
-        without that word.
+        The last word's tokens follow the longest common prefix of the text with and without that
+        word.
         """
         head = text.rstrip().rpartition(" ")[0]
         before = self._row(head) if head else row[:1]

@@ -310,7 +310,7 @@ class Metric(Configurable, ABC):
         return quick
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
-        """One split a seed over all labelled images; none for metrics that train nothing."""
+        """One split a seed over all labelled images; empty for metrics that train nothing."""
         if not hasattr(self, "split"):
             return []
         return self.split.draw(corpus, self.attribute.name, seeds)

@@ -157,7 +157,7 @@ def spared(infos: Iterable[MetricInfo]) -> list[str]:
 
 
 def bibtex(metrics: Iterable[str]) -> str:
-    """BibTeX of the sources of some metrics, each once; unknown metrics have none.
+    """BibTeX of the sources of some metrics, each source once; empty for unknown metrics.
 
     Example:
         >>> bibtex(["lic", "gone"]).startswith("@inproceedings{hirota2022lic,")

@@ -63,7 +63,7 @@ class CorpusView:
             )
 
     def check_compared(self, codes: IntArray) -> None:
-        """Refuse images of one group only: there is no group to compare it with.
+        """Refuse images of one group only: there must be a group to compare with.
 
         Args:
             codes: (M,) groups of the images that are counted, -1 for none.
@@ -77,7 +77,7 @@ class CorpusView:
             )
 
     def compared(self, images: BoolArray) -> IntArray:
-        """The groups that a largest difference is taken over: those with an image, two at least.
+        """The groups with an image, two at least: a largest difference is taken over them.
 
         Args:
             images: (N,) those that are counted.
@@ -86,7 +86,7 @@ class CorpusView:
         return present if len(present) > 1 else np.arange(len(self.groups))
 
     def of_tasks(self, single: IntArray, merged: IntArray) -> CorpusView:
-        """A view without the rare tasks, or with those merged into one task."""
+        """A view without the rare tasks, or with the rare tasks merged into one task."""
         columns = [[task] for task in single.tolist()] + ([merged.tolist()] if len(merged) else [])
         rows = np.concatenate([*map(np.array, columns), []]).astype(np.int64)
         column = np.repeat(np.arange(len(columns)), [len(tasks) for tasks in columns])
@@ -115,7 +115,7 @@ class CorpusView:
         return self.corpus.side(side).image_rows
 
     def named(self, side: str) -> IntArray:
-        """(C,) the one group that each caption names, below 0 for none or several.
+        """(C,) the single group that each caption names; below 0 for no group or several.
 
         A group that is left out for having few images counts, too: a caption that also names it
         names several.
@@ -124,11 +124,11 @@ class CorpusView:
         return self._placed(named_group(captions, self.attribute, self._every_group, self.words))
 
     def every_group_named(self, captions: Captions) -> sparse.csr_array:
-        """(C, E) groups that any captions name, those that are left out for few images too."""
+        """(C, E) groups that captions name, also groups that are left out for few images."""
         return attribute_mentions(captions, self.attribute, self._every_group, self.words)
 
     def named_alone(self, mentions: sparse.csr_array) -> IntArray:
-        """(C,) the one group of (C, E) mentions, below 0 for none or several; see :meth:`named`."""
+        """(C,) the single group of (C, E) mentions; below 0 for no or several groups."""
         return self._placed(one_of(mentions))
 
     def _placed(self, named: IntArray) -> IntArray:
@@ -245,7 +245,7 @@ class CorpusView:
 
     @cached_property
     def known(self) -> BoolArray:
-        """(N,) images whose objects are known, those without any object too."""
+        """(N,) images whose objects are known, also images without any object."""
         return self.corpus.read(_known)
 
     @property

@@ -264,7 +264,7 @@ class _Described:
         return model.text(row) if row < len(model) else human.text(row - len(model))
 
     def sets(self) -> dict[PartName, BoolArray]:
-        """Part to the images it rests on, of those that have references and a group."""
+        """Part to the images that it rests on, among images with references and a group."""
         n_human = np.bincount(self.words[1].image_rows, minlength=self.n_images)
         labelled, modelled = self.view.labelled, self.view.has("model")
         sets = {
@@ -288,7 +288,7 @@ class _Described:
         return np.flatnonzero(chosen)
 
     def references(self, images: IntArray, left_out: int | None) -> IntArray:
-        """Rows of the human captions of some images but those at one position."""
+        """Rows of the human captions of some images, without one position."""
         wanted = np.zeros(self.n_images, bool)
         wanted[images] = True
         return np.flatnonzero(

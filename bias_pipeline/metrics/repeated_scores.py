@@ -1,9 +1,9 @@
 """Scores that are computed several times: under noisy labels, and for samples of captions.
 
 Label noise shows how far a score moves if labels err more often. Labels are drawn anew at given
-rates, as if those that are there were the truth, and everything is computed again. If labels
-already err that often, the score under true labels lies about as far in the opposite direction, as
-long as moves are small. This is sensitivity, not a correction.
+rates, as if the present labels were true, and everything is computed again. If labels already err
+that often, the score under true labels lies about as far in the opposite direction, as long as
+moves are small. This is sensitivity, not a correction.
 
 A captioner may write several captions of each image. The k-th captions of all images are one sample
 and are scored as if there were no others; every number is the mean over samples. Resamples draw
@@ -104,7 +104,7 @@ def _amount(part: Number) -> str:
 
 
 def _movement(part: Number, values: Float64Array, level: float) -> Number:
-    """How far a headline moves, from its values in all draws, NaN where there is none."""
+    """How much a headline changes, from its values in all draws; NaN without a value."""
     moves = values[~np.isnan(values)] - part.value
     moves[np.abs(moves) < _ROUNDING] = 0.0
     mean = low = high = math.nan

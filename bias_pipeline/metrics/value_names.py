@@ -80,7 +80,7 @@ ALIKE, BEYOND = (PartName("matched", detail=name) for name in ("alike", "beyond"
 
 
 def direction_of(part: str) -> str:
-    """The direction that a part of a finished result belongs to; empty if to none.
+    """The direction that a part of a finished result belongs to; possibly empty.
 
     Example:
         >>> direction_of("t_to_a:named"), direction_of("named:human")

@@ -103,7 +103,7 @@ class Captioner:
         self._check_length(text, self._shown(Image.new("RGB", (40, 30)), ""))
 
     def _question(self) -> str | None:
-        """The text beside every photo, None where there is none."""
+        """The text beside every photo, or None."""
         kind, prompt = self._model.kind, self._decoding.prompt
         if kind == PAIR or not (prompt or usual_prompt(kind)):
             return None
@@ -176,7 +176,7 @@ class Captioner:
         return tokens
 
     def describe(self, photos: Sequence[PreparedPhoto]) -> list[list[str]]:
-        """As many captions for each photo as wanted, without the prompt; photos of one form."""
+        """Captions for each photo, as many as wanted, without the prompt; all of one form."""
         images = [photo.image for photo in photos]
         return several(self._decoding, images, self._device, partial(self._written, photos))
 
@@ -191,7 +191,7 @@ class Captioner:
     def _tokens(
         self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int
     ) -> list[list[int]]:
-        """The tokens of these texts, after those that each begins with."""
+        """The tokens of these texts, without the tokens that each text begins with."""
         import torch
 
         inputs = self._inputs(photos)

@@ -203,7 +203,7 @@ def _absent(name: str, revision: str) -> ResourceError:
 
 
 def _hint(name: str) -> str:
-    """A hint to a similar name among the encoders' models; empty if there is none."""
+    """A hint to a similar name among the encoders' models; possibly empty."""
     needs = encoder_needs()
     if name in needs:
         return f"; did you mean {needs[name].model!r}?"

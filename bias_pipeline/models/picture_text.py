@@ -105,7 +105,7 @@ def placed(kind: str, processor: Any, prompt: str) -> str:
 
 
 def templated(processor: Any, prompt: str) -> str | None:
-    """A question about one picture in the model's chat template, None if it has none."""
+    """A question about one picture in the model's chat template; None without a template."""
     if processor.chat_template is None:
         return None
     content = [{"type": "image"}, {"type": "text", "text": prompt}]

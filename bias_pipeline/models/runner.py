@@ -242,7 +242,7 @@ def _store_as_described(
     store: BlockStore,
     keep: Callable[[], None],
 ) -> None:
-    """Store every block that is finished, and from time to time those that are open."""
+    """Store every finished block, and from time to time the open blocks."""
     kept_at = time.monotonic()
     for image in described:
         if image == open_blocks[0][1][-1]:
@@ -326,7 +326,7 @@ class _Work:
 
 
 def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
-    """The value of each source, or why there is none; batches span blocks."""
+    """The value of each source, or why it has no value; batches span blocks."""
     while sources := list(islice(read, batch)):
         if len(_by_form(sources)) > 1:  # else they are one batch as they come
             sources += islice(read, (_POOL - 1) * batch)

@@ -1,9 +1,9 @@
 """Language models that give texts vectors: masked, causal and sentence models of transformers.
 
-Their weights are frozen here; ``attack/language_models.py`` trains them. How the vectors of a
-text's tokens become one is read from the model's files: sentence models describe it in
-``modules.json`` and its folders (the format of Reimers and Gurevych's sentence-transformers, 2019).
-For other models the user chooses.
+Their weights are frozen here; ``attack/language_models.py`` trains them. The model's files say how
+the vectors of a text's tokens become one vector: sentence models describe it in ``modules.json``
+and its folders (the format of Reimers and Gurevych's sentence-transformers, 2019). For other models
+the user chooses.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def vectors_by_block(
 
 
 def known_names(store: BlockStore) -> set[str]:
-    """The names of all stored vectors, without those that wait for the next start."""
+    """The names of all stored vectors, without vectors that wait for the next start."""
     return {
         name for stamps in store.index().values() for name, stamp in stamps.items() if stamp >= 0
     }

@@ -92,7 +92,7 @@ def _zipped(path: Path) -> set[Named]:
 
 
 def _plain(path: Path) -> set[Named]:
-    """The same of a file from before PyTorch 1.6, or none of its files."""
+    """The same for a file from before PyTorch 1.6, or None."""
     with path.open("rb") as file:
         try:
             for _ in range(_HEADERS):

@@ -1,4 +1,4 @@
-"""Anonymous pictures: which people call anonymous, and what captions of them name.
+"""Anonymous pictures: which pictures raters call anonymous, and what their captions name.
 
 Bakr et al., ImageCaptioner2 (2023), section 5.5.1, ask whether there is a human in the scene and,
 if so, whether gender and race are anonymous. One question with three answers asks both here:
@@ -298,9 +298,9 @@ def anonymous_attack(
 ) -> CaptionScore:
     """Attackers learn from captions of labelled images and read captions of anonymous pictures.
 
-    Each learns from all labelled images outside a validation part, as many of each group, with
-    the metric's masked words; one of ImageCaptioner2 with their masked pictures too. It then reads
-    the masked captions of anonymous pictures, and looks at these as they are, since they show no
+    Each learns from all labelled images outside a validation part, as many of each group, with the
+    metric's masked words; one of ImageCaptioner2 with their masked pictures too. It then reads the
+    masked captions of anonymous pictures, and looks at the unmasked pictures, since they show no
     group.
     """
     ready = applied(transforms, reference)

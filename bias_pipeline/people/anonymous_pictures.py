@@ -40,7 +40,7 @@ class AnonymousPictures:
     lines: Mapping[str, Mapping[str, Any]]
 
     def keep(self, images: Sequence[str]) -> None:
-        """Write those that are kept: their table, and a folder of their files."""
+        """Write the kept pictures: their table, and a folder of their files."""
         place = self.folder / ACCEPTED
         try:
             place.mkdir(exist_ok=True)

@@ -65,7 +65,7 @@ class ForcedCaptioner(Protocol[PictureT]):
     def logits(
         self, pictures: Sequence[PictureT], captions: Sequence[WrittenCaption]
     ) -> torch.Tensor:
-        """(B, L + 1, V) logits of each token after those before it, and of what ends captions."""
+        """(B, L + 1, V) logits of each token after the tokens before it, and of the end token."""
 
     def first_token(self, word: str) -> int | None:
         """The first token of a word within a caption; None if it cannot write the word."""

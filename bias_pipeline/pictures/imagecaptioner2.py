@@ -67,7 +67,7 @@ class ImageCaptioner2(CaptionAttack):
         unit="fraction",
         range=(-1.0, 1.0),
         neutral=0.0,
-        direction="lower is fairer; above 0 the captioner leaks more than annotators do",
+        direction="lower is fairer; above 0 it leaks more than annotators do",
         family="attack",
         question="leakage",
         sources={BAKR_2023: "eq. 2"},

@@ -170,7 +170,7 @@ class ArtemisDataset(Dataset):
         return captions, [*fault, *(strange if foreign else [])]
 
     def _pictures(self, paintings: Mapping[str, object]) -> tuple[dict[str, Path], list[str]]:
-        """Painting to its picture, and a note on those that are absent."""
+        """Painting to its picture, and a note on absent pictures."""
         if self.images is None:
             return {}, []
         if not self.images.is_dir():

@@ -283,8 +283,8 @@ _SHOWN_NAME = 3
 class UTKFaceDataset(PeopleDataset):
     """Pictures named ``[age]_[gender]_[race]_[date&time].jpg``, aligned ones ``.jpg.chip.jpg``.
 
-    They may be in subfolders of ``root``. A few published names lack a field: those are skipped,
-    and a note gives their number. Ages become FairFace's ranges.
+    They may be in subfolders of ``root``. A few published names lack a field: these files are
+    skipped, and a note gives their number. Ages become FairFace's ranges.
     """
 
     name = "utkface"

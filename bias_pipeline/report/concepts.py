@@ -94,7 +94,7 @@ def _section(
 
 
 def _of_pictures(result: Result, grid: Grid | None) -> str:
-    """A text on the grid and its terms, or on why there is none."""
+    """A text on the grid and its terms, or why there is no grid."""
     audit = result.manifest.get("audit")
     terms = audit.get("shown_under") if isinstance(audit, Mapping) else None
     if grid is not None:

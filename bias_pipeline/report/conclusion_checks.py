@@ -108,13 +108,13 @@ _UNITS = {
 
 
 def retained_in(result: Result, headline: str) -> float:
-    """Share of the captioner's words that an alignment left; 1 where it removed none."""
+    """Share of the captioner's words that an alignment left; 1 where it removed nothing."""
     retained = _matched_share(result, headline, "retained")
     return 1.0 if math.isnan(retained) else retained
 
 
 def scored_part(result: Result, headline: str) -> str:
-    """The part of the captions that a headline is about, in words; empty if it is all of them."""
+    """The part of the captions that a headline is about, in words; empty for whole captions."""
     retained = retained_in(result, headline)
     words = f"{retained:.0%} of its words" if retained < LIMITS.reach else ""
     unit = _UNITS[text_settings(result)["text.unit"]]
@@ -193,7 +193,7 @@ def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limi
 
 
 def coverage_of(result: Result, row: Row) -> float:
-    """The share of the images that a number rests on, of those that the model's file is about.
+    """The share of the images that a number rests on, among the images of the model's file.
 
     Who captions five hundred of ten thousand labelled images asks about these five hundred.
     """

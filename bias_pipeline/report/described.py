@@ -1,6 +1,6 @@
 """The report's sections on descriptions: concepts by group, their spellings, captions, open slots.
 
-Captions are those that a run wrote into its tables, four of a concept at most.
+The captions come from a run's tables, four of a concept at most.
 """
 
 from __future__ import annotations

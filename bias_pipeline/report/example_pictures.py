@@ -148,7 +148,7 @@ class _Pictures:
         return Illustrated(cell, picture, word, drawing) if picture or drawing else cell
 
     def _map(self, image: str, caption: str) -> tuple[str, str]:
-        """The word whose map it is, and the map; empty if there is none of this caption."""
+        """The word and its map; empty if this caption has no map."""
         drawn = self.maps.get(image)
         if drawn is None or shortened(drawn.caption) != caption:
             return "", ""

@@ -37,7 +37,7 @@ def export(report: Report, folder: Path, error: RunError | None = None) -> None:
     """Write a report's tables, figures, rows and references.
 
     Files of an earlier export that this report has no table or figure for are left alone;
-    ``contents.md`` lists those that belong to it.
+    ``contents.md`` lists the files that belong to the export.
     """
     try:
         for path, content in files(report, error):

@@ -101,7 +101,7 @@ class Decision:
         return detectable(self.difference.error, self.difference.freedom)
 
     def sentence(self) -> str:
-        """The decision in words, or why there is none."""
+        """The decision in words, or why there is no decision."""
         by = "" if self.part == self.headline else f" (by {self.part})"
         numbers = f"difference {self._interval()}"
         if self.doubts:

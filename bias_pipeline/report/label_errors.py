@@ -19,7 +19,7 @@ _NAMED = 4  # headlines that the sentence names
 def noise_sentences(results: Sequence[Result]) -> list[str]:
     """One for each attribute whose label errors were asked for.
 
-    It names the headlines that would leave their interval, those that would move furthest first.
+    It names the headlines that would leave their interval, the largest change first.
     """
     by_attribute: dict[str, list[Result]] = {}
     for result in results:
@@ -67,7 +67,7 @@ def _amount(move: Row) -> str:
 
 
 def _wrong(result: Result) -> Mapping[str, float]:
-    """Group to the share of wrong labels that was asked for; empty if none was."""
+    """Group to the share of wrong labels that was asked for; possibly empty."""
     audit = result.manifest.get("audit")
     noise = audit.get(NOISE) if isinstance(audit, Mapping) else None
     wrong = noise.get("wrong") if isinstance(noise, Mapping) else None

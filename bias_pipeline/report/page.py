@@ -94,7 +94,7 @@ UNTRAINED = (
 
 
 def finished_results(folder: Path) -> list[Result]:
-    """All complete results of a folder; warns of those that cannot be read."""
+    """All complete results of a folder; warns of results that cannot be read."""
     results, skipped = read_results(folder)
     for sentence in skipped:
         log.warning("%s", sentence)
@@ -124,7 +124,7 @@ def read_results(folder: Path, made: Sequence[Result] = ()) -> tuple[list[Result
 
 
 def require_runs_folder(folder: Path) -> None:
-    """Refuse what is no folder, the folder of a single run, and a folder above the runs' folder."""
+    """Refuse a missing folder, the folder of a single run, and a folder above the runs."""
     if not folder.is_dir():
         raise ResourceError(f"{folder} is not a folder; name the folder that runs were written to")
     if (folder / RESULT).is_file():

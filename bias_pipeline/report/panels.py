@@ -159,7 +159,7 @@ def panels_of_all(
     attribute: str,
     behind: ScreenExamples = NOTHING,
 ) -> list[Panel]:
-    """Several captioners: each is a line, under the number that answers for most of them."""
+    """Several captioners: each is a line, under the number that answers for most captioners."""
     every = [finding for verdict in verdicts.values() for finding in verdict.findings]
     panels = []
     for kind, panel_findings in _by_panel(every, attribute).items():
@@ -271,7 +271,7 @@ def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLin
 
 
 def _meaning(finding: Finding, result: Result) -> str:
-    """A headline in plain words; for a metric that has none, its title."""
+    """A headline in plain words, or the metric's title."""
     metric = mapping_in(result.manifest, "metric")
     text = mapping_in(metric, "says").get(finding.headline)
     return str(text or metric.get("title", "")).replace("{attribute}", finding.row.attribute)

@@ -60,7 +60,7 @@ class Power:
 
     @property
     def first(self) -> Measurement:
-        """Any of them: design, metric, part and unit are the same in all."""
+        """One of the measurements: design, metric, part and unit are the same in all."""
         return self.measurements[0]
 
     def smallest(self, balanced: float) -> float:

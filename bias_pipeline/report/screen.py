@@ -75,7 +75,7 @@ def _sizes(columns: Sequence[Sequence[str]], keys: int) -> list[int]:
 
 
 def _blocks(sizes: Sequence[int], keys: int) -> Iterator[list[int]]:
-    """The columns of each block by their places, those that name rows first."""
+    """The columns of each block by their places; columns that name rows come first."""
     block = list(range(keys))
     for place in range(keys, len(sizes)):
         if len(block) > keys and _total(sizes[one] for one in [*block, place]) > width():

@@ -98,7 +98,7 @@ def write_table(folder: Path, results: Sequence[Result]) -> None:
 
 
 def _p_cells(p_values: Sequence[float]) -> str:
-    """The p of each headline, in their order; one dash if there is none.
+    """The p of each headline, in their order; one dash without any p.
 
     Example:
         >>> _p_cells([0.041]), _p_cells([0.041, 1e-9]), _p_cells([])

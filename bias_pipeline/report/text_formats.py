@@ -304,7 +304,7 @@ def _settings(row: Row, report: Report) -> dict[str, str]:
 
 
 def _result(row: Row, report: Report) -> dict[str, Any]:
-    """A number as the hub's ``model-index`` has it; a fraction stays one."""
+    """A number as the hub's ``model-index`` has it; fractions stay fractions."""
     info = info_of(row.metric)
     arguments: dict[str, Any] = _settings(row, report)
     ends = {"ci_low": row.ci_low, "ci_high": row.ci_high}

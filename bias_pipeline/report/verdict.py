@@ -53,7 +53,7 @@ _LIKE_PEOPLE = ("leakage", "assuming", "quality")
 
 @dataclass(frozen=True)
 class OwnAnswer:
-    """The answer that a metric gives to its question itself, as its manifest has it."""
+    """The metric's own answer to its question, from the manifest."""
 
     answer: str  # `yes`, `no` or `cannot_tell`
     reason: str = ""  # why nothing can be told
@@ -84,7 +84,7 @@ class OwnAnswer:
 
     @property
     def unanswered(self) -> str:
-        """Why there is no answer, not even that chance may explain all."""
+        """Why there is no answer at all, not even "not beyond chance"."""
         chance = self.answer == "cannot_tell" and self.reason == NOT_SHOWN
         return "" if chance or self.answer != "cannot_tell" else self.reason
 
@@ -199,7 +199,7 @@ class Verdict:
         return "unknown" if self.on(question, attribute) else ""
 
     def sure(self, question: str, attribute: str) -> bool:
-        """Whether the answer is more, though many questions are asked (Holm over all of them)."""
+        """Whether the answer is more, corrected for all questions (Holm)."""
         yes = self.answer(question, attribute) == "more"
         return yes and self.overall.get((question, attribute), math.nan) < _ALPHA
 

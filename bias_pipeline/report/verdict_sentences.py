@@ -86,7 +86,7 @@ def panel_of(question: str, headline: str) -> str:
 
 
 def rank(metric: str) -> int:
-    """The place of a metric among those that lead."""
+    """The rank of a metric among leading metrics."""
     return LEADS.index(metric) if metric in LEADS else len(LEADS)
 
 
@@ -211,7 +211,7 @@ def _unit(row: Row) -> str:
 
 
 def _reading(row: Row) -> tuple[str, str]:
-    """The metric and the number, whichever images that is about."""
+    """The metric and the number, without the images that it is about."""
     return row.metric, row.part.removesuffix(f":{MODEL_PAIRED}").removesuffix(":paired")
 
 

@@ -266,7 +266,7 @@ def _table(words: RevealingWords, by: str, caption: str) -> Table:
 
 
 def _added_and_left_out(ranked: Sequence[RevealingWord]) -> list[RevealingWord]:
-    """The words of largest difference: first those added, then those left out, the most first."""
+    """The words of largest difference: added words, then left-out words, the largest first."""
     largest = sorted(ranked, key=lambda word: -abs(word.gain.value))[:SHOWN]
     return sorted(largest, key=lambda word: (word.gain.value < 0, -abs(word.gain.value)))
 

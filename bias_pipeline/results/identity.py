@@ -52,7 +52,7 @@ def run_id(
 
 
 def slug(name: str) -> str:
-    """A name reduced to letters, digits and underscores, at most 40 of them.
+    """A name reduced to at most 40 letters, digits and underscores.
 
     Example:
         >>> slug("../My captioner.json")

@@ -130,7 +130,7 @@ def _number(row: Any) -> str:
 
 
 def mapping_in(record: Mapping[str, object], *keys: str) -> Mapping[str, Any]:
-    """The mapping below some keys, as ``metric`` and ``neutral`` of a manifest; empty if none is.
+    """The mapping below some keys, as ``metric`` and ``neutral`` of a manifest; possibly empty.
 
     Example:
         >>> mapping_in({"metric": {"neutral": {"score": 0}}}, "metric", "neutral")

@@ -94,7 +94,7 @@ class _Waiting:
 
 
 def _owner(path: Path) -> tuple[str, str]:
-    """Host and process that a claim names, both empty if it names none."""
+    """Host and process that a claim names, possibly both empty."""
     with path.open("rb") as file:
         match = _OWNER.fullmatch(file.read(300).decode("utf-8", "replace"))
     return (match[1], match[2]) if match else ("", "")

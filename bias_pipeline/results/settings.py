@@ -1,4 +1,4 @@
-"""Several results together: the settings in which they differ, so that none is mistaken.
+"""Several results together, with the settings that differ, so that none is mistaken.
 
 Rows have columns for the choices of a configuration. Values within a choice (``encoder.order``),
 seeds and versions decide numbers too; :attr:`Result.settings` has those in which cells of one
@@ -154,7 +154,7 @@ def text_settings(result: Result) -> dict[str, str]:
 
 
 def values_of(result: Result) -> dict[str, str]:
-    """Every value that decides numbers and is no choice, by the key that sets it."""
+    """Every value, except choices, that decides numbers, by the key that sets it."""
     row, manifest = result.rows[0], result.manifest
     keys = manifest.get("keys", {})
     return {

@@ -84,7 +84,7 @@ class ResultStore:
             raise DataError(f"{path}: is damaged ({error}); run the job again") from error
 
     def load(self, run_id: str) -> Result | None:
-        """The same, but a damaged result is a warning and counts as absent."""
+        """A finished result, or None with a warning if it is damaged."""
         try:
             return self.read(run_id)
         except DataError as error:
@@ -179,7 +179,7 @@ class ResultStore:
             raise DataError(f"{path}: is damaged ({first}); run the job again") from error
 
     def _content(self, result: Result, name: str) -> bytes | None:
-        """The checked content of a file of a finished run, None if it has none of that name."""
+        """The checked content of a file of a finished run, or None."""
         checksum = _files(result).get(name)
         if checksum is None:
             return None
@@ -232,7 +232,7 @@ class ResultStore:
 
     @contextmanager
     def claim(self, run_id: str) -> Iterator[None]:
-        """Claim a run; waits, with a warning, while another living process has it."""
+        """Claim a run; waits, with a warning, while another living process holds the claim."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(claimed(self._claim(run_id)))

@@ -56,7 +56,7 @@ SPECIAL = _Special()
 
 
 def write_tokenizer(folder: Path, texts: Iterable[str], longest: int) -> Any:
-    """Write a tokenizer of lower-case words, those that occur at least twice in the texts."""
+    """Write a tokenizer of the lower-case words that occur at least twice in the texts."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 

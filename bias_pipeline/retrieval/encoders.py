@@ -86,7 +86,7 @@ class PictureTextEncoder(NetEncoder, FeatureEncoder):
 
     @property
     def cache_folder(self) -> str | None:
-        """The folder of vectors, None to store none."""
+        """The folder of vectors; None stores nothing."""
         return None if self.cache is None else str(Path(self.cache, "embeddings"))
 
     @property
@@ -288,7 +288,7 @@ class Fiber(PictureTextEncoder):
 
     @property
     def judges(self) -> bool:
-        """It judges pairs, unless the file lacks the weights for it."""
+        """It judges pairs, unless the file lacks the weights for that."""
         return True
 
     @property

@@ -258,8 +258,8 @@ def p_of_counts(counts: IntArray, sizes: IntArray) -> Float64Array:
     """(C,) exact two-sided p of the groups that each query retrieves, if queries ignore groups.
 
     The counts of a random draw are multivariate hypergeometric. p is the probability of all counts
-    that are at most as likely as those observed. If there are too many to list, it uses 100,000
-    draws with a fixed seed, and counts the observed one among them.
+    that are at most as likely as the observed counts. If there are too many to list, it uses
+    100,000 draws with a fixed seed, and counts the observed one among them.
 
     Splits of one data set share images, so their p depend on one another in an unknown way; twice
     their mean is a valid p for any dependence (Ruschendorf 1982; Vovk and Wang 2020).
@@ -353,7 +353,7 @@ def _p_of_one(count: tuple[int, ...], size: tuple[int, ...]) -> float:
 
 @lru_cache(maxsize=256)
 def _reached(sizes: tuple[int, ...], k: int) -> tuple[Float64Array, Float64Array]:
-    """(W,) logarithms of probabilities, ascending, and (W + 1,) the sum of those before each."""
+    """(W,) logarithms of probabilities, ascending, and (W + 1,) the sum before each."""
     _, chances = ways_of(np.array(sizes), k)
     ordered = np.sort(chances)
     return ordered, np.concatenate([[0.0], np.cumsum(np.exp(ordered))])

@@ -47,7 +47,7 @@ class RetrievalView:
 
     @property
     def codes(self) -> IntArray:
-        """(N,) the group of each image, below 0 where there is none."""
+        """(N,) the group of each image; below 0 without a group."""
         return self.corpus.groupings[self.attribute].codes
 
     @property

@@ -292,7 +292,7 @@ def _labelled(cells: Cells) -> dict[str, Corpus]:
 
 
 def _group_sizes(corpus: Corpus, attribute: str) -> str:
-    """How many images each group has, and how many are of none, by their labels."""
+    """How many images each group has, and how many belong to no group, by their labels."""
     grouping = corpus.groupings[attribute]
     sizes = ", ".join(f"{size} {name}" for name, size in grouping.sizes.items())
     others = ", ".join(f"{n} {label or '(empty)'!r}" for label, n in grouping.strata.items() if n)
@@ -302,7 +302,7 @@ def _group_sizes(corpus: Corpus, attribute: str) -> str:
 def _check_labelled(
     labelled: Mapping[str, Corpus], refused: Mapping[str, DataError], small: Sequence[str]
 ) -> None:
-    """Raise if there is no attribute to audit; else warn of those that are not audited."""
+    """Raise without an attribute to audit; otherwise warn of attributes that are not audited."""
     faults = {n: e for n, e in refused.items() if not isinstance(e, NotApplicableError)}
     if faults and not labelled:
         raise faults.get(FIRST, next(iter(faults.values())))

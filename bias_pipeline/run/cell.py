@@ -125,7 +125,7 @@ def _with_noise(
 
 
 def _scorable(corpus: Corpus, metric: Metric) -> Corpus:
-    """The corpus without groups that are too small for attackers; all of it for other metrics."""
+    """The corpus without groups too small for attackers; unchanged for other metrics."""
     if metric.info.family != "attack":
         return corpus
     return without_small_groups(corpus, metric.attribute.name)

@@ -123,7 +123,7 @@ class CellConfig:
         return instantiated(self.tree[key], key)
 
     def loggers(self) -> Sequence[ResultLogger]:
-        """The result loggers; there may be none."""
+        """The result loggers, possibly none."""
         return list(self.build("logger").values()) if self.tree.get("logger") else []
 
     @property

@@ -239,7 +239,7 @@ class Loader(ConfigLoaderImpl):
         return config
 
     def _unknown_key(self, key: str, overrides: Sequence[str]) -> str:
-        """A sentence on an override of a key that is not there, with those that are."""
+        """A sentence on an override of an absent key, with the keys that exist."""
         rest = [word for word in overrides if word.lstrip("+~").partition("=")[0] != key]
         if not key or "@" in key or len(rest) == len(overrides):
             return ""

@@ -62,7 +62,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"  # the devices that a process sees
 
 
 def job(config: DictConfig) -> Result | None:
-    """One job of Hydra: run a cell and record its outcome; returns what this process has of it.
+    """One job of Hydra: run a cell and record its outcome; returns results that this process has.
 
     Raises only on a request to stop, since any exception makes a launcher end the sweep.
     """
@@ -97,7 +97,7 @@ def runs_here(config: DictConfig) -> bool:
 
 
 def run_one(config: DictConfig, cell: CellConfig) -> Result | None:
-    """Run a job that is no sweep; returns what this process has of it."""
+    """Run a single job; returns its results, as far as this process has them."""
     from hydra.types import RunMode
 
     written = as_written(config)
@@ -413,7 +413,7 @@ class SweepBar(Bar):
         self._refused: set[str] = set()  # kinds of cells that failed
 
     def update(self) -> None:
-        """Record the jobs that have ended, and how long those that ran took."""
+        """Record the jobs that have ended, with the time of jobs that ran."""
         ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
         times = {number: self._when(ended[number]) for number in ended.keys() - self._ended}
         for number in sorted(times, key=lambda number: (times[number], number)):

@@ -356,7 +356,7 @@ def expand(options: Namespace) -> list[str]:
 
 
 def _sweep_of_experiment(options: Namespace) -> list[str]:
-    """What an experiment's file sweeps over (``sweep:``), unless the command names the key."""
+    """The values that an experiment's file sweeps over (``sweep:``), unless the command does."""
     named = dict(word.lstrip("+").partition("=")[::2] for word in options.overrides)
     folders = [conf_dir(), *further_folders(options.config_dir)]
     files = [folder / "experiment" / f"{named.get('experiment', '')}.yaml" for folder in folders]

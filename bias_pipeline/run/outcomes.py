@@ -96,7 +96,7 @@ def _finished(
     *,
     tables: bool,
 ) -> Sequence[Result]:
-    """Write the table of finished cells, and print it with what is said of it."""
+    """Write the table of finished cells, and print it with its notes."""
     from bias_pipeline.report.tables import print_results, write_table
 
     apart, namesakes = resolve_file_collisions([result for result, _ in finished])
@@ -210,7 +210,7 @@ def _skips(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _joined(labels: Sequence[str]) -> str:
-    """Labels as one text; those that differ only in their last value are written once.
+    """Labels as one text; labels that differ only in their last value are joined.
 
     Example:
         >>> _joined(["seeds=1 metric=dpa", "seeds=1 metric=lic", "seeds=2 metric=lic"])

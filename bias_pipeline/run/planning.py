@@ -142,7 +142,7 @@ def _alike(cell: CellConfig, store: ResultStore) -> list[Result]:
 
 
 def _taken(result: Result) -> tuple[int, float] | None:
-    """Captions times seeds and the seconds they took, None if attackers were cached."""
+    """Captions times seeds, and the seconds for them; None if attackers were cached."""
     manifest = result.manifest
     corpus, training, taken = (manifest.get(key) for key in ("corpus", "training", "seconds"))
     if not isinstance(corpus, dict) or not isinstance(training, dict) or training.get("cached"):
@@ -176,7 +176,7 @@ def _time(cell: PlannedCell) -> str:
 
 
 def plan_summary(planned: Sequence[PlannedCell]) -> str:
-    """A sentence: how many cells of each state, and the time of those to run.
+    """A sentence: how many cells of each state, and the time of the cells to run.
 
     Example:
         >>> plan_summary([PlannedCell("a", [], "to run", 70.0), PlannedCell("b", [], "cached")])

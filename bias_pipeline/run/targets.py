@@ -110,7 +110,7 @@ sets, encoders and the like that bias_pipeline defines are
 
 
 def _refuse_absent_class(target: object) -> None:
-    """Refuse a class that its module, ours or an included one, lacks; name those it has."""
+    """Refuse a class that its module, ours or included, lacks; name the existing classes."""
     named = _CLASS.fullmatch(target) if isinstance(target, str) else None
     if named is None or named[1] not in (PACKAGE, *included()):
         return

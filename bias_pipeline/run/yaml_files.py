@@ -145,7 +145,7 @@ def as_written(node: Any) -> Any:
 
 
 def leave_out_keys_of_others(loaded: Sequence[tuple[str, ConfigResult]]) -> None:
-    """Remove keys from experiments that the file chosen instead of theirs does not have.
+    """Remove an experiment's keys that the newly chosen file does not have.
 
     ``experiment=relic_gender`` chooses ``alignment=constant`` and sets ``alignment.vocabulary``.
     With ``alignment=none``, which has no such key, the key is left out.

@@ -1,7 +1,7 @@
 """What the people of our scenes do, where, and with which objects.
 
-Which activity is more frequent in which group is invented, so that the bias is known. It is no
-claim about people.
+Which activity is more frequent in which group is invented, so that the bias is known. The
+frequencies are no claim about people.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Pictures have an emotion; annotators mostly feel it too, say so, and name motifs as the reason. How
 motifs depend on the emotion is the bias of the pictures: which motif is more frequent where is
-invented, so that the bias is known. A thought is no motif: it is not in the picture, and depends
-on what the annotator feels.
+invented, so that the bias is known. A thought is not in the picture; it depends on what the
+annotator feels.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ def strongest(total: Float64Array) -> IntArray:
 def _believed(
     seed: int, keys: Sequence[int], columns: Columns, dials: BiasSettings, stream: int
 ) -> Iterator[dict[str, str]]:
-    """The groups that the captioner takes from the scene instead of the person; mostly none."""
+    """The groups that the captioner takes from the scene instead of the person; mostly empty."""
     names = tuple(GROUPS[dials.attribute])
     coins = uniforms(seed, keys, stream, ["follows the scene"])[:, 0]
     for coin, group in zip(

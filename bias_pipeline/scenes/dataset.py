@@ -125,7 +125,7 @@ def _png(pixels: Pixels) -> bytes:
 
 
 def _place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write files into a folder, all or none."""
+    """Write all files into a folder, or nothing."""
     draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
     try:
         for name, content in files:

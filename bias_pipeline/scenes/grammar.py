@@ -93,7 +93,7 @@ class Description:
 
     @property
     def room(self) -> float:
-        """The number of words left after those for the person."""
+        """The number of words left after the words for the person."""
         return ROOM * self.dials.length
 
     def word(self, purpose: str, synonyms: Sequence[_Option]) -> _Option:

@@ -46,7 +46,7 @@ class Shape:
 
 @lru_cache(maxsize=16384)
 def inked(shapes: Sequence[Shape], height: int, width: int) -> npt.NDArray[np.int8]:
-    """(height, width) the role of the uppermost shape at each pixel, -1 where there is none.
+    """(height, width) the role of the uppermost shape at each pixel; -1 without a shape.
 
     Example:
         >>> inked((Shape("box", 0.5, 0.5, 0.5, 1.0),), 1, 4).tolist()

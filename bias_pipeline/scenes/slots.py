@@ -320,7 +320,7 @@ def without(attribute: str, table: Float64Array) -> Float64Array:
 
 
 def typical(attribute: str, table: Float64Array) -> Float64Array:
-    """The same table confined to what is over-represented in each group."""
+    """The same table confined to the options that each group has too often."""
     marginal = given(attribute, table)  # (K, n)
     over = marginal > shares(attribute) @ marginal
     return _normalised(table * _on_axis(over.astype(np.float64), ATTRIBUTES.index(attribute)))

@@ -352,7 +352,7 @@ def steady(estimate: Estimate, level: float) -> Estimate:
 
 
 def _if_rarely_void(draws: Draws) -> Draws:
-    """The draws of attackers, filled if few resamplings contain none of their test images."""
+    """The draws of attackers, filled if a few resamplings lack all of their test images."""
     void = np.isnan(draws.resampled).mean()
     return _filled(draws) if draws.trained and void <= MOST_VOID else draws
 

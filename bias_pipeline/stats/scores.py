@@ -89,7 +89,7 @@ class ScoreTable:
         values: Float64Array,
         tested: Float64Array | None,
     ) -> Float64Array:
-        """(B, A) each attacker's mean over a group; NaN where it has none of its images."""
+        """(B, A) each attacker's mean over a group; NaN where a resampling lacks the group."""
         counted = weights[:, images] if isinstance(images, slice) else weights.take(images, axis=1)
         number = counted.sum(axis=1, keepdims=True) if tested is None else counted @ tested
         with np.errstate(invalid="ignore", divide="ignore"):

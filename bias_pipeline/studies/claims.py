@@ -229,7 +229,7 @@ class ClaimLine:
 
 
 def judge_claim(folder: Path, paper: str | None = None) -> list[ClaimLine]:
-    """Every check of the register in ``experiments``, in its order, or those of one paper."""
+    """Every check of the register in ``experiments``, in its order, or the checks of one paper."""
     entries = [entry for entry in register(folder) if paper in (None, entry["paper"])]
     return [
         ClaimLine(

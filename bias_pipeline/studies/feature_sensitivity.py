@@ -71,7 +71,7 @@ def shifts(results: Sequence[Result]) -> list[Shift]:
 
 
 def _shift(whole: Result, changed: Result | None, part: str, change: str) -> Iterable[Shift]:
-    """The shift of one number; none if one of the two is absent or has no interval."""
+    """The shift of one number; None if one of the two is absent or has no interval."""
     if changed is None or part not in changed.draws:
         return
     (row,) = (row for row in whole.rows if row.part == part)

@@ -73,13 +73,13 @@ _INTRODUCTION = """\
 # Metric cards
 
 Written by `python -m bias_pipeline metrics --cards`; a test checks that this page is up to date.
-[footguns.md](footguns.md) lists pitfalls, [counting.md](counting.md),
-[dbac.md](dbac.md) and [dpa.md](dpa.md) have formulas and choices.
+There are pages on [pitfalls](footguns.md), and on the formulas and choices of
+[counting metrics](counting.md), [DBAC](dbac.md) and [DPA](dpa.md).
 
 If the unit is `fraction`, values are fractions in files and per cent on screen. *No bias* is the
 value of a model without bias. *Properties* are the columns of papers' tables of metrics
-(ImageCaptioner2, Table 1; DBAC, Table 1). *Planted habits* are changes made to
-captions; tests check their effects (`python -m bias_pipeline metrics`).
+(ImageCaptioner2, Table 1; DBAC, Table 1). *Planted habits* are changes made to captions; tests
+check their effects (`python -m bias_pipeline metrics`).
 
 *Usable for a conclusion* says whether `audit` draws a conclusion from a headline if the captioner
 writes differently from annotators, as the published captioners do. *Only a yes*: if the metric
@@ -93,8 +93,8 @@ planted bias.
 *Background and objects* says whether a number stays within its interval if pictures get a slightly
 blurred background, or one object in ten is hidden, before they are captioned
 ([experiments/feature_sensitivity](../experiments/feature_sensitivity/README.md)): the number with
-its interval, and the change by each, in per cent if the unit is `fraction`.
-[which_metric.md](which_metric.md) says what to use for which question, and from how many images.
+its interval, and the change by each, in per cent if the unit is `fraction`. [The page on what
+metrics can show](which_metric.md) says what to use for which question, and from how many images.
 """
 
 _SECTION = re.compile(r"\n\n?(Args|Raises|Returns|Example|Attributes):\n.*", re.DOTALL)

@@ -1,7 +1,7 @@
 """Weights of training images that pull a captioner's pairs of group and object to annotators'.
 
 A finished run of ``cooccurrence`` says how often captions name an object o together with the first
-of two groups: q_M(o) for the captioner, q_H(o) for people. Where the interval of the object's
+of two groups: q_M(o) for the captioner, q_H(o) for annotators. Where the interval of the object's
 increase in skew lies above 0, and the interval of the mean over objects too, the captioner puts the
 two together too often, and the captions of a group g that name o are drawn
 

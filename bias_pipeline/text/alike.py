@@ -107,7 +107,7 @@ def alike_annotators(corpus: Corpus, seed: int) -> AlikeAnnotators:
 
 
 def word_counts(captions: Captions) -> IntArray:
-    """(N,) how many words each caption has; punctuation is no word."""
+    """(N,) how many words each caption has, without punctuation."""
     owner = np.repeat(np.arange(len(captions)), captions.lengths)
     return np.bincount(owner[_is_word(captions)], minlength=len(captions))
 

@@ -136,7 +136,7 @@ def scripts_of(language: str) -> frozenset[str]:
 
 
 def script(text: str) -> str:
-    """The script of the first letter, Kana beside Han; empty if it is of none that is known.
+    """The script of the first letter, Kana beside Han; empty for an unknown script.
 
     Example:
         >>> script("«une"), script("男性が"), script("мужчина"), script("42")

@@ -51,7 +51,7 @@ class MaskWords(TextTransform):
         return replace(masked, notes=(*masked.notes, *notes))
 
     def _unmasked(self, corpus: Corpus, side: Side) -> str:
-        """How many listed words of a side stay because of their capitals; empty if none does."""
+        """How many listed words of a side stay because of their capitals; possibly empty."""
         captions = corpus.side(side)
         counts = {
             word: int(captions.counts[number])

@@ -311,7 +311,7 @@ class _Words:
         return cls(names, hash_ids(names), columns)
 
     def types_of(self, captions: Captions) -> IntArray:
-        """(V,) the index of each word among the captions' types, -1 if it is none of them."""
+        """(V,) the index of each word among the captions' types, -1 for other words."""
         columns, types = self.columns[captions.types], np.full(len(self.keys), -1)
         taking_part = columns >= 0
         types[columns[taking_part]] = np.flatnonzero(taking_part)

@@ -65,7 +65,7 @@ def may_have_preamble(texts: Sequence[str]) -> BoolArray:
 
 
 def preamble_of(text: str) -> str:
-    """The phrases and signs before a caption's content, in lower case; empty if there are none.
+    """The phrases and signs before a caption's content, in lower case; possibly empty.
 
     A text of nothing else has no preamble.
 
@@ -300,7 +300,7 @@ def _answer_of(text: str) -> str:
 
 
 def _without_prompts(corpus: Corpus) -> Corpus:
-    """The corpus without prompts around its captions, with notes on these and on those instead."""
+    """The corpus without prompts around its captions, with notes on the prompts."""
     described, n_cut = captions_without_prompts(corpus)
     flags = described.read(echoes)
     notes = []
@@ -358,7 +358,7 @@ def _openings_read(captions: Captions) -> tuple[BoolArray, Counter[str]]:
 
 
 def _rewritten(captions: Captions, rule: Callable[[str], str]) -> Captions:
-    """Captions with every text rewritten; those that stay alike are not read again."""
+    """Captions with every text rewritten; unchanged texts are not read again."""
     texts = [captions.text(row) for row in range(len(captions))]
     return Captions.from_texts([rule(text) for text in texts], captions.image_rows.tolist())
 
@@ -393,7 +393,7 @@ def _length_note(raw: Corpus, scored: Corpus, unit: Unit) -> str:
     """How many words are left of the captions."""
     lengths = [
         f"{_mean_length(scored.side(side)):.1f} of {_mean_length(raw.side(side)):.1f} ({whose})"
-        for side, whose in (("model", "the captioner's"), ("human", "human captions"))
+        for side, whose in (("model", "model"), ("human", "annotators"))
         if len(raw.side(side))
     ]
     return f"text.unit={unit}: words a caption that are scored: {', '.join(lengths)}"

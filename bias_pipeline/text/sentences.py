@@ -25,7 +25,7 @@ def ends_sentence(word: str) -> bool:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a caption; a text without a word has none.
+    """The sentences of a caption; empty for a text without a word.
 
     A full stop behind a known short form ("Mr.", "e.g.") or a single letter ends none.
 
@@ -46,12 +46,12 @@ def sentences_of(text: str) -> list[str]:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a caption; the text itself if it has none."""
+    """The first sentence of a caption, or the whole text."""
     return next(iter(sentences_of(text)), text)
 
 
 def sentences_with(text: str, words: frozenset[str]) -> str:
-    """The sentences of a caption that hold one of some words; the first if none does.
+    """The sentences of a caption that hold one of some words, or its first sentence.
 
     Example:
         >>> sentences_with("A hall. A man sits. It is dark.", frozenset(["man"]))

@@ -31,10 +31,10 @@ Written by `python -m experiments.power.study`, from what
 
 Choose the question first, then a metric that may be used for it. The columns:
 
-* **use it**: whether `audit` draws a conclusion from it if the captioner writes differently from
-  people, as the published ones do. [metrics.md](metrics.md) says why not. *only a yes*: if it finds
-  bias, you may conclude that there is some; if it finds none, there may still be some (it missed
-  20 % at every size).
+* **use it**: whether `audit` draws a conclusion from the metric if the captioner writes differently
+  from annotators, as published captioners do. [The metric's card](metrics.md) says why not. *only a
+  yes*: if the metric finds bias, you may conclude that there is some; if it finds none, there may
+  still be some (it missed 20 % at every size).
 * **20 % found from**: the fewest images with which an audit of the metric alone called a captioner
   biased in at least four of five trials. *people words*: human captions, 20 % of which got a
   word that annotators use more often for the group. *scenes a_to_t*: a simulated captioner

@@ -98,7 +98,7 @@ def test_captions_are_escaped_in_the_page_and_in_markdown(store):
     assert "<b>person</b>" not in page
     assert "<mark" in page
     tables = {path: content.decode() for path, content in files(report) if path.endswith(".md")}
-    (captions,) = [text for path, text in tables.items() if "captions-that-say" in path]
+    (captions,) = [text for path, text in tables.items() if "captions-with-a-concept" in path]
     assert "<b>person</b>" not in captions
     assert "focused" in captions
     assert any(path.endswith(".csv") and "spellings" in path for path, _ in files(report))

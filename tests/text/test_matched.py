@@ -181,7 +181,7 @@ def test_words_come_only_from_what_another_person_said_of_the_image():
 
 
 def test_a_vocabulary_that_nobody_shares_is_refused():
-    with pytest.raises(NotApplicableError, match="people use none of its words"):
+    with pytest.raises(NotApplicableError, match="annotators use none of its words"):
         MatchedAlignment()(made([("a dog", "one cat")] * 20, "zebra quagga"))
 
 

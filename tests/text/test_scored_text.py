@@ -73,7 +73,8 @@ def test_both_sides_lose_their_preambles():
 
 
 PREAMBLES = (
-    "20 of 20 captions and 20 of people's 40 open with a preamble, most often 'the image depicts'"
+    "20 of 20 captions and 20 of 40 human captions open with a preamble, most often "
+    "'the image depicts'"
 )
 OPENING = "120 of 120 captions open with 'behold a scene where a man'"
 

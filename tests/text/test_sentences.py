@@ -73,8 +73,8 @@ def test_both_sides_are_scored_by_the_same_unit(unit, expected):
 
 def test_what_is_left_of_the_length_is_noted():
     note = (
-        "text.unit=sentence: words a caption that are scored: 2.0 of 8.0 (the captioner's), "
-        "2.0 of 5.0 (people's)"
+        "text.unit=sentence: words a caption that are scored: 2.0 of 8.0 (model), "
+        "2.0 of 5.0 (annotators)"
     )
     assert note in ScoredText(unit="sentence").of(long()).notes
 

@@ -193,7 +193,7 @@ class AttackRunner:
 
 
 def check_tested(data: LabelledCaptions, splits: Sequence[Split], captioner: str) -> None:
-    """Refuse captions if a seed tests none of them: without its score the metric has none."""
+    """Refuse captions if a seed tests none of them: the metric then has no score."""
     groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
     tested = dict.fromkeys(seeds_in(splits), 0)
     for split in splits:

@@ -95,7 +95,7 @@ class AttackedCaptions:
 
     @cached_property
     def one_person(self) -> AnnotatorAttack | str:
-        """Attackers of one annotator's captions and of the others'; why there are none."""
+        """Attackers of one annotator's captions and of the others', or why there are none."""
         people = one_person_as_captioner(self.corpus, self.metric.attribute.name)
         if people is None:
             return NO_SECOND_PERSON
@@ -108,7 +108,7 @@ class AttackedCaptions:
 
     @cached_property
     def alike(self) -> AnnotatorAttack | str:
-        """Attackers of annotators at the captioner's length, in turns; why there are none."""
+        """Attackers of annotators at the captioner's length, in turns, or why there are none."""
         assert self.align is not None
         first = self.align.of_first_captions()
         after = self.transforms[self._first + 1 :]
@@ -146,7 +146,7 @@ def described(captions: Captions, n_images: int) -> BoolArray:
 def pairs_of(
     attack: AttackRunner, images: BoolArray, cross_fitted: bool, shares: Sequence[float] = ()
 ) -> list[Pair]:
-    """Both sides, of all attackers and of those that learn from each share of the images."""
+    """Both sides, of all attackers and of attackers that learn from each share of the images."""
     model, human = (attack.on(name, images, shares) for name in (MODEL_PAIRED, HUMAN_PAIRED))
     return [Pair(*sides, cross_fitted) for sides in zip(model, human, strict=True)]
 

@@ -29,7 +29,7 @@ class Pair:
 
     @classmethod
     def of_all(cls, pairs: Sequence[Pair]) -> Pair:
-        """The attackers of several pairs as one, whose score is the mean of theirs."""
+        """The attackers of several pairs as one pair, with their mean score."""
         model = [one for pair in pairs for one in pair.model]
         human = [one for pair in pairs for one in pair.human]
         return cls(model, human, pairs[0].cross_fitted)

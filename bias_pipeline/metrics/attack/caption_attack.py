@@ -185,7 +185,7 @@ class CaptionAttack(Metric, ABC):
         return replace(score, predictions=as_trained_before(score.predictions))
 
     def _of_annotators(self, attack: AnnotatorAttack | str) -> Score:
-        """The headline alone where annotators take the captioner's place, or why there is none."""
+        """The headline where annotators take the captioner's place, or why there is none."""
         if isinstance(attack, str):
             return Score({}, notes=[attack])
         part = self._headline(attack.pair, attack.corpus, attack.images)

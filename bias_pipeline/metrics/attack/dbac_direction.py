@@ -150,7 +150,7 @@ class Direction:
 
     @property
     def prior(self) -> str:
-        """The prior of the headline, of those that :func:`dbac.dbac_score` knows."""
+        """The prior of the headline, one that :func:`dbac.dbac_score` knows."""
         if self.settings.prior != dbac.LABELS:
             return self.settings.prior
         return "shared" if self.by_labels else "counts"

@@ -88,8 +88,8 @@ class DirectionScorer:
 
         They are of the first seed and the first human caption of each image, as is
         ``learning:all``, with which they are compared: a curve of all seeds and positions would
-        take longer than everything else. T→A has none: its attackers of every task would be a
-        quarter of all that are trained.
+        take longer than everything else. T→A has no learning curve: its attackers of every task
+        would be a quarter of all attackers.
         """
         if not (self.to_task and self.settings.probe.quick and self.supported.any()):
             return score
@@ -203,7 +203,7 @@ class DirectionScorer:
         )
 
     def _images_of(self, name: PartName) -> IntArray:
-        """Corpus rows of a number; for a group, those labelled with it or captioned with it."""
+        """Corpus rows of a number; for a group, images with its label or naming it."""
         if not name.group or name.of_pair:
             return self.images
         place = self.view.groups.index(name.group)

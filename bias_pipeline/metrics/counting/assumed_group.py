@@ -64,9 +64,9 @@ class AssumedGroup(CountingMetric):
     ``group:NAME`` is the share that names NAME, ``both`` the share of captions that name several
     groups, ``both:human`` annotators'. With two groups ``ratio`` is how many of these captions name
     the first for each that names the second, ``ratio:human`` annotators', and ``ratio:labelled``
-    the captioner's on images with a labelled group. A captioner that never names a group scores 0,
-    so read the share of captions that name no group too. The table ``assumed`` has at most a dozen
-    captions that name a group.
+    the captioner's on images with a labelled group. A captioner that never names a group scores 0
+    or less, so read the share of captions that name no group too. The table ``assumed`` has at most
+    a dozen captions that name a group.
     """
 
     info: ClassVar[MetricInfo] = MetricInfo(
@@ -185,7 +185,7 @@ class AssumedGroup(CountingMetric):
         return Tally(tables, numbers, notes=_notes(model, paired, human), lines=lines)
 
     def named(self, view: CorpusView, side: str) -> IntArray:
-        """(C,) the one group that the part of each caption that counts names, below 0 for none."""
+        """(C,) the single group in the part of each caption that counts; below 0 for no group."""
         if self.sentence == "any":
             return view.named(side)
         sentences, mentions = self._sentences(view, side)
@@ -235,10 +235,10 @@ class AssumedGroup(CountingMetric):
 def outcome_counts(
     view: CorpusView, side: str, named: IntArray, images: BoolArray
 ) -> sparse.csr_array:
-    """(N, K + 2) captions of each image that name each group alone, none and several.
+    """(N, K + 2) captions of each image that name each group alone, no group, and several.
 
     Args:
-        named: (C,) the one group that each caption names, below 0 for none or several.
+        named: (C,) the single group that each caption names; below 0 for no group or several.
         images: (N,) those that count; the rows of others are empty.
     """
     n_groups = len(view.groups)

@@ -78,7 +78,7 @@ class CountingMetric(Metric):
     def rests_on_names(self, part: PartName) -> bool:
         """Whether a number is about the groups that captions name.
 
-        Such a number is absent if captions name almost no group: silence is no merit.
+        Such a number is absent if captions name almost no group: silence does not count as fair.
         """
         del part
         return True
@@ -169,7 +169,7 @@ def example_lines(
 
 
 def check_known(key: str, value: str, known: Sequence[str] | Mapping[str, object]) -> None:
-    """Refuse a name that is none of the known ones."""
+    """Refuse an unknown name."""
     if value not in known:
         raise UsageError(f"metric.{key}: {value!r} is unknown; {did_you_mean(value, known)}")
 

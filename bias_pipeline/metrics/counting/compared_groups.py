@@ -34,7 +34,7 @@ _NULL = PartName("null")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupContrast:
-    """One group, and those that it is compared with."""
+    """One group, and the groups that it is compared with."""
 
     label: str  # of its parts: the group, empty where there is one contrast
     group: str  # whose differences are above 0
@@ -132,7 +132,7 @@ class ComparedGroups(Metric):
         ]
 
     def comparison(self, images: ComparableImages, members: BoolArray) -> Comparison:
-        """The images of a group and all others by what they show, whatever a model says of them.
+        """The images of a group and all other images by what they show, without model captions.
 
         Args:
             members: (M,) flags of the group's.

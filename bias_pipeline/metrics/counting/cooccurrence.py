@@ -190,7 +190,7 @@ class Cooccurrence(TaskMetric):
         )
 
     def _weights(self, pooled: dict[PartName, Float64Array], supported: IntArray) -> Float64Array:
-        """(B, T) weight of each object in a mean, 0 for those that do not count."""
+        """(B, T) weight of each object in a mean, 0 for objects that do not count."""
         named = pooled[HUMAN if HUMAN in pooled else MODEL].sum(axis=-2)
         counted = np.zeros_like(named)
         counted[:, supported] = named[:, supported] if self.aggregate == "weighted" else 1.0

@@ -104,7 +104,7 @@ class Declines(CountingMetric):
 
 
 def declines_note(corpus: Corpus, attribute: str) -> str:
-    """How many of the captioner's captions decline, by group, with the test; empty if none does."""
+    """How many of the captioner's captions decline, by group, with the test; possibly empty."""
     samples = [_counts(sample, attribute) for sample in corpus.each_sample]
     total = np.sum(samples, axis=0)
     declined, answered = total.sum(axis=1).tolist()

@@ -19,7 +19,7 @@ from bias_pipeline.text.matched import MatchedAlignment
 class DescribedImages(ComparableImages):
     """M images of a corpus with a caption each, and what is said of their persons.
 
-    What the attribute is itself is no description.
+    Words of the attribute itself do not count as descriptions.
     """
 
     @cached_property

@@ -126,7 +126,7 @@ class _Test:
 
     @property
     def sentences(self) -> list[str]:
-        """A sentence for each of them, in their order."""
+        """A sentence for each concept, in their order."""
         return [
             *(concept_sentence(self.contrast, q) for q in self.concepts),
             *(_class_sentence(self.contrast, k) for k in self.classes),
@@ -215,7 +215,7 @@ def _smallest(contrasts: Sequence[DescriptionContrast]) -> list[str]:
 
 
 def _beside(contrast: DescriptionContrast) -> list[str]:
-    """Sentences on concepts that are no part of the answer."""
+    """Sentences on concepts outside the answer."""
     differences, names = contrast.differences, contrast.concepts
     closer = [names[q] for q in differences.closer_together()]
     sentences = [f"{CLOSER}: {', '.join(closer)}"] if closer else []

@@ -50,12 +50,12 @@ class GroupDescriptions(ComparedGroups):
 
     ``concept:NAME`` and ``class:NAME`` are the differences beyond annotators, the second group
     minus the first, as shares of captions; ``own:NAME`` is the captioner's own difference.
-    ``score`` is half the sum of the concepts' absolute amounts with signs from other images: of
-    100 captions, so many describe their person by a word that goes with the group. ``null`` is what
-    noise would add to it, and is already subtracted. ``model`` and ``human`` are the shares of
-    captions that describe a person at all; ``counted`` is the share of the captioner's words that
-    annotators use less often and that are counted here; ``word:SPELLING:GROUP`` the share of the
-    group's captions with a spelling.
+    ``score`` is half the sum of the concepts' absolute amounts with signs from other images: of 100
+    captions, so many describe their person by a word that goes with the group. ``null`` is the part
+    of noise; it is already subtracted. ``model`` and ``human`` are the shares of captions that
+    describe a person at all; ``counted`` is the share of the captioner's words that annotators use
+    less often and that are counted here; ``word:SPELLING:GROUP`` the share of the group's captions
+    with a spelling.
 
     With more than two groups each is compared with the rest: ``concept:NAME:GROUP`` and so on,
     ``group:NAME`` is its score, and ``score`` the mean.

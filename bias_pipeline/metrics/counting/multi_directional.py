@@ -49,8 +49,8 @@ class MultiDirectional(LabelledTaskMetric):
     ``mals:variance`` the pair of Multi_MALS (without the sets that no caption with one group
     names), ``<direction>:undefined`` and ``sets`` counts.
 
-    Half of the sets of tasks are in one image or two, whose spread resampling underestimates;
-    intervals of ``t_to_a`` are wider by that (:mod:`bias_pipeline.stats.shares`).
+    Half of the sets of tasks are in only one or two images, and resampling underestimates their
+    spread; intervals of ``t_to_a`` are wider by that (:mod:`bias_pipeline.stats.shares`).
 
     The corpus has no training labels, so changes are taken against its own labels, as the public
     code does; :mod:`bias_pipeline.metrics.functional.amplification` takes training labels too.

@@ -27,7 +27,7 @@ _LEAST_IMAGES, _LEAST_SHARE = 5, 500  # that invent an object, for it to enter t
 class ObjectImages(ComparableImages):
     """M images of a corpus with a caption each, their objects, and those that captions name.
 
-    An image has the objects that are annotated and those that annotators' captions name.
+    An image has its annotated objects and the objects that annotators' captions name.
 
     Attributes:
         view: the corpus, with the objects that are looked for.
@@ -74,7 +74,7 @@ class ObjectImages(ComparableImages):
 
     @cached_property
     def features_by_level(self) -> Mapping[str, sparse.csr_array]:
-        """What images show, by how much of it: how many objects, which, and annotators' words."""
+        """What images show, in three steps: number of objects, objects, annotators' words."""
         count = np.minimum(self.present.sum(axis=1), _MOST_OBJECTS)
         number = sparse.csr_array((count[:, None] == np.arange(_MOST_OBJECTS + 1)).astype(float))
         blocks = {NUMBER: number, OBJECTS: sparse.csr_array(self.present)}

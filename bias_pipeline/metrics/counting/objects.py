@@ -57,7 +57,7 @@ _PARTS_OF_LEVELS = {OBJECTS: "alike"}  # names of parts that are not those of th
 class InventedObjects(ComparedGroups):
     """How often captions name an object that is not in the picture, and for which group.
 
-    An image has the objects that are annotated and those that annotators' captions name. If the
+    An image has its annotated objects and the objects that annotators' captions name. If the
     captioner is one of the annotators, that annotator's captions are left out.
 
     ``invented`` is the share of captions that name an absent object (CHAIRs, Rohrbach et al. 2018),
@@ -70,8 +70,7 @@ class InventedObjects(ComparedGroups):
     ``object:NAME`` is the difference in how often captions invent that object, second group minus
     first, on pictures with the same objects and words. ``score`` is half the sum of the objects'
     absolute differences with signs from other images: of 100 captions, so many name an absent
-    object that goes with the group. ``null`` is what noise would add to it, and is already
-    subtracted.
+    object that goes with the group. ``null`` is what noise adds; it is already subtracted.
 
     ``recall`` is the share of an image's objects that its caption names, ``recall:human`` the share
     of annotators, ``recall:increase`` the difference, each also by group; ``gap:recall`` is how
@@ -238,7 +237,7 @@ class _Parts(ComparedParts):
 
     @property
     def most(self) -> float:
-        """The highest share of captions that may name an object for a group, if none does often."""
+        """The share of captions that may still name an object for a group, if hardly any does."""
         model, some = self.objects.model, self.objects.sometimes_invented
         captions = NamedObjects(model.named[:, some], model.present[:, some])
         return self._share(captions.invents).ci_high
@@ -256,7 +255,7 @@ class _Parts(ComparedParts):
             yield from self._objects(contrast)
 
     def _none(self) -> Number:
-        """The score where hardly an object is invented, so that none goes with a group."""
+        """The score where hardly any object is invented, so that no object goes with a group."""
         return replace(self.part(0.0, math.nan), ci_low=0.0, ci_high=self.most)
 
     def _invented(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:

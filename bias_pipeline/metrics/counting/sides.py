@@ -200,7 +200,7 @@ Table = Callable[[str, BoolArray], sparse.csr_array]
 def described_images(view: CorpusView, among: BoolArray) -> dict[PartName, BoolArray]:
     """Part to (N,) images: ``model`` and ``human`` are all that the side describes.
 
-    The ``:paired`` ones are those that both describe. Parts without images are left out.
+    ``:paired`` means the images that both sides describe. Parts without images are left out.
 
     Args:
         view: what captions say.
@@ -234,7 +234,7 @@ class CaptionSides:
 
     @property
     def notes(self) -> list[str]:
-        """Why there is no score, if nobody but the model describes images."""
+        """Why there is no score, if only the model describes images."""
         return [] if HUMAN in self.images else ["no human captions: there is no score"]
 
     def number(self, part: PartName, values: Float64Array, unit: str = "fraction") -> CountedNumber:
@@ -280,7 +280,7 @@ def key(part: PartName, position: int) -> str:
 
 
 def mean_of(values: Sequence[Float64Array]) -> Float64Array:
-    """Mean over positions, element by element, of those that are known."""
+    """Mean over the known positions, element by element."""
     stacked = np.stack(values)
     known = np.isfinite(stacked)
     n = known.sum(axis=0)
@@ -326,7 +326,7 @@ def _ends(table: sparse.csr_array, chosen: BoolArray) -> IntArray:
 def one_hot(
     codes: IntArray, n_groups: int, weights: Float64Array | None = None
 ) -> sparse.csr_array:
-    """(N, K) one column a row, none where the code is below 0."""
+    """(N, K) one column a row; no column where the code is below 0."""
     rows = np.flatnonzero(codes >= 0)
     data = np.ones(len(rows)) if weights is None else weights[rows]
     return sparse.csr_array((data, (rows, codes[rows])), shape=(len(codes), n_groups))

@@ -5,8 +5,8 @@ With G the group (0 or 1), Y what captions say and X what the picture shows, the
     theta = sum_i g_i r_i / sum_i g_i^2,    g = G - E[G | X],    r = Y - E[Y | X]
 
 (Robinson 1988). Pictures that one group alone has count little: each counts in proportion to
-``g_i^2`` (overlap weights). Both expectations are ridge regressions fitted on the other folds; the
-number is right if either of them is.
+``g_i^2`` (overlap weights). Both expectations are ridge regressions fitted on the other folds; one
+right expectation is enough.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Comparison:
         return shares.sum(axis=0), self.standard_errors(shares)
 
     def standard_errors(self, shares: Float64Array) -> Float64Array:
-        """(R,) of sums over images, from the images' (N, R) shares of them."""
+        """(R,) standard errors of sums over images, from the images' (N, R) shares of the sums."""
         centred = shares - np.outer(self.weights, shares.sum(axis=0))
         return np.sqrt((centred**2).sum(axis=0))
 

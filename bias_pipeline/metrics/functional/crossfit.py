@@ -1,9 +1,9 @@
 """Amplification that takes the direction of a bias from other images than its size.
 
-The published formulas take from the same labels which way a task leans and how far. Noise in the
-labels then decides the direction and is subtracted as if it were a bias that captions lack: the
-fewer images, the further below the truth. Here images are split into F folds, and each fold uses
-the directions of the other folds. Ours; ``experiments/inference`` measures both.
+The published formulas take the direction and the size of a task's leaning from the same labels.
+Noise in the labels then decides the direction and is subtracted as if it were a bias that captions
+lack: the fewer images, the further below the truth. Here images are split into F folds, and each
+fold uses the directions of the other folds. Ours; ``experiments/inference`` measures both.
 
 All functions take counts whose first axis is the fold; the other leading axes are free.
 """

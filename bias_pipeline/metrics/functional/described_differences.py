@@ -95,7 +95,7 @@ class Differences:
 
     @property
     def tested_classes(self) -> IntArray:
-        """Classes that may be a Yes: those with two such concepts."""
+        """Classes that may be a Yes, because they have two such concepts."""
         return np.flatnonzero((self.membership[self.tested] > 0).sum(axis=0) > 1)
 
     def p_values(self) -> tuple[Float64Array, Float64Array]:

@@ -104,7 +104,7 @@ class Annotators:
     def share_of(self, speakers: int) -> Float64Array:
         """(N, Q) chance that one of so many annotators of the image says it.
 
-        They are drawn without replacement; an image with fewer has all of its own.
+        They are drawn without replacement; an image with fewer captions has all of them.
 
         Example:
             >>> one = Annotators(np.array([[1.0], [2.0]]), np.array([2, 4]))
@@ -209,7 +209,7 @@ def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> 
 
 
 def _times_as_many(rate: float, level: float) -> float:
-    """How many times as many annotators would reach a rate, if all of them reach a level."""
+    """By how much annotators would have to be multiplied to have a rate, if one set has a level."""
     if level <= 0:
         return math.inf
     return math.log1p(-min(rate, 0.98)) / math.log1p(-min(level, 0.98))

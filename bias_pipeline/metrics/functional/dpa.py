@@ -48,7 +48,7 @@ def exchanged(labels: IntArray, predicted: IntArray, n_classes: int, keys: UIntA
 
     Unlike :func:`equalised` this does not change how frequent each class is (ours). One more or
     less may be wrong, as always where predictions of two classes have an odd number of errors.
-    Labels are wrong in no more images than an exchange between all of them makes them.
+    At most as many labels are wrong as an exchange between all images makes wrong.
 
     Args:
         labels: see :func:`equalised`.

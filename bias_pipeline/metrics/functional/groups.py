@@ -80,7 +80,7 @@ def gender_error(outcomes: Float64Array, over: str = "all") -> Float64Array:
 
 
 def wrongly_named(outcomes: Float64Array, over: str = "all") -> tuple[Float64Array, Float64Array]:
-    """(..., K) images of each group whose caption names another, and those that count.
+    """(..., K) images of each group whose caption names another group, and all images that count.
 
     Args:
         outcomes: see the module.
@@ -283,7 +283,7 @@ def epsilons(
 def differential_fairness(
     joint: Float64Array, groups: Float64Array, prior: str = "proportional"
 ) -> Float64Array:
-    """Differential fairness: the largest of :func:`epsilons`, NaN if none is known.
+    """Differential fairness: the largest of :func:`epsilons`, NaN if all are unknown.
 
     Example:
         >>> joint, groups = np.array([[20.0, 5], [10, 5]]), np.array([100.0, 100])

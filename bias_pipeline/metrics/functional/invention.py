@@ -1,4 +1,4 @@
-"""Objects that captions name: those that the picture does not show, and the share of those it does.
+"""Objects that captions name: absent objects, and the share of present objects that is named.
 
 CHAIR (Rohrbach et al. 2018) is the share of captions that name an absent object, or the share of
 mentions that are of absent objects. Pictures of the groups differ in what there is to be invented,
@@ -17,7 +17,7 @@ from bias_pipeline.array_types import BoolArray, Float64Array
 
 @dataclass(frozen=True, eq=False)
 class NamedObjects:
-    """What captions of M images name of T objects, and which of them are there.
+    """Which of T objects the captions of M images name, and which objects are there.
 
     Attributes:
         named: (M, T) share of the image's captions that name an object; 0 or 1 for one caption.

@@ -130,9 +130,9 @@ def bleu(
 ) -> Float64Array:
     """(..., 4) BLEU-1 to BLEU-4 of a whole set of captions, in [0, 1].
 
-    The geometric mean of the precisions of n-grams up to n, times exp(1 - r / c) where captions
-    are shorter than references. Without smoothing: 0 where no n-gram of some order matches; NaN
-    where there is none of that order.
+    The geometric mean of the precisions of n-grams up to n, times exp(1 - r / c) where captions are
+    shorter than references. Without smoothing: 0 where no n-gram of some order matches; NaN without
+    n-grams of that order.
 
     Args:
         matches: (..., 4) clipped matches of each order, summed over captions.

@@ -83,7 +83,7 @@ def pair_study(options: Namespace) -> tuple[Study, list[CaptionPair]]:
 
 
 def check_items(study: Any, options: Namespace) -> None:
-    """Refuse a study without items, or with known answers about none of them."""
+    """Refuse a study without items, or whose known answers are about other items."""
     if not study.images:
         shown = options.captions or options.regions
         raise DataError(

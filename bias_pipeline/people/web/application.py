@@ -312,7 +312,7 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP; who answers the request that it belongs to sends no more."""
+        """Refuse what is not HTTP, and stop the answer to that request."""
         if self._is_idle:
             super().send_400_response(msg)
         else:

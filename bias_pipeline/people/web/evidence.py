@@ -86,7 +86,7 @@ class Evidence:
 
     @cached_property
     def group(self) -> IntArray:
-        """(N,) the group of each image, below 0 for none."""
+        """(N,) the group of each image; below 0 for no group."""
         if self.captions is None:
             return np.empty(0, np.int64) if self.scores is None else self.scores.truth
         codes = self.captions.corpus.groupings[self.captions.attribute.name].codes
@@ -98,7 +98,7 @@ class Evidence:
         return None if self.captions is None else self.captions.named[self.rows]
 
     def shares(self, part: str) -> Float64Array | None:
-        """(N,) what each image adds to a part, None if the part is no sum over images."""
+        """(N,) what each image adds to a part; None if the part is not a sum over images."""
         relation = mapping_in(self.result.manifest, "config").get("relation", "difference")
         if self.scores is None or (part == "score" and relation != "difference"):
             return None
@@ -112,7 +112,7 @@ class Evidence:
         return part
 
     def value(self, part: str) -> float:
-        """The run's number, NaN if it has none of that name."""
+        """The run's number of that name, or NaN."""
         values = {row.part: row.value for row in self.result.rows}
         return values.get(f"{part}:paired", values.get(part, math.nan))
 
@@ -127,7 +127,7 @@ class Evidence:
         return np.flatnonzero(keep) if order is None else order[keep[order]]
 
     def usual_order(self, part: str) -> str:
-        """The order if a view names none."""
+        """The default order of a view."""
         return "image" if self.shares(part) is None else "-share"
 
     def _order(self, name: str, part: str) -> IntArray | None:
@@ -227,7 +227,7 @@ def _check_count(path: Path) -> None:
 
 
 def predictions_path(result: Result, root: Path) -> Path | None:
-    """The file of a run's guesses, None if it has none."""
+    """The file of a run's guesses, or None."""
     written = mapping_in(result.manifest, "files").get(EXCLUSIVE)
     if written is None:
         return None

@@ -1,4 +1,4 @@
-"""The pages of ``browse`` about images: those behind a number, and one with all that is known."""
+"""The pages of ``browse`` about images: those behind a number, and all about one image."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ class RatingPages:
         return content
 
     def _next(self, rater: str, after: int = 0) -> str:
-        """The address of the first item without an answer, those after a place first."""
+        """The address of the first item without an answer, starting after a place."""
         order = self._order(rater)
         places = [*range(after + 1, len(order) + 1), *range(1, after + 1)]
         for place in places:
@@ -245,7 +245,7 @@ class RatingPages:
         return "/end"
 
     def _beside(self, rater: str, place: int, step: int) -> int:
-        """The nearest place before (-1) or after (1) a place that can be shown; 0 if none."""
+        """The nearest place before (-1) or after (1) that can be shown; 0 without one."""
         order = self._order(rater)
         places = range(place + step, len(order) + 1 if step > 0 else 0, step)
         return next((other for other in places if order[other - 1] not in self.unreadable), 0)

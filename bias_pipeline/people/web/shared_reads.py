@@ -1,4 +1,4 @@
-"""What takes long to read: each thing once for all who ask for it, while other pages go on."""
+"""Slow reads: each file is read once for all who ask, while other pages go on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_KEPT = 8  # things that stay in memory
 
 
 class SharedReads(Generic[T]):
-    """Reads in threads of its own, what was asked for last first, and keeps some of it."""
+    """Reads in its own threads, the last request first, and keeps some results."""
 
     def __init__(self, size: Callable[[T], int], most: int) -> None:
         self._size, self._most = size, most
@@ -50,7 +50,7 @@ class SharedReads(Generic[T]):
             _read_next(self._waiting)
 
     def _forget(self) -> None:
-        """Forget those that were asked for longest ago."""
+        """Forget the results that were asked for longest ago."""
         total = 0
         done = [(key, read) for key, read in self._reads.items() if read.done()]
         for number, (key, read) in enumerate(reversed(done)):
@@ -60,7 +60,7 @@ class SharedReads(Generic[T]):
 
 
 def _read_next(waiting: queue.LifoQueue[tuple[Future[T], Callable[[], T]]]) -> None:
-    """Read what was asked for last; nothing of it stays here while the thread waits for more."""
+    """Read what was asked for last; keeps nothing of it here while the thread waits."""
     future, read = waiting.get()
     try:
         future.set_result(read())

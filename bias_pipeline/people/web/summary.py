@@ -134,7 +134,7 @@ def _gold(folder: Path) -> dict[str, str]:
 
 
 def _right(ratings: Sequence[Rating], gold: dict[str, str]) -> list[str]:
-    """How many known answers each rater and all of them gave."""
+    """How many known answers each rater gave, and all raters together."""
     known = [rating for rating in ratings if rating.image_id in gold]
     by_rater: defaultdict[str, list[bool]] = defaultdict(list)
     by_image: defaultdict[str, list[bool]] = defaultdict(list)
@@ -200,7 +200,7 @@ def _stored_errors(
 
 
 def _answers(ratings: Sequence[Rating], groups: Sequence[str]) -> IntArray:
-    """(N, R) the group that each rater gave each item, -1 for none."""
+    """(N, R) the group that each rater gave each item; -1 without an answer."""
     images = {image: row for row, image in enumerate(dict.fromkeys(r.image_id for r in ratings))}
     raters = {name: column for column, name in enumerate(sorted({r.rater for r in ratings}))}
     answers = np.full((len(images), len(raters)), -1)

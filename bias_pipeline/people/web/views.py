@@ -97,7 +97,7 @@ class Page(Generic[T]):
         return min(self.view.number * PAGE, self.count)
 
     def neighbour(self, step: int) -> str:
-        """The link to another page; empty if there is none."""
+        """The link to another page; possibly empty."""
         number = self.view.number + step
         return self.view.link(page=number if number > 1 else "") if 1 <= number <= self.last else ""
 

@@ -1,6 +1,6 @@
 """A server that speaks chat completions: questions about a photo, its answers, its failures.
 
-Answers become captions, with notes on those that are not whole. A failure means to try again, to
+Answers become captions, with notes on incomplete answers. A failure means to try again, to
 leave out a photo, or to end.
 """
 
@@ -134,7 +134,7 @@ class AnsweredCaptions(list[str]):
 
 
 class AnswerCounts:
-    """Answers that are no whole captions, with their images; safe in threads."""
+    """Incomplete answers, with their images; safe in threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -241,7 +241,7 @@ def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> 
 
 
 def broken_answer(server: ChatServer, fault: str) -> Fault:
-    """An answer of status 200 that is none, which says nothing about the photo."""
+    """An answer of status 200 that reports an error and says nothing about the photo."""
     return Fault(f"{server.host} {fault}", attempts=ATTEMPTS_AT_ANSWER, status=200)
 
 
@@ -348,7 +348,7 @@ def _has_reasons(detail: Any) -> bool:
 
 
 def _wanted_wait(response: Any) -> float:
-    """Seconds until the time of ``Retry-After``, which may be a date; 0 if it has none."""
+    """Seconds until the time of ``Retry-After``, which may be a date; 0 without the header."""
     wanted = response.headers.get("retry-after", "")
     try:
         return max(0.0, float(wanted))

@@ -307,7 +307,7 @@ class FittedCaptioner:
         return [self._net.fitted.emotions[code] for code in codes.tolist()]
 
     def _group(self, picture: Mapping[str, torch.Tensor], images: Sequence[str]) -> torch.Tensor:
-        """(B, K) the vector of each picture's emotion, 1 for it and 0 for the others."""
+        """(B, K) the vector of each picture's emotion, 1 for that emotion and 0 for the others."""
         import torch
 
         codes = self._codes(picture, images)

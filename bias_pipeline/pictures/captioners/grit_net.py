@@ -244,7 +244,7 @@ class ParallelLayer(nn.Module):
         self.pwff = FeedForward(size.size, size.inner, size.dropout)
 
     def forward(self, words: Tensor, present: Tensor, visible: Tensor, visual: Visual) -> Tensor:
-        """(B, L, C) words to the same; those ``present`` see others by ``visible`` (L, L)."""
+        """(B, L, C) words to the same; words in ``present`` see others by ``visible`` (L, L)."""
         words = self.self_att(words, words, visible) * present
         grid = self.vis_att1(words, visual.grid) * present
         regions = self.vis_att2(words, visual.regions) * present

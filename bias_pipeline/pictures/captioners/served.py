@@ -136,7 +136,7 @@ class ServedCaptioner:
         return self
 
     def read(self, path: Path) -> AnsweredCaptions:
-        """The captions of a photo; called from as many threads as there are photos at a time."""
+        """The captions of a photo; one thread calls it for each photo of a batch."""
         picture, image = self._server.picture(path), image_id(path.name)
         with self._entering:
             if self._left:

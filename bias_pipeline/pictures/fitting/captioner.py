@@ -78,7 +78,7 @@ class CaptionInputs:
         groups: Float32Array | None = None,
         hidden: HiddenInputs | None = None,
     ) -> CaptionInputs:
-        """Captions by their words; those that are in no vocabulary are unknown."""
+        """Captions by their words; words outside the vocabulary are unknown."""
         numbers = [[vocabulary.get(word, UNKNOWN) for word in words] for words in captions]
         return cls(numbers, images, visual, groups, hidden)
 

@@ -142,7 +142,7 @@ def fit_guess(network: Any, visual: BackboneInputs, images: IntArray, groups: In
 
     ImageCaptioner2 takes "a pre-trained image-to-emotion classifier" and does not say which; this
     head on the captioner's own vision network, then frozen, is ours. Captions have an image and a
-    group each; those of one image may differ in their groups.
+    group each; captions of one image may differ in their groups.
     """
     network.eval()
     rows = np.arange(int(images.max()) + 1)

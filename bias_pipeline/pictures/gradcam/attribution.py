@@ -241,7 +241,7 @@ class SeenMasks:
     def of(self, mask: BoolArray) -> Float64Array:
         """(H', W') how much of each pixel that the captioner sees is of a mask (H, W), in [0, 1].
 
-        The mask goes through the preprocessing as a picture would: resized, cropped, filled up.
+        The mask is preprocessed like a picture: resized, cropped, padded.
         What is filled up belongs to no mask.
         """
         from PIL import Image as Pillow
@@ -358,7 +358,7 @@ def overlay(pixels: Pixels, heatmap: Float64Array) -> Pixels:
 
 
 def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]) -> list[str]:
-    """The mean score with its interval over pictures, and what has none."""
+    """The mean score with its interval over pictures, and which pictures have no score."""
     scores = np.array([row["attribution_score"] for row in rows], np.float64)
     uniform = np.array([row["uniform_share"] for row in rows], np.float64)
     known = np.isfinite(scores)

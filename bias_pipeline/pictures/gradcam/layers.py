@@ -75,7 +75,7 @@ def form_of(n_places: int, picture: tuple[int, int]) -> tuple[int, int] | None:
 
 
 def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int] | None:
-    """Height and width of the grid in an output's shape, None if there is none."""
+    """Height and width of the grid in an output's shape, or None."""
     if len(shape) == 4:
         for rows, columns in (shape[2:], shape[1:3]):
             if rows <= picture[0] and form_of(rows * columns, picture) == (rows, columns):
@@ -86,7 +86,7 @@ def layer_grid(shape: Sequence[int], picture: tuple[int, int]) -> tuple[int, int
 
 
 def _halves(grid: tuple[int, int]) -> set[tuple[int, int]]:
-    """A grid and those that are half as fine, and so on."""
+    """A grid, the grid that is half as fine, and so on."""
     rows, columns = grid
     coarser = {grid}
     while rows * columns > 1:

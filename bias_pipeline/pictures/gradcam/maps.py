@@ -6,7 +6,7 @@ of a target over the places of the grid, and rectified::
     map = relu(sum_c mean(d target / d A_c) A_c)
 
 Of attention weights A of a word to the places (heads averaged): mean(relu(d target / d A) A), as
-for BLIP in its authors' library. Maps are never rescaled, as a share of a rescaled map is no share
+for BLIP in its authors' library. Maps are never rescaled: a share of a rescaled map is not a share
 of the map.
 """
 

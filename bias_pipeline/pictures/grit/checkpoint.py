@@ -116,7 +116,7 @@ def rename_grit_weights(weights: Mapping[str, Tensor], path: Path) -> dict[str, 
 def check_grit_fit(
     weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, what: str
 ) -> None:
-    """The same of a network whose size ``what`` has set."""
+    """The same for a network whose size ``what`` has set."""
     why = f"with {what} the file is of another size"
     weight_files.check_fit(weights, shapes, path, why)
 

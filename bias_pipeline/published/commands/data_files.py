@@ -34,7 +34,7 @@ def data_convert_parser() -> Parser:
 
 
 def data_fetch_command(words: Sequence[str]) -> int:
-    """Print where the files are and their names; download those that anyone may."""
+    """Print where the files are and their names; download the files that are open to everyone."""
     from bias_pipeline.published.sources import SOURCES, describe_sources, download
 
     options = data_fetch_parser().parse_args(list(words))

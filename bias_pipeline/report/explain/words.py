@@ -139,7 +139,7 @@ def words(
 
 
 def _best(examples: Sequence[Example]) -> Iterator[Example]:
-    """Of each side and group the examples with the largest log-odds, whichever fold tested them."""
+    """For each side and group the examples with the largest log-odds, over all folds."""
     chosen: dict[tuple[str, str], dict[tuple[str, ...], Example]] = {}
     for one in sorted(examples, key=lambda one: (-one.log_odds, one.image)):
         alike = chosen.setdefault((one.side, one.group), {})

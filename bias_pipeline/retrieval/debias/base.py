@@ -110,7 +110,7 @@ def _filled(templates: Sequence[str], terms: Sequence[Sequence[str]]) -> list[tu
 
 
 def _terms(attribute: Attribute, name: str, names: Sequence[str]) -> Sequence[str]:
-    """The terms of a group: first those for fitting, then the held-out ones."""
+    """The terms of a group: first the terms for fitting, then the held-out terms."""
     if set(names) <= set(_GENDER):
         return (*_GENDER[name], *_FURTHER[name])
     return [f"{word} person" for word in attribute.words.get(name, ())[: _MOST + _MORE]]
@@ -289,7 +289,7 @@ class Debias(TextEdits, ABC):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The settings without unused ones, so that those do not change the run id."""
+        """The settings without unused settings, which do not change the run id."""
         return {key: None for key in settings if key in cls.unused}
 
 
@@ -321,7 +321,7 @@ def means_of(examples: Examples) -> Float64Array:
 def edited(
     dual: DualEncoder, edits: Mapping[str, EmbeddingEdit], *, renormalise: bool
 ) -> DualEncoder:
-    """A pair of embedders with an edit around those that have one.
+    """A pair of embedders, with an edit around each embedder that has an edit.
 
     A matcher has no vectors and stays as it is.
 

@@ -1,7 +1,7 @@
 """FIBER from its folder: weights as released, vectors of photos and texts, scores of pairs.
 
 The file of weights is one of Lightning's: ``state_dict`` beside what training needed. It is read
-without running code. Four fifths of it are queues of negative examples, which are never read.
+without running code. Four fifths of the file are queues of negative examples, which are never read.
 Microsoft's Swin transformer and RoBERTa give the names, with FIBER's own attention between
 the two. Every weight must be present with the right size, and every name in the file must be
 known. This was written without access to a released file.
