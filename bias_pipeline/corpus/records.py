@@ -152,7 +152,7 @@ def read_texts(columns: RecordColumns, side: str) -> ReadTexts:
     blanks = np.bincount(rows[flags], minlength=len(columns.ids))
     if blank:
         texts, rows = [text for text in texts if text not in blank], rows[~flags]
-    n_cut = sum(len(text) > LONGEST for text in texts)
+    n_cut = sum(map(LONGEST.__lt__, map(len, texts)))
     if n_cut:
         texts = [text if len(text) <= LONGEST else cut(text, LONGEST) for text in texts]
     return ReadTexts(texts, rows, blanks, n_cut)

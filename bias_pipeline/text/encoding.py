@@ -13,6 +13,8 @@ from bias_pipeline.corpus.encoding import without_mojibake
 
 def mend_mojibake(texts: Iterable[str]) -> dict[str, str]:
     """The texts that are mojibake, as they were meant."""
+    if isinstance(texts, Texts) and texts.together.isascii() and texts.together:
+        return {}
     return changes((text for text in texts if not text.isascii()), without_mojibake)
 
 
