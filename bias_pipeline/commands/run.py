@@ -92,9 +92,10 @@ def _print_planted(results: Sequence[Result]) -> None:
     source = generator()
     simulated = [one for one in results if one.rows[0].dataset.partition(" ")[0] == source.name]
     for result in with_settings(simulated):
+        row = result.rows[0]
+        planted_parts = source.planted(row.captioner, row.attribute, row.metric)
         for row in result.rows:
-            planted = source.planted(row.captioner, row.attribute, row.metric).get(row.part)
-            if planted is not None:
+            if planted := planted_parts.get(row.part):
                 known = NumberCell(planted.value, fraction=True, digits=1)
                 name = headline_name(row, label(result))
                 lines.append([row.captioner, name, known, NumberCell.of(row)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -66,11 +66,6 @@ class Truth:
         human, perceived = self.world[slot], self.perceived[slot]
         leaning = np.sign(np.round(human - shares(self.attribute) @ human, 12))
         return float(np.mean(leaning * (perceived - human)))
-
-    @property
-    def moved(self) -> float:
-        """The share of activities that become typical of the person's group; below 0, atypical."""
-        return self.amplification("activity") * len(SLOTS["activity"].options) / 2
 
 
 def truth(dials: BiasSettings) -> Truth:
@@ -188,21 +183,32 @@ def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, P
     slot = {"race": "skin"}.get(attribute, attribute)
     if slot not in GROUPS:
         return {}
-    known, dialled = truth(dials), slot == dials.attribute
-    moved = Planted(known.moved if dialled else 0.0, _MOVED)
-    if slot == "skin" and not dialled:
-        moved = Planted(dials.skin_wording, _WORDING)
-    wrong = shares(slot) @ known.contradicted * known.gendered if dialled else 0.0
-    planted = {
-        "lic": {"score": moved},
-        "leakage": {"score": moved},
-        "dbac": {"a_to_t": moved},
-        "gender_error": {"score": Planted(float(wrong), _WRONG)},
-    }
-    if slot == "skin":
-        rate = dials.skin_word_rate
-        planted["dbac"]["t_to_a"] = Planted((rate - 1) / (rate + 1), _NAMED)
-    return {
-        part: replace(one, about=one.about.format(attribute=attribute))
-        for part, one in planted.get(metric, {}).items()
-    }
+    if metric == "gender_error":
+        return {"score": Planted(_named_wrongly(dials, slot), _WRONG.format(attribute=attribute))}
+    follows_skin = slot == "skin" != dials.attribute
+    share, about = (dials.skin_wording, _WORDING) if follows_skin else (_moved(dials, slot), _MOVED)
+    part = {"lic": "score", "leakage": "score", "dbac": "a_to_t"}.get(metric)
+    planted = {part: Planted(share, about.format(attribute=attribute))} if part else {}
+    if metric == "dbac" and slot == "skin":
+        ratio = (dials.skin_word_rate - 1) / (dials.skin_word_rate + 1)
+        planted["t_to_a"] = Planted(ratio, _NAMED.format(attribute=attribute))
+    return planted
+
+
+def _moved(dials: BiasSettings, attribute: str) -> float:
+    """The share of activities that become typical of the person's group; below 0, atypical."""
+    if attribute != dials.attribute:
+        return 0.0
+    world, perceived = (
+        given(attribute, tables["activity"]) for tables in (world_tables(), _mixed(dials))
+    )
+    leaning = np.sign(np.round(world - shares(attribute) @ world, 12))
+    return float((leaning * (perceived - world)).sum(axis=1).mean() / 2)
+
+
+def _named_wrongly(dials: BiasSettings, attribute: str) -> float:
+    """The share of captions that name another group than the person's."""
+    if attribute != dials.attribute or not dials.t_to_a:
+        return 0.0
+    known = truth(dials)
+    return float(shares(attribute) @ known.contradicted * known.gendered)
