@@ -114,7 +114,7 @@ def _audit(words: Sequence[str]) -> int:
         _print_tables(result)
     print_out(*result.screen())
     if options.notes:
-        print_out("", *result.sentences)
+        print_out("", *result.notes)
     report = report_of_folder(out, limits, result.made)
     if photos is not None:
         from bias_pipeline.report.example_pictures import with_pictures
@@ -271,7 +271,7 @@ def parser() -> Parser:
     parser.add_argument(
         "--notes",
         action="store_true",
-        help="also print each answer in a sentence, and the numbers that are not used and why",
+        help="also print further numbers on each question, and those that are not used and why",
     )
     parser.add_argument(
         "--json",
