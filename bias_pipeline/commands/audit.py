@@ -28,14 +28,16 @@ from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import BiasPipelineError, DataError, UsageError, counted, did_you_mean
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
-from bias_pipeline.io.terminal import lines_as, print_out, warn
+from bias_pipeline.io.terminal import lines_as, print_out, print_text, warn
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.report import baseline
+from bias_pipeline.report.answer_table import numbers_tables
 from bias_pipeline.report.conclusion_checks import Limits
 from bias_pipeline.report.page import report_of_folder, save_page
+from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.smallest_bias import unseen
-from bias_pipeline.report.tables import print_results
+from bias_pipeline.report.tables import attributed_notes
 from bias_pipeline.report.text_formats import skipped_cells
 from bias_pipeline.run.audit import (
     FIRST,
@@ -130,10 +132,17 @@ def _audit(words: Sequence[str]) -> int:
 
 
 def _print_tables(result: Audit) -> None:
-    """A table of every metric for each attribute."""
+    """For each attribute a table of all numbers on each question, and what the runs noted."""
+    several = len(result.corpora) > 1
     for attribute in result.corpora:
-        print_results([one for one in result.results if one.rows[0].attribute == attribute])
-        print_out()
+        for table in numbers_tables(result.verdict, result.answers_on(attribute)):
+            print_table(
+                replace(table, caption=f"{attribute}: {table.caption}") if several else table
+            )
+            print_out()
+    for note in attributed_notes(result.results):
+        print_text(note)
+    print_out()
 
 
 @dataclass(frozen=True)
@@ -266,7 +275,7 @@ def parser() -> Parser:
         help="print what would run, what is finished and how long it takes; run nothing",
     )
     parser.add_argument(
-        "--tables", action="store_true", help="also print the tables of all metrics"
+        "--tables", action="store_true", help="also print all numbers on each question"
     )
     parser.add_argument(
         "--notes",

@@ -7,7 +7,7 @@ import math
 from bias_pipeline.metrics.base import NOT_SHOWN, QUESTIONS
 from bias_pipeline.metrics.value_names import direction_of
 from bias_pipeline.report.answers import Answer, stored_question
-from bias_pipeline.report.table import number, percent
+from bias_pipeline.report.table import NumberCell
 from bias_pipeline.report.tables import ARROWS, metric_name
 from bias_pipeline.report.verdict_sentences import PANELS
 
@@ -74,7 +74,7 @@ def interval(answer: Answer) -> str:
 
 
 def name_of_number(answer: Answer) -> str:
-    """The metric of the deciding number, with its direction."""
+    """The metric of the deciding number, with its direction; empty if there is none."""
     name = metric_name(answer.metric, answer.attribute)
     return " ".join(filter(None, [name, ARROWS.get(direction_of(answer.part), "")]))
 
@@ -89,9 +89,7 @@ def _groups(answer: Answer) -> str:
 
 def plain(answer: Answer, value: float) -> str:
     """A value of an answer, a fraction in per cent."""
-    if answer.unit == "fraction":
-        return percent(round(value, 3) + 0.0)  # no minus at zero
-    return number(round(value, 2) + 0.0)
+    return NumberCell.in_unit(answer.unit, value).text
 
 
 def rate(answer: Answer, value: float) -> str:

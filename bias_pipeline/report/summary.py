@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import LABELLED
+from bias_pipeline.report.answer_table import how_made, numbers_tables
 from bias_pipeline.report.answers import Answer, answers_of
 from bias_pipeline.report.captioner_sentences import not_used_by_all, sentences_on_all
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, caption_statistics_of
@@ -15,7 +16,7 @@ from bias_pipeline.report.examples import NOTHING, ScreenExamples
 from bias_pipeline.report.headline import headline
 from bias_pipeline.report.notes import notes
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
-from bias_pipeline.report.table import percent
+from bias_pipeline.report.table import Table, percent
 from bias_pipeline.report.tables import (
     BLANK,
     captioners,
@@ -41,6 +42,12 @@ class Summary:
     panels: Sequence[Panel]  # the figure
     undecided: Sequence[str]  # numbers that are not used, and why
     several: bool = False  # whether the figure's lines are captioners
+    # Captioner to the answers, and to a table of all numbers for each question
+    answers: Mapping[str, Sequence[Answer]] = field(default_factory=dict)
+    numbers: Mapping[str, Sequence[Table]] = field(default_factory=dict)
+    made: str = ""  # seeds, splits, attackers and correction
+    # Captioners that are not known to be trained on captions of the data set
+    unsure: Collection[str] = ()
 
 
 def summaries(
@@ -90,6 +97,10 @@ def _summary(
         else panels_of_all(verdicts, by_id, attribute, behind),
         undecided=_undecided(verdicts, answers, results),
         several=not one,
+        answers=answers,
+        numbers={name: [*numbers_tables(verdicts[name], answers[name])] for name in names},
+        made=how_made(results),
+        unsure={result.rows[0].captioner for result in results if not training_of(result)},
     )
 
 

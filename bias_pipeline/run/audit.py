@@ -133,7 +133,8 @@ class Audit:
             for answer in answers_of(self.verdict, attribute, self._why_untested(attribute))
         ]
 
-    def _about(self, attribute: str) -> list[Answer]:
+    def answers_on(self, attribute: str) -> list[Answer]:
+        """The answers about one attribute."""
         return [answer for answer in self.answers if answer.attribute == attribute]
 
     def _why_untested(self, attribute: str) -> dict[str, str]:
@@ -161,7 +162,7 @@ class Audit:
         lines = fold(read if several else f"{read}; {self._groups(*self.corpora)}")
         for attribute in self.corpora:
             lines += ["", *fold(self._groups(attribute))] if several else []
-            lines += screen(self.verdict, self._about(attribute))
+            lines += screen(self.verdict, self.answers_on(attribute))
         return [*lines, *fold(" ".join(cautions(self.results, self.corpora)))]
 
     def _groups(self, attribute: str) -> str:
@@ -179,7 +180,7 @@ class Audit:
         lines = [
             f"{attribute}: {note}" if several else note
             for attribute in self.corpora
-            for note in notes(self.verdict, self._about(attribute))
+            for note in notes(self.verdict, self.answers_on(attribute))
         ]
         return [*lines, *noise_sentences(with_settings(self.results))]
 
