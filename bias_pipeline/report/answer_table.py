@@ -78,9 +78,8 @@ _USES = ("decides", "supports", "shown", "not used")
 def _use(finding: Finding, answer: Answer) -> str:
     if finding.question not in JUDGED:
         return "shown"
-    if (finding.compared.metric, finding.compared.part) == (answer.metric, answer.part):
-        # Of runs of one metric with other settings, one decides.
-        return "decides" if finding.compared.value == answer.value else "not used"
+    if answer.rests_on(finding):
+        return "decides"
     return "not used" if finding.doubt else "supports"
 
 

@@ -38,7 +38,7 @@ class Answer:
         question: as a file of answers names it, such as ``naming``.
         answer: ``yes``, ``no``, ``cannot_tell`` or ``not_tested``. ``no`` means that the interval
             excludes more than negligible bias.
-        metric: and ``part``: the row of the number; empty if there is none.
+        metric: with ``part`` and ``run_id``, the row of the number; empty if there is none.
         value: what is tested, with its interval: a difference from annotators where they are known.
             Fractions, not per cent; NaN if there is none.
         at_most: how far above no bias the interval ends; NaN where nothing is tested.
@@ -61,6 +61,7 @@ class Answer:
     answer: str
     metric: str = ""
     part: str = ""
+    run_id: str = ""
     value: float = math.nan
     ci_low: float = math.nan
     ci_high: float = math.nan
@@ -76,6 +77,11 @@ class Answer:
     named: Sequence[str] = ()
     details: Sequence[str] = ()
     limits: str = ""
+
+    def rests_on(self, finding: Finding) -> bool:
+        """Whether a finding has the number that decides."""
+        row = finding.compared
+        return (row.metric, row.part, row.run_id) == (self.metric, self.part, self.run_id)
 
     @property
     def bounded(self) -> bool:
@@ -175,6 +181,7 @@ def _with_number(finding: Finding, question: str, answer: str, reason: str) -> A
         answer=answer,
         metric=row.metric,
         part=row.part,
+        run_id=row.run_id,
         value=row.value,
         ci_low=row.ci_low,
         ci_high=row.ci_high,

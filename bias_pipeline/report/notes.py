@@ -30,7 +30,7 @@ def notes(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
     for answer in answers:
         question = stored_question(answer.question)
         decided = verdict.decided(question, attribute)
-        others = [f for f in decided if (f.compared.metric, f.compared.part) != _number(answer)]
+        others = [finding for finding in decided if not answer.rests_on(finding)]
         further = [f"Further numbers: {_listed(map(_compared, others))}."] if others else []
         if answer.answer == "yes":
             further.append(f"The Yes is wrong if {WRONG_IF[question]}.")
@@ -59,10 +59,6 @@ def needed(verdict: Verdict, answer: Answer) -> str:
         return f"To compare it with annotators, give {_NEEDS['leakage']}."
     reason = why_unknown(verdict, question, attribute)
     return f"{reason[0].upper()}{reason[1:]}."
-
-
-def _number(answer: Answer) -> tuple[str, str]:
-    return answer.metric, answer.part
 
 
 def _is_answer(finding: Finding) -> bool:

@@ -305,7 +305,7 @@ def test_paragraphs_are_compared_by_their_first_sentence_too(options, ok, plan, 
     text = ok("audit", longer, *words, "--notes")
     tried = "compared by the first sentence of each caption too (lic, without preambles), since"
     assert (tried in " ".join(text.split())) is (not options)
-    assert ("on the first sentence of each caption" in text) is (not options)
+    assert ("--unit sentence" in text) is (not options)
 
 
 def test_where_words_are_removed_the_answer_is_about_the_rest(ok, plan, few, tmp_path):
