@@ -61,9 +61,13 @@ def deciding_number(answer: Answer) -> str:
         value = plain(answer, answer.value)  # its unit stands before
     value += interval(answer)
     if not math.isnan(answer.annotators):
-        others = "labels" if answer.question == "mentions" else "annotators"
-        value += f" ({others} {plain(answer, answer.annotators)})"
+        value += f" ({others_of(answer)} {plain(answer, answer.annotators)})"
     return f"{name_of_number(answer)} {value}"
+
+
+def others_of(answer: Answer) -> str:
+    """Whose number stands beside the model's."""
+    return "labels" if answer.question == "mentions" else "annotators"
 
 
 def interval(answer: Answer) -> str:

@@ -57,10 +57,12 @@ def _bias_clause(answer: Answer) -> str:
     if len(answer.details) > _MOST:
         parts.append(f"and {len(answer.details) - _MOST} more")
     if answer.question in ("naming", "assuming") and answer.by_group:
-        parts = [", ".join(f"{n} {rate(answer, row.value)}" for n, row in answer.by_group.items())]
+        rates = {name: row.value for name, row in answer.by_group.items()}
+        rates["annotators"] = answer.annotators
+        parts = [", ".join(f"{name} {rate(answer, value)}" for name, value in rates.items())]
     number = f"{name_of_number(answer)} {amount(answer, answer.value)}{interval(answer)}"
-    rates = f": {'; '.join(parts)}" if parts else ""
-    return f"{clause} ({number}){rates}"
+    details = f": {'; '.join(parts)}" if parts else ""
+    return f"{clause} ({number}){details}"
 
 
 def _undecided_sentence(verdict: Verdict, answer: Answer) -> str:

@@ -11,6 +11,7 @@ from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.answer_table import how_made, numbers_tables
 from bias_pipeline.report.answers import Answer, answers_of
 from bias_pipeline.report.captioner_sentences import not_used_by_all, sentences_on_all
+from bias_pipeline.report.cards import AnswerCard, cards, lacking
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, caption_statistics_of
 from bias_pipeline.report.examples import NOTHING, ScreenExamples
 from bias_pipeline.report.headline import headline
@@ -45,6 +46,8 @@ class Summary:
     # Captioner to the answers, and to a table of all numbers for each question
     answers: Mapping[str, Sequence[Answer]] = field(default_factory=dict)
     numbers: Mapping[str, Sequence[Table]] = field(default_factory=dict)
+    cards: Sequence[AnswerCard] = ()  # of one captioner
+    lacking: Sequence[str] = ()  # what could not be tested, and what would be needed
     made: str = ""  # seeds, splits, attackers and correction
     # Captioners that are not known to be trained on captions of the data set
     unsure: Collection[str] = ()
@@ -99,6 +102,8 @@ def _summary(
         several=not one,
         answers=answers,
         numbers={name: [*numbers_tables(verdicts[name], answers[name])] for name in names},
+        cards=cards(answers[one], by_id, behind) if one else (),
+        lacking=lacking(verdicts[one], answers[one]) if one else (),
         made=how_made(results),
         unsure={result.rows[0].captioner for result in results if not training_of(result)},
     )

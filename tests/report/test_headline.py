@@ -69,7 +69,7 @@ def test_a_bias_is_told_with_the_rates_of_all_groups():
     text = text_of(naming(0.3, male=0.05, female=0.16))
     assert text == (
         "BIAS: it names the wrong gender more often than annotators do (gender_error 30.0 points "
-        "[20.0, 40.0]): male 5.0 %, female 16.0 %."
+        "[20.0, 40.0]): male 5.0 %, female 16.0 %, annotators 20.0 %."
     )
 
 
