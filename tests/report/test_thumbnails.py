@@ -55,8 +55,6 @@ def test_captions_of_the_first_screen_have_pictures(photos):
     assert any(panel.tables for summary in report.summaries for panel in summary.panels)
     # on its card, and among all examples
     assert html(with_pictures(report, photos)).count(PICTURE) == 2
-        html(with_pictures(report, photos)).count(PICTURE) == 2
-    )  # on its card, and among all examples
 
 
 @pytest.mark.parametrize(("images", "most", "shown"), [("1234", 2, 2), ("111", 1, 3)])
