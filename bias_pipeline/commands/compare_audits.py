@@ -92,7 +92,9 @@ def stored_audits(folders: Sequence[str], metrics: str | None) -> Audited:
     """The results of two audits or more, paired cell by cell."""
     chosen = set(chosen_metrics(metrics))
     audits = [_read(Path(folder), chosen) for folder in folders]
-    first, others, skipped = audits[0], [], {}
+    first = audits[0]
+    others: list[Result] = []
+    skipped: dict[str, str] = {}
     for folder, results in zip(folders[1:], audits[1:], strict=True):
         known = {(r.rows[0].metric, r.rows[0].attribute) for r in results}
         both = [r for r in first if (r.rows[0].metric, r.rows[0].attribute) in known]

@@ -92,13 +92,16 @@ def _not_found(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
         searched = [answer for answer in searched if answer.question != "describing"]
     rest = _share_not_compared(verdict, attribute)
     sentences = [f"{_possible(searched)}{rest}."] if searched else []
-    untested = [
-        _UNTESTED[answer.question].format(attribute=attribute)
-        for answer in answers
-        if answer.question in _UNTESTED and not answer.bounded and answer.answer != "yes"
-    ]
-    if untested:
-        sentences.append(f"Not tested: {join_sentences(untested)}.")
+    untested: dict[bool, list[str]] = {}
+    for answer in answers:
+        if answer.question in _UNTESTED and not answer.bounded and answer.answer != "yes":
+            lacks_people = not math.isnan(answer.value)
+            text = _UNTESTED[answer.question].format(attribute=attribute)
+            untested.setdefault(lacks_people, []).append(text)
+    if alone := untested.get(True, []):
+        sentences.append(f"Cannot tell without annotators' captions: {join_sentences(alone)}.")
+    if others := untested.get(False, []):
+        sentences.append(f"Not tested: {join_sentences(others)}.")
     if rest and not searched:
         sentences.append(f"{rest.removeprefix('; ').capitalize()}.")
     unknown = verdict.answer("describing", attribute) == "unknown"

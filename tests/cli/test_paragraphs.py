@@ -46,7 +46,10 @@ def answers(folder: Path, version: str, annotated: bool = True) -> dict[str, Any
 
 
 # How a headline begins.
-BEGINNINGS = ("BIAS: ", "Undecided: ", "Bias of up to ", "At most ", "Not tested: ")
+BEGINNINGS = (
+    *("BIAS: ", "Undecided: ", "Bias of up to ", "At most ", "Not tested: "),
+    "Cannot tell without ",
+)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -100,6 +103,6 @@ def test_the_headline_counts_the_words_that_nobody_compared(paragraphs, version)
 
 def test_without_annotators_no_difference_is_called_a_bias(paragraphs):
     line = answers(paragraphs, "traits", annotated=False)["headline"]
-    assert "Not tested: whether it names the wrong gender, " in line
-    assert "how it describes people" in line
+    assert "Cannot tell without annotators' captions: whether it names the wrong gender" in line
+    assert "Not tested: how it describes people" in line
     assert "Without annotators' captions we cannot tell whether pictures and habit" in line
