@@ -46,7 +46,7 @@ def baseline(folder: Path) -> Iterator[Path]:
     """The baseline of the page; of the audit only what trains nothing, for the sake of time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(audit, "write_page", lambda *_: None)
+        patch.setattr(audit, "save_page", lambda *_: None)
         patch.setattr("bias_pipeline.run.audit.plan_for", _counts)
         assert main(BASELINE) == 0
         yield folder / "baseline.json"
