@@ -28,14 +28,16 @@ from bias_pipeline.declared import Count, Positive
 from bias_pipeline.errors import BiasPipelineError, DataError, UsageError, counted, did_you_mean
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
-from bias_pipeline.io.terminal import lines_as, print_out, warn
+from bias_pipeline.io.terminal import lines_as, print_out, print_text, warn
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.report import baseline
+from bias_pipeline.report.answer_table import numbers_tables
 from bias_pipeline.report.conclusion_checks import Limits
 from bias_pipeline.report.page import report_of_folder, save_page
+from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.smallest_bias import unseen
-from bias_pipeline.report.tables import print_results
+from bias_pipeline.report.tables import attributed_notes
 from bias_pipeline.report.text_formats import skipped_cells
 from bias_pipeline.run.audit import (
     FIRST,
@@ -88,17 +90,8 @@ def _audit(words: Sequence[str]) -> int:
     REPORT.require()
     check_places(options.json)
     photos = find_photos(options.images) if options.images else None
-    names = options.only or attribute_names()
-    meanings = {name: _meanings(name) if options.map else NO_MEANINGS for name in names}
-    _check_map(options.map, meanings)
-    files = (options.attributes, options.captions, options.objects, options.label_noise)
-    for path in (options.file, *files):
-        if path is not None:
-            check_file(path)
-    _check_noise(options.label_noise, meanings)
-    out = options.out or Path("outputs") / f"audit-{_slug(stem(options.file))}"
-    overrides = _overrides(options, out)
-    cells = _FileCells(overrides, _labels_of(overrides, options, meanings))
+    out = options.out or Path("outputs") / f"audit-{slug(stem(options.file))}"
+    cells = cells_of_file(options, out)
     announce = partial(_announce, options.file, cells)
     if options.dry_run:
         corpora, plans = planned(cells, options.minutes, announce)
@@ -114,7 +107,7 @@ def _audit(words: Sequence[str]) -> int:
         _print_tables(result)
     print_out(*result.screen())
     if options.notes:
-        print_out("", *result.sentences)
+        print_out("", *result.notes)
     report = report_of_folder(out, limits, result.made)
     if photos is not None:
         from bias_pipeline.report.example_pictures import with_pictures
@@ -129,15 +122,38 @@ def _audit(words: Sequence[str]) -> int:
     return result.exit_code
 
 
+def cells_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -> FileCells:
+    """The cells of a file of captions, as options and further overrides describe it."""
+    names = options.only or attribute_names()
+    meanings = {name: _meanings(name) if options.map else NO_MEANINGS for name in names}
+    _check_map(options.map, meanings)
+    files = (options.attributes, options.captions, options.objects, options.label_noise)
+    for path in (options.file, *files):
+        if path is not None:
+            check_file(path)
+    _check_noise(options.label_noise, meanings)
+    overrides = [*_overrides(options, out), *further]
+    return FileCells(overrides, _labels_of(overrides, options, meanings))
+
+
 def _print_tables(result: Audit) -> None:
-    """A table of every metric for each attribute."""
+    """For each attribute a table of all numbers on each question, and what the runs noted."""
+    several = len(result.corpora) > 1
     for attribute in result.corpora:
-        print_results([one for one in result.results if one.rows[0].attribute == attribute])
-        print_out()
+        for table in numbers_tables(result.verdict, result.answers_on(attribute)):
+            print_table(
+                replace(table, caption=f"{attribute}: {table.caption}") if several else table
+            )
+            print_out()
+    for note in attributed_notes(result.results):
+        print_text(note)
+    print_out()
 
 
 @dataclass(frozen=True)
-class _FileCells:
+class FileCells:
+    """What an audit of files reads and runs."""
+
     overrides: Sequence[str]  # what all cells share
     # Attribute to the overrides for its labels
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -158,14 +174,14 @@ class _FileCells:
     def scored(self, plans: Mapping[str, Plan]) -> SweepOutcome:
         from bias_pipeline.run.launch import run_cells
 
-        finished = run_cells(self._planned(plans))
+        finished = run_cells(self.cells(plans))
         return replace(finished, results=finished.with_draws())
 
     def print_plan(self, plans: Mapping[str, Plan]) -> int:
         """Print what would run."""
         from bias_pipeline.run import planning
 
-        return planning.print_plan(self._planned(plans), lenient=True)
+        return planning.print_plan(self.cells(plans), lenient=True)
 
     def noisy(self, attribute: str) -> bool:
         return any(word.startswith(_NOISE) for word in self.labels.get(attribute, ()))
@@ -178,7 +194,7 @@ class _FileCells:
     def _of(self, attribute: str) -> list[str]:
         return [*self.overrides, f"attribute={attribute}", *self.labels.get(attribute, ())]
 
-    def _planned(self, plans: Mapping[str, Plan]) -> list[CellConfig]:
+    def cells(self, plans: Mapping[str, Plan]) -> list[CellConfig]:
         """For each attribute the metrics as published, then the metrics at equal style."""
         jobs = [
             [
@@ -266,12 +282,12 @@ def parser() -> Parser:
         help="print what would run, what is finished and how long it takes; run nothing",
     )
     parser.add_argument(
-        "--tables", action="store_true", help="also print the tables of all metrics"
+        "--tables", action="store_true", help="also print all numbers on each question"
     )
     parser.add_argument(
         "--notes",
         action="store_true",
-        help="also print each answer in a sentence, and the numbers that are not used and why",
+        help="also print further numbers on each question, and those that are not used and why",
     )
     parser.add_argument(
         "--json",
@@ -307,11 +323,11 @@ def _overrides(options: Namespace, out: Path) -> list[str]:
     return [*overrides, f"captioner={quoted(str(options.file))}"]
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
     """A name as part of a folder name; a long one is cut and gets its hash.
 
     Example:
-        >>> _slug("../my captions"), _slug("été"), _slug(100 * "long")[50:]
+        >>> slug("../my captions"), slug("été"), slug(100 * "long")[50:]
         ('my_captions', 'été', 'nglonglong_0184fa9c')
     """
     plain = re.sub(r"[\W_]+", "_", name).strip("_") or "captions"
@@ -325,7 +341,7 @@ def _labels_of(
 ) -> dict[str, list[str]]:
     """Attribute to the overrides for its labels; empty if the labels do not fit."""
     words_by_attribute = {name: _own_labels(options, words) for name, words in meanings.items()}
-    cells = _FileCells(overrides, words_by_attribute)
+    cells = FileCells(overrides, words_by_attribute)
     read = {
         name: read_or_refused(cells, name)
         for name in words_by_attribute
@@ -386,7 +402,7 @@ def _meanings(name: str) -> Meanings:
 
 
 def _announce(
-    file: Path, cells: _FileCells, corpora: Mapping[str, Corpus], plans: Mapping[str, Plan]
+    file: Path, cells: FileCells, corpora: Mapping[str, Corpus], plans: Mapping[str, Plan]
 ) -> None:
     first = next(iter(corpora.values()))
     groups = [f"{name} ({_sizes(corpus, name)})" for name, corpus in corpora.items()]

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, number
-from bias_pipeline.declared import NotNegative, Seconds
+from bias_pipeline.commands.audit_settings import add_settings
+from bias_pipeline.commands.compare_audits import (
+    audited_files,
+    is_audit,
+    print_questions,
+    stored_audits,
+)
+from bias_pipeline.declared import NotNegative, Positive, Seconds
 from bias_pipeline.errors import (
     DataError,
     NotApplicableError,
@@ -24,6 +31,11 @@ from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.report import baseline
+from bias_pipeline.report.compared_questions import (
+    ComparedQuestion,
+    compared_questions,
+    outcome_of,
+)
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, untried
 from bias_pipeline.report.gate import Comparison, check_margin, compared
 from bias_pipeline.report.name_collisions import check_distinct
@@ -50,12 +62,12 @@ FLAG = "--fail-if-worse"
 WORSE = 1
 
 _COMPARE_ABOUT = """\
-Is captioner A fairer than the others? Name captioners of the data set, files of captions, or
-folders of finished runs; what has not run yet is run. Keys are those of `run`. Differences are
-paired over images and seeds; p values are adjusted for all decisions (Holm). A number decides only
-if it does not change with longer or shorter captions, and only between captioners that describe
-the same images. Attackers' scores also need captions of similar length and vocabulary. The reason
-is printed where a number does not decide.
+Is captioner A fairer than the others? Name files of captions with --attributes, folders of audits,
+captioners of a data set (keys are those of `run`), or folders of finished runs. What has not run
+yet is run. Differences are paired over images and seeds; p values are adjusted for all decisions
+(Holm). A number decides only if it does not change with longer or shorter captions, and only
+between captioners that describe the same images. Attackers' scores also need captions of similar
+length and vocabulary. The reason is printed where a number does not decide.
 """
 
 
@@ -74,29 +86,72 @@ def compare_command(words: Sequence[str]) -> int:
         )
     check_places(options.json, options.junit)
     earlier = baseline.read(options.baseline) if options.baseline else None
-    folders = [_folder(name) for name in names]
-    _check_alike(names, folders)
-    results, skipped = (
-        (_stored(folders), {}) if all(folders) else _computed(names, rest, options.margin)
-    )
-    first = [r for r in results if r.rows[0].captioner == results[0].rows[0].captioner]
+    by_questions = options.attributes is not None or all(map(is_audit, names))
+    if options.attributes is not None:
+        first, others, skipped = audited_files(names, options, rest, earlier)
+    elif by_questions:
+        first, others, skipped = stored_audits(names, options.metrics)
+    else:
+        first, others, skipped = _cells(names, rest, options.margin)
     if earlier:
-        others, passed_over = baseline.compare_to_baseline(first, earlier)
+        more, passed_over = baseline.compare_to_baseline(first, earlier)
         for cell_name, reason in passed_over.items():
             print_out(f"skipped: {cell_name}, in {earlier.file}: {reason}")
-        results, skipped = [*results, *others], {**skipped, **passed_over}
+        others, skipped = [*others, *more], {**skipped, **passed_over}
+    results = [*first, *others]
     limits = Limits(coverage=options.least_coverage, speech=options.alike)
     comparison = compared(results, margin=options.margin, limits=limits, skipped=skipped)
     for sentence in comparison.namesakes:
         print_out(sentence)
-    print_leaderboards(comparison.leaderboards, comparison.decisions)
+    rows = compared_questions(comparison) if by_questions else []
+    if by_questions:
+        print_questions(rows, skipped)
+    else:
+        print_leaderboards(comparison.leaderboards, comparison.decisions)
     if options.json:
         decided = {"decisions": comparison.lines(), "skipped": skipped_cells(comparison.skipped)}
+        if by_questions:
+            decided["questions"] = [row.line() for row in rows]
         write_file(options.json, baseline.stored(first, **decided))
     if options.junit:
         write_file(options.junit, junit(comparison))
     if options.fail_if_worse or options.margin is not None:
-        return _gate(comparison, results)
+        return _gate_of_questions(rows) if by_questions else _gate(comparison, results)
+    return 0
+
+
+def _cells(
+    names: Sequence[str], rest: Sequence[str], margin: float | None
+) -> tuple[list[Result], list[Result], Mapping[str, str]]:
+    """Results of the first captioner and of the others, and why cells do not apply."""
+    folders = [_folder(name) for name in names]
+    _check_alike(names, folders)
+    results, skipped = (_stored(folders), {}) if all(folders) else _computed(names, rest, margin)
+    first = [r for r in results if r.rows[0].captioner == results[0].rows[0].captioner]
+    return first, [result for result in results if result not in first], skipped
+
+
+def _gate_of_questions(rows: Sequence[ComparedQuestion]) -> int:
+    """The exit code for CI, by the questions that can be told."""
+    outcome = outcome_of(rows)
+    decided = [row for row in rows if not row.decision.doubts]
+    if outcome == "worse":
+        lost = [row.question for row in decided if row.result == "worse"]
+        print_out(f"gate failed: {rows[0].decision.first} is worse in {', '.join(lost)}")
+        return WORSE
+    if outcome == "undecided":
+        open_ = [row.question for row in decided if row.decision.outcome == "undecided"]
+        raise UndecidedError(
+            "gate failed: "
+            + (
+                f"{', '.join(open_)} cannot be decided by this margin; caption more images, choose "
+                "a larger --margin, or name metrics with --metrics"
+                if open_
+                else "no question can be decided, for the reasons above"
+            )
+        )
+    counts = counted(len(decided), "questions")
+    print_out(f"gate passed: {rows[0].decision.first} is worse in none of {counts}")
     return 0
 
 
@@ -108,7 +163,8 @@ def _names_captioner(word: str) -> bool:
 def compare_parser() -> Parser:
     parser = Parser(
         f"{PROGRAM} compare",
-        usage="%(prog)s A B [C ...] [key=value ...] [options]",
+        usage="%(prog)s A B --attributes LABELS [options]\n       %(prog)s OUT_A OUT_B [options]\n"
+        "       %(prog)s A B [C ...] [key=value ...] [options]",
         description=_COMPARE_ABOUT,
         allow_abbrev=False,
     )
@@ -143,6 +199,24 @@ def compare_parser() -> Parser:
         f"if the whole interval of each difference is below it, {WORSE} if one is above it, "
         f"{UndecidedError.exit_code} otherwise",
     )
+    files = parser.add_argument_group("files, as audit takes them (A and B are files of captions)")
+    what = {
+        "--attributes": ("LABELS", "labels of the images; compares by the questions of audit"),
+        "--captions": ("FILE", "human captions of the same images"),
+        "--objects": ("FILE", "objects in the images"),
+        "--out": ("DIR", "folder of runs (default: outputs/compare-NAME)"),
+    }
+    for option, (metavar, text) in what.items():
+        files.add_argument(option, type=Path, metavar=metavar, help=text)
+    files.add_argument(
+        "--metrics", metavar="NAMES", help="metrics, separated by commas (default: as audit)"
+    )
+    files.add_argument(
+        "--minutes",
+        type=number(Positive),
+        help="at most this time for each attribute and captioner",
+    )
+    add_settings(parser)
     parser.add_argument(
         "--config-dir", metavar="DIR", help="your own YAML files: DIR/attribute/..."
     )

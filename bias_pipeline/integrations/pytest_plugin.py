@@ -53,6 +53,7 @@ def _gate(
     """See :func:`bias_gate`."""
     import bias_pipeline as bp
     from bias_pipeline.errors import BiasPipelineError
+    from bias_pipeline.report.compared_questions import compared_questions, outcome_of
 
     named = {"names": ("new", "old"), **settings}
     mistake = ""
@@ -62,8 +63,11 @@ def _gate(
         mistake = f"{FIXTURE}: {error}"
     if mistake:  # outside of the handler, so that pytest shows the sentence once
         pytest.fail(mistake, pytrace=False)
-    if comparison.outcome == "worse":
-        pytest.fail("\n".join(decision.sentence() for decision in comparison.lost), pytrace=False)
-    if comparison.outcome == "undecided":
+    rows = compared_questions(comparison)
+    outcome = outcome_of(rows)
+    if outcome == "worse":
+        lost = (row.sentence() for row in rows if row.result == "worse")
+        pytest.fail("\n".join(lost), pytrace=False)
+    if outcome == "undecided":
         pytest.fail(f"{FIXTURE}: undecided\n{comparison}", pytrace=False)
     return comparison

@@ -103,6 +103,12 @@ class Baseline:
 def read(path: Path) -> Baseline:
     """What a baseline file says."""
     content: Any = load_json(path, what=_WHAT, max_depth=50)
+    if isinstance(content, dict) and content.get("schema") == 1:
+        raise DataError(
+            f"{path}: was written by an earlier version (schema 1, now {SCHEMA}); make the file "
+            "anew: python -m bias_pipeline audit CAPTIONS --attributes LABELS --captions PEOPLE "
+            f"--json {path.name}"
+        )
     try:
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}, as this version writes it")

@@ -125,8 +125,8 @@ def unreached(result: Result, headline: str, limits: Limits = LIMITS) -> str:
     """Why annotators and the model cannot be compared at equal style; empty if they can."""
     reach = reach_of(result, headline)
     if reach < limits.reach:  # NaN if not matched
-        few = _too_few(reach, "of its words", limits.reach)
-        return f"at equal style, annotators use only {few}"
+        few = _too_few(reach, "of its words as often", limits.reach)
+        return f"annotators use only {few}"
     return ""
 
 

@@ -110,7 +110,8 @@ class _Pictures:
 
     def in_summary(self, summary: Summary) -> Summary:
         panels = [replace(one, tables=self._in_tables(one.tables)) for one in summary.panels]
-        return replace(summary, panels=panels)
+        cards = [replace(one, examples=self._in_tables(one.examples)) for one in summary.cards]
+        return replace(summary, panels=panels, cards=cards)
 
     def in_section(self, section: Section) -> Section:
         return replace(section, tables=self._in_tables(section.tables))

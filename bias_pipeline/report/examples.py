@@ -58,6 +58,12 @@ class ScreenExamples:
         edited = [edited_table(self.edited[result.run_id])] if result.run_id in self.edited else []
         return edited + ([self.words[key]] if key in self.words else [])
 
+    def one_of_each(self, question: str, result: Result) -> list[Table]:
+        """One caption of each kind behind the number of a question, for its card."""
+        lines = self.misnamed.get(result.run_id, ()) if question == "misgendering" else ()
+        kinds = {(line["labelled"], line["named"]): line for line in reversed(lines)}
+        return [misnamed_table([*kinds.values()])] if kinds else []
+
 
 NOTHING = ScreenExamples()
 

@@ -19,6 +19,7 @@ from bias_pipeline.errors import (
     counted,
 )
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule, Metric
+from bias_pipeline.metrics.value_names import sibling_name
 from bias_pipeline.report import conclusion_checks
 from bias_pipeline.report.compare import (
     LEVEL,
@@ -66,6 +67,9 @@ class Decision:
     doubts: tuple[str, ...] = ()  # why nothing is decided, empty if something is
     quality: bool = False  # whether it says how good captions are, not how fair
     settings: str = ""  # in which its cells differ from others of the metric, as part of its name
+    question: str = ""  # that the metric answers
+    # The two numbers, less the annotators' where both are; NaN where there is none
+    values: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def name(self) -> str:
@@ -226,7 +230,18 @@ def _decision(
         doubts=tuple(_doubts(pair, headline, reading, difference, limits)),
         quality=higher_is_better(first),
         settings=label(first),
+        question=str(mapping_in(first.manifest, "metric").get("question", "")),
+        values=_values(pair, part),
     )
+
+
+def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
+    """The two numbers, less the annotators' where both have that."""
+    for name in (sibling_name(part, "increase"), part):
+        first, other = (_row(result, name) for result in pair)
+        if first and other:
+            return first.value, other.value
+    return math.nan, math.nan
 
 
 def _difference(

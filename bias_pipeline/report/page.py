@@ -26,6 +26,7 @@ from bias_pipeline.report.examples import NOTHING, ScreenExamples, examples_of
 from bias_pipeline.report.name_collisions import resolve_name_collisions
 from bias_pipeline.report.section import Section
 from bias_pipeline.report.sections import (
+    answer_sections,
     directions,
     front_sections,
     leaderboard_sections,
@@ -190,9 +191,11 @@ def report_of(
     leaderboards = rank_captioners(results, known, least=1)
     rows = [row for result in results for row in result.rows]
     names = captioners(results)
+    first_screens = summaries(results, behind, limits)
     sections = [
         *([Section(title="Left out", texts=faults)] if faults else []),
         *([Section(title="Of one name", texts=namesakes)] if namesakes else []),
+        *answer_sections(first_screens),
         *overviews(results, leaderboards, limits),
         *front_sections(results, known),
         *directions(results),
@@ -210,7 +213,7 @@ def report_of(
         settings={r.run_id: r.settings for r in results},
         rows=rows,
         bibtex=bibtex(dict.fromkeys(row.metric for row in rows)),
-        summaries=summaries(results, behind, limits),
+        summaries=first_screens,
     )
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import direction_of
+from bias_pipeline.report.answer_table import answers_table, captioners_table
 from bias_pipeline.report.compare import Leaderboard
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.figures import forest, quadrants, scatter
 from bias_pipeline.report.panels import corrected, tone_of
 from bias_pipeline.report.pareto import Front, fronts, joined_names
 from bias_pipeline.report.section import Section
+from bias_pipeline.report.summary import Summary
 from bias_pipeline.report.table import Cell, NumberCell, PCell, Table
 from bias_pipeline.report.tables import (
     attributed_notes,
@@ -41,6 +43,34 @@ UNUSED = (
     "not used, because it changes with longer or shorter captions, or because another part decides"
 )
 BOLD = "Bold: fairer, or better, than every other captioner beyond chance (paired test, Holm)."
+
+
+def answer_sections(summaries: Sequence[Summary]) -> Iterable[Section]:
+    """The answers of each captioner, and below them every number on each question."""
+    for summary in summaries:
+        if all(math.isnan(a.value) for answers in summary.answers.values() for a in answers):
+            continue
+        several = len(summary.answers) > 1
+        tables = []
+        if several:
+            tables = [captioners_table(summary.answers, summary.unsure, summary.made)]
+        for captioner, answers in [*summary.answers.items()][:MOST_DRAWN]:
+            table = answers_table(answers, summary.made)
+            name = f"{captioner}: {table.caption}" if several else table.caption
+            tables.append(replace(table, caption=name, folded=several))
+        yield Section(
+            title=f"Answers on {summary.title}",
+            tables=tables,
+            chapter="Answers",
+        )
+        for captioner, numbers in [*summary.numbers.items()][:MOST_DRAWN]:
+            yield Section(
+                title=f"Numbers on {summary.title}" + f", {captioner}" * several,
+                texts=["The number that decides a question first, each with its own images."],
+                tables=numbers,
+                captioner=captioner,
+                chapter="Answers",
+            )
 
 
 def overviews(
@@ -72,6 +102,16 @@ def _best(leaderboard: Leaderboard) -> list[tuple[str, str]]:
     return [(first.row.run_id, first.row.part)] if alone else []
 
 
+_EXTENT = ("images", "coverage", "no group")
+
+
+def _extent(row: Row, result: Result) -> list[Cell]:
+    """How many images a number is about, their share, and the share of captions without a group."""
+    covered = NumberCell(row.coverage, fraction=True, digits=0, mark=marks(row, result))
+    silent = NumberCell(row.neutral_rate, fraction=True, digits=0)
+    return [NumberCell(row.n_images, digits=0), covered, silent]
+
+
 class _Matrix:
     """Headlines of captioners (lines) under metrics (columns)."""
 
@@ -97,11 +137,23 @@ class _Matrix:
                     self.cells.setdefault(row.captioner, {})[name] = (row, result)
 
     def table(self) -> Table:
-        """The table, with the coverage of each captioner's captions."""
-        head = ["captioner", *self.columns, "images", "coverage", "no group"]
+        """The table; of one captioner with a line for each headline, each with its own images."""
+        if len(self.cells) == 1:
+            return self._of_one()
+        head = ["captioner", *self.columns, *_EXTENT]
         metrics = ["", *self.columns.values(), "", "", ""]
         lines = [self._line(name) for name in self.cells]
         return Table("Headlines", head, lines, metrics=metrics)
+
+    def _of_one(self) -> Table:
+        ((captioner, headlines),) = self.cells.items()
+        _, first = next(iter(headlines.values()))
+        mark = "" if training_of(first) else " †"
+        lines: list[list[Cell]] = [
+            [name, self._headline(row, result), *_extent(row, result)]
+            for name, (row, result) in headlines.items()
+        ]
+        return Table("Headlines", ["headline", captioner + mark, *_EXTENT], lines)
 
     def _line(self, captioner: str) -> list[Cell]:
         by_metric = self.cells[captioner]
@@ -110,9 +162,7 @@ class _Matrix:
         cells = [
             self._headline(*by_metric[name]) if name in by_metric else None for name in self.columns
         ]
-        covered = NumberCell(row.coverage, fraction=True, digits=0, mark=marks(row, result))
-        silent = NumberCell(row.neutral_rate, fraction=True, digits=0)
-        return [captioner + mark, *cells, NumberCell(row.n_images, digits=0), covered, silent]
+        return [captioner + mark, *cells, *_extent(row, result)]
 
     def _headline(self, row: Row, result: Result) -> NumberCell:
         best = (row.run_id, row.part) in self.best

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import LABELLED
-from bias_pipeline.report.conclusion_checks import (
-    LIMITS,
-    Limits,
-    caption_statistics_of,
-    doubt_about,
-)
+from bias_pipeline.report.answer_table import how_made, numbers_tables
+from bias_pipeline.report.answers import Answer, answers_of
+from bias_pipeline.report.captioner_sentences import not_used_by_all, sentences_on_all
+from bias_pipeline.report.cards import AnswerCard, cards, lacking
+from bias_pipeline.report.conclusion_checks import LIMITS, Limits, caption_statistics_of
 from bias_pipeline.report.examples import NOTHING, ScreenExamples
 from bias_pipeline.report.headline import headline
+from bias_pipeline.report.notes import notes
 from bias_pipeline.report.panels import Panel, panels_of_all, panels_of_one
-from bias_pipeline.report.table import percent
+from bias_pipeline.report.table import Table, percent
 from bias_pipeline.report.tables import (
     BLANK,
     captioners,
@@ -28,16 +28,7 @@ from bias_pipeline.report.tables import (
     started,
     training_of,
 )
-from bias_pipeline.report.verdict import JUDGED, WRONG_IF, Finding, Verdict, verdict
-from bias_pipeline.report.verdict_sentences import (
-    ANSWER_CLAUSES,
-    brief,
-    brief_of_all,
-    clause_of,
-    finding_name,
-    join_sentences,
-    one_direction,
-)
+from bias_pipeline.report.verdict import JUDGED, Verdict, verdict
 from bias_pipeline.results.rows import Result, Row, mapping_in, number_or_nan
 
 
@@ -48,10 +39,18 @@ class Summary:
     title: str  # the attribute and the data set
     facts: Sequence[tuple[str, str]]  # what was scored: name and value
     verdict: Sequence[str]  # about two sentences
-    sure: str  # how many numbers they use, and what brackets and p mean
+    sure: str  # what brackets and p mean
     panels: Sequence[Panel]  # the figure
     undecided: Sequence[str]  # numbers that are not used, and why
     several: bool = False  # whether the figure's lines are captioners
+    # Captioner to the answers, and to a table of all numbers for each question
+    answers: Mapping[str, Sequence[Answer]] = field(default_factory=dict)
+    numbers: Mapping[str, Sequence[Table]] = field(default_factory=dict)
+    cards: Sequence[AnswerCard] = ()  # of one captioner
+    lacking: Sequence[str] = ()  # what could not be tested, and what would be needed
+    made: str = ""  # seeds, splits, attackers and correction
+    # Captioners that are not known to be trained on captions of the data set
+    unsure: Collection[str] = ()
 
 
 def summaries(
@@ -87,21 +86,44 @@ def _summary(
     by_id = {result.run_id: result for result in results}
     verdicts = {name: every[dataset, name].about(attribute) for name in names}
     one = names[0] if len(names) == 1 else ""
+    answers = {name: answers_of(verdicts[name], attribute) for name in names}
     return Summary(
         title=f"{attribute}, data set {dataset}",
         facts=facts(results),
         verdict=[
-            *(headline(verdicts[one], attribute) if one else []),
-            *(brief(verdicts[one], attribute, one) if one else brief_of_all(verdicts, attribute)),
+            *(_conclusion(verdicts, answers, attribute) or [_untested(results)]),
             *_cautions(results, several=not one),
         ],
-        sure=_basis(list(verdicts.values()), results),
+        sure=_basis(results),
         panels=panels_of_one(verdicts[one], by_id, attribute, behind)
         if one
         else panels_of_all(verdicts, by_id, attribute, behind),
-        undecided=_undecided(verdicts, attribute, results),
+        undecided=_undecided(verdicts, answers, results),
         several=not one,
+        answers=answers,
+        numbers={name: [*numbers_tables(verdicts[name], answers[name])] for name in names},
+        cards=cards(answers[one], by_id, behind) if one else (),
+        lacking=lacking(verdicts[one], answers[one]) if one else (),
+        made=how_made(results),
+        unsure={result.rows[0].captioner for result in results if not training_of(result)},
     )
+
+
+def _conclusion(
+    verdicts: Mapping[str, Verdict], answers: Mapping[str, Sequence[Answer]], attribute: str
+) -> list[str]:
+    if len(verdicts) > 1:
+        return sentences_on_all(verdicts, answers, attribute)
+    (name,) = verdicts
+    return headline(verdicts[name], answers[name])
+
+
+def _untested(results: Sequence[Result]) -> str:
+    """The sentence on runs that answer no question about captions."""
+    questions = {mapping_in(result.manifest, "metric").get("question") for result in results}
+    if "retrieval" in questions:
+        return "These runs test retrieval, not captions."
+    return "No run here tests whether captions are biased."
 
 
 def _cautions(results: Sequence[Result], *, several: bool) -> list[str]:
@@ -200,72 +222,30 @@ def _span(shares: Iterable[float]) -> str:
     return f"{'–'.join(ends)} %"
 
 
-def _basis(verdicts: Sequence[Verdict], results: Sequence[Result]) -> str:
-    """How many numbers the verdict uses, and what brackets and p mean."""
-    decided = sum(not finding.doubt for verdict in verdicts for finding in verdict.findings)
-    if not decided:
-        return ""
-    amplifies = all(map(training_of, results))
+def _basis(results: Sequence[Result]) -> str:
+    """What brackets and p mean, and whether a difference is amplification."""
+    text = (
+        "Brackets are 95 % intervals over images and seeds; p is Holm-corrected within each "
+        "question."
+    )
+    if all(map(training_of, results)):
+        return text
     return (
-        f"Based on {decided} number{'s' * (decided > 1)} that caption length does not affect here. "
-        "Brackets are 95 % intervals over images and seeds; p values are Holm-corrected within "
-        "each question."
-        + (
-            ""
-            if amplifies
-            else " † A difference from annotators: we do not know that the captioner was trained "
-            "on captions of this data set, so this is not evidence of amplification."
-        )
+        f"{text} † A difference from annotators: we do not know that the captioner was trained on "
+        "captions of this data set, so this is not evidence of amplification."
     )
 
 
 def _undecided(
-    verdicts: Mapping[str, Verdict], attribute: str, results: Sequence[Result]
+    verdicts: Mapping[str, Verdict],
+    answers: Mapping[str, Sequence[Answer]],
+    results: Sequence[Result],
 ) -> list[str]:
-    """Numbers that are not used, by reason; questions without a run; when answers are wrong."""
-    findings = [finding for verdict in verdicts.values() for finding in verdict.findings]
-    open_ = [finding for finding in findings if finding.doubt and finding.question in JUDGED]
-    sentences = _by_reason(open_) if len(verdicts) == 1 else _by_stem(open_)
-    questions = {finding.question for finding in findings}
-    unasked = [clause_of(q, 0, attribute) for q in ANSWER_CLAUSES if q not in questions]
-    if unasked:
-        sentences.append(f"No run tests whether it {join_sentences(unasked, 'or')}.")
-    clauses = (one_direction(Verdict(findings), question) for question in JUDGED)
-    sentences += [f"{clause}." for clause in clauses if clause]
-    more = dict.fromkeys(finding.question for finding in findings if finding.more)
-    sentences += [
-        f"“{clause_of(question, 0, attribute)}” is wrong if {WRONG_IF[question]}."
-        for question in more
-    ]
-    return [*sentences, *(f"{text}." for text in legend(results))]
-
-
-def _by_reason(findings: Iterable[Finding]) -> list[str]:
-    reasons: dict[str, dict[str, None]] = {}
-    for finding in findings:
-        reasons.setdefault(finding.doubt, {})[finding_name(finding)] = None
-    return [
-        f"{join_sentences(names)}: {doubt_about(names, doubt)}." for doubt, names in reasons.items()
-    ]
-
-
-def _by_stem(findings: Iterable[Finding]) -> list[str]:
-    """The same for several captioners; their reasons differ only in numbers."""
-    stems: dict[tuple[str, str], dict[str, str]] = {}
-    for finding in findings:
-        stem, _, detail = finding.doubt.partition(": ")
-        stems.setdefault((finding_name(finding), stem), {})[finding.row.captioner] = detail
-    alike: dict[tuple[str, tuple[str, ...]], dict[str, str]] = {}
-    metrics: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for (metric, stem), details in stems.items():
-        key = (stem, tuple(details))
-        alike.setdefault(key, details)
-        metrics.setdefault(key, []).append(metric)
-    return [_sentence(metrics[key], key[0], details) for key, details in alike.items()]
-
-
-def _sentence(metrics: Sequence[str], stem: str, details: Mapping[str, str]) -> str:
-    name, detail = next(iter(details.items()))
-    whom = f"for {len(details)} captioners " if len(details) > 1 else f"for {name} "
-    such = f" ({'such as ' * (len(details) > 1)}{name}: {detail})" if detail else ""
-    return f"{join_sentences(metrics)}: {whom}{doubt_about(metrics, stem)}{such}."
+    """What stands below the answers, and what signs mean."""
+    if len(verdicts) == 1:
+        (name,) = verdicts
+        lines = notes(verdicts[name], answers[name])
+    else:
+        findings = (finding for verdict in verdicts.values() for finding in verdict.findings)
+        lines = not_used_by_all(f for f in findings if f.doubt and f.question in JUDGED)
+    return [*lines, *(f"{text}." for text in legend(results))]

@@ -23,17 +23,17 @@ def percent(value: float, digits: int = 1) -> str:
         >>> percent(0.4567), percent(float("nan"))
         ('45.7', '–')
     """
-    return "–" if math.isnan(value) else f"{100 * value:.{digits}f}"
+    return number(100 * value, digits)
 
 
 def number(value: float, digits: int = 2) -> str:
-    """A number as it is, a dash if it is absent.
+    """A number as it is, without a minus at zero; a dash if it is absent.
 
     Example:
-        >>> number(1.25), number(float("nan"))
-        ('1.25', '–')
+        >>> number(1.25), number(-0.001), number(float("nan"))
+        ('1.25', '0.00', '–')
     """
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+    return "–" if math.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def p_cell(p_value: float) -> str:

@@ -169,9 +169,22 @@ def has_blanks(result: Result) -> bool:
     return any(mapping_in(result.manifest, "corpus", "blanks").values())
 
 
+def metric_name(metric: str, attribute: str) -> str:
+    """A metric's name as people read it: of an attribute that is not gender, without that word.
+
+    Example:
+        >>> metric_name("gender_error", "gender"), metric_name("gender_error", "religion")
+        ('gender_error', 'religion error')
+    """
+    if "gender" not in metric or "gender" in attribute:
+        return metric
+    return metric.replace("gender", attribute).replace("_", " ")
+
+
 def headline_name(row: Row, settings: str = "") -> str:
-    """The metric, its direction if it has two, and the settings that differ."""
-    return " ".join(filter(None, [row.metric, ARROWS.get(row.part, ""), settings]))
+    """The metric, its direction if it has two, and the settings in which it differs."""
+    name = metric_name(row.metric, row.attribute)
+    return " ".join(filter(None, [name, ARROWS.get(row.part, ""), settings]))
 
 
 def pointing(row: Row, result: Result) -> str:

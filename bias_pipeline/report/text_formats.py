@@ -27,6 +27,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.io.terminal import printable
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import HEADLINES, MODEL
+from bias_pipeline.report.answer_table import answers_table
 from bias_pipeline.report.gate import Comparison
 from bias_pipeline.report.table import Cell, NumberCell, Table, Weighted, cell_text, without_places
 from bias_pipeline.results.rows import Row, mapping_in
@@ -361,8 +362,10 @@ def _summary(summary: Summary) -> Iterator[str]:
         for sentence in (*summary.verdict, summary.sure)
         if sentence
     )
+    for answers in summary.answers.values():
+        yield _markdown_table(replace(answers_table(answers), caption=""))
     if summary.undecided:
-        yield "What cannot be concluded, and why:\n"
+        yield "What else is known, and what is not:\n"
         yield from (f"* {escape_markdown(sentence)}" for sentence in summary.undecided)
     yield ""
 

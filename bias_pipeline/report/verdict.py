@@ -20,7 +20,14 @@ from bias_pipeline.metrics.value_names import (
 )
 from bias_pipeline.report import conclusion_checks
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, scored_part
-from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of, number_or_nan
+from bias_pipeline.results.rows import (
+    Result,
+    Row,
+    group_rows,
+    mapping_in,
+    neutral_of,
+    number_or_nan,
+)
 from bias_pipeline.results.settings import label, text_settings
 from bias_pipeline.stats.compare import holm, p_of_interval
 
@@ -28,8 +35,6 @@ BY_RULES = ("leakage", "misgendering", "assuming", "tasks")  # see `EvidenceRule
 BY_METRIC = ("describing", "inventing")  # answered by the metric itself
 # The questions that have an answer; the others are only shown.
 JUDGED = tuple(question for question in QUESTIONS if question in BY_RULES + BY_METRIC)
-# Where all of these have an answer, bias can be said not to be found.
-BASIC = ("misgendering", "assuming", "describing")
 # When an answer is wrong although its numbers are right.
 WRONG_IF: Mapping[str, str] = {
     "leakage": "attackers use a harmless habit in which the captions differ from human captions",
@@ -297,17 +302,15 @@ def _unjudged(question: str, rows: Mapping[str, Row], headline: str) -> Finding:
     people = rows["human"].value if "human" in rows else nan
     return Finding(
         question, row, headline, people, row, nan, nan, conclusion_checks.NOT_JUDGED,
-        by_group={
-            part.removeprefix("group:"): of_group
-            for part, of_group in rows.items()
-            if part.startswith("group:") and question == "declining"
-        },
+        by_group=group_rows(rows, row.part),
     )  # fmt: skip
 
 
-def _by_the_metric(result: Result, question: str, row: Row) -> Finding:
+def _by_the_metric(
+    result: Result, question: str, rows: Mapping[str, Row], headline: str
+) -> Finding:
     """A finding of a metric that answers its question itself."""
-    stored = OwnAnswer.of(result)
+    stored, row = OwnAnswer.of(result), rows[headline]
     doubt = stored.unanswered if stored else conclusion_checks.NO_VALUE
     return Finding(
         question=question,
@@ -321,6 +324,7 @@ def _by_the_metric(result: Result, question: str, row: Row) -> Finding:
         withheld=f"cannot tell: {doubt}" if doubt else "",
         any_length=True,
         answered=stored,
+        by_group=group_rows(rows, headline),
     )
 
 
@@ -349,7 +353,7 @@ def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
         if headline not in rows or question not in QUESTIONS:
             continue
         if question in BY_METRIC:
-            yield _withhold(_by_the_metric(result, question, rows[headline]), result, limits)
+            yield _withhold(_by_the_metric(result, question, rows, headline), result, limits)
             continue
         finding = (
             _finding(result, rows, question, headline, readings.get(headline), limits)
@@ -404,15 +408,8 @@ def _finding(
         matched=matched,
         any_length=reading is not None and any(name in rows for name in reading.also),
         negligible=limits.negligible,
-        by_group=_by_group(rows, part),
+        by_group=group_rows(rows, part),
     )
-
-
-def _by_group(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
-    """The same number of each group, in the order of the attribute."""
-    names = [name.removeprefix("group:") for name in rows if name.startswith("group:")]
-    of_groups = {name: rows.get(f"{part}:{name}") for name in names}
-    return {name: row for name, row in of_groups.items() if row is not None}
 
 
 def _doubt(

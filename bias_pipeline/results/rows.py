@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.io.files import csv_text
 from bias_pipeline.io.terminal import worded
 from bias_pipeline.metrics.base import TRAITS
-from bias_pipeline.metrics.value_names import HEADLINES, HUMAN, MODEL
+from bias_pipeline.metrics.value_names import DIRECTIONS, HEADLINES, HUMAN, MODEL, SCORE
 from bias_pipeline.stats.bootstrap import Draws
 
 if TYPE_CHECKING:
@@ -90,6 +91,15 @@ class Result:
         notes = self.manifest.get("notes", [])
         return [worded(str(note)) for note in notes] if isinstance(notes, list) else []
 
+    @property
+    def by_group(self) -> dict[str, Row]:
+        """Group to the captioner's number of that group; empty for a metric without such numbers.
+
+        Where a part of the number decides (``named``), its rows are those of that part.
+        """
+        rows = {row.part: row for row in self.rows}
+        return next(filter(None, (group_rows(rows, part) for part in (*_DECIDING, *HEADLINES))), {})
+
     def frame(self) -> DataFrame:
         """The rows as a table, one line a row, with the columns of :class:`Row`."""
         from pandas import DataFrame
@@ -114,6 +124,29 @@ class Result:
         further = [f"{more} more in frame()"] * bool(more)
         lacking = [] if scored else ["no score: the reason is in .notes"]
         return "; ".join([f"{of}: {numbers}", *further, *lacking])
+
+
+_DECIDING = ("named",)  # parts that decide in place of a headline
+
+
+def group_rows(rows: Mapping[str, Row], part: str) -> dict[str, Row]:
+    """Group to its row of the same number as ``part``, in the order of the attribute's groups.
+
+    A group's row is ``PART:GROUP``; for a main number also ``group:GROUP`` or ``invented:GROUP``.
+    """
+    start = f"{part}:" if part in DIRECTIONS else ""
+    tails = [
+        name.removeprefix(f"{start}group:") for name in rows if name.startswith(f"{start}group:")
+    ]
+    tails += [name.split(":")[1] for name in rows if re.fullmatch("invented:[^:]+:mentions", name)]
+    of_groups = {}
+    for name in dict.fromkeys(tail for tail in tails if ":" not in tail):
+        parts = [f"{part}:{name}"]
+        if part in (SCORE, MODEL, *DIRECTIONS):
+            parts += [f"group:{name}:{part}", f"{start}group:{name}", f"invented:{name}"]
+        if row := next((rows[one] for one in parts if one in rows), None):
+            of_groups[name] = row
+    return of_groups
 
 
 def _number(row: Any) -> str:

@@ -23,14 +23,14 @@ from bias_pipeline.metrics import catalogue
 from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, WEIGHTS
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.metrics.counting.declines import declines_note
-from bias_pipeline.report.answers import Answer, answers_of, fold, screen
+from bias_pipeline.report.answer_screen import fold, screen
+from bias_pipeline.report.answers import Answer, answers_of
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, foreign_to_lists
-from bias_pipeline.report.headline import headline
 from bias_pipeline.report.label_errors import noise_sentences
+from bias_pipeline.report.notes import notes
 from bias_pipeline.report.table import percent
 from bias_pipeline.report.tables import images_of
 from bias_pipeline.report.verdict import Verdict, verdict
-from bias_pipeline.report.verdict_sentences import sentences
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.run.outcomes import SweepOutcome
@@ -127,14 +127,15 @@ class Audit:
     @cached_property
     def answers(self) -> list[Answer]:
         """An answer to each question about each attribute."""
-        negligible = self.limits.negligible
         return [
             answer
             for attribute in self.corpora
-            for answer in answers_of(
-                self.verdict, attribute, negligible, self._why_untested(attribute)
-            )
+            for answer in answers_of(self.verdict, attribute, self._why_untested(attribute))
         ]
+
+    def answers_on(self, attribute: str) -> list[Answer]:
+        """The answers about one attribute."""
+        return [answer for answer in self.answers if answer.attribute == attribute]
 
     def _why_untested(self, attribute: str) -> dict[str, str]:
         """Question to why its metrics did not run."""
@@ -161,8 +162,7 @@ class Audit:
         lines = fold(read if several else f"{read}; {self._groups(*self.corpora)}")
         for attribute in self.corpora:
             lines += ["", *fold(self._groups(attribute))] if several else []
-            chosen = [answer for answer in self.answers if answer.attribute == attribute]
-            lines += screen(self.verdict, attribute, chosen)
+            lines += screen(self.verdict, self.answers_on(attribute))
         return [*lines, *fold(" ".join(cautions(self.results, self.corpora)))]
 
     def _groups(self, attribute: str) -> str:
@@ -174,16 +174,15 @@ class Audit:
         return f"{attribute}: {', '.join(f'{n:,} {name}' for name, n in sizes.items() if n)}"
 
     @property
-    def sentences(self) -> list[str]:
-        """The headlines, each answer in a sentence, then the numbers that are not used and why."""
+    def notes(self) -> list[str]:
+        """What stands below the answers: when they are wrong, other numbers, those not used."""
         several = len(self.corpora) > 1
-        headlines = [
-            f"{attribute}: {sentence}" if several else sentence
+        lines = [
+            f"{attribute}: {note}" if several else note
             for attribute in self.corpora
-            for sentence in headline(self.verdict, attribute)
+            for note in notes(self.verdict, self.answers_on(attribute))
         ]
-        noise = noise_sentences(with_settings(self.results))
-        return [*headlines, *sentences(self.verdict), *noise]
+        return [*lines, *noise_sentences(with_settings(self.results))]
 
     def frame(self) -> DataFrame:
         """All rows as one table, see :meth:`Results.frame`."""

@@ -138,11 +138,11 @@ def test_every_attribute_of_the_labels_is_audited(whole, attribute):
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        pytest.param("Does it leak the", "Yes, beyond chance: lic matched (gender", id="bias"),
-        pytest.param("Does it leak the", "leakage matched (gender", id="leakage"),
-        pytest.param("Not used: ", "ba_directional A→T (", id="no conclusion"),
-        pytest.param("Not used: ", "they change with longer or shorter captions", id="and why"),
-        pytest.param("How often does it", "gender_ratio (", id="the ratio is not judged"),
+        pytest.param("  Yes: ", "lic ", id="bias"),
+        pytest.param("gender: Does it leak the", "leakage matched ", id="leakage"),
+        pytest.param("gender: Not used: ", "ba_directional A→T ", id="no conclusion"),
+        pytest.param("gender: Not used: ", "they change with longer or shorter", id="and why"),
+        pytest.param("How often does it", "gender_ratio ", id="the ratio is not judged"),
     ],
 )
 def test_each_question_has_its_answer(whole, start, message):
@@ -167,8 +167,9 @@ def test_no_has_the_bound_that_is_asked_for(whole, scenes):
     words = ("--attributes", scenes.attributes, "--captions", scenes.people)
     words += ("--objects", scenes.objects, "--negligible", "1")
     wide = audit(whole.folder, scenes.captions, *words)
-    answers = [lines(audited, "Does it leak the group") for audited in (whole, wide)]
-    assert ["No on " in answer for answer in answers] == [False, True], answers
+    answers = [" ".join(audited.text.split()) for audited in (whole, wide)]
+    assert ["Does it leak age? No: at most " in answer for answer in answers] == [False, True]
+    assert "(100.0 points count as none)" in answers[1]
 
 
 @pytest.mark.slow
@@ -178,7 +179,7 @@ def test_a_report_of_an_audit_has_the_bound_that_is_asked_for(whole, tmp_path, o
         card = tmp_path / f"{bound}.md"
         page = ("--out", str(tmp_path / "page.html"), "--card", str(card))
         ok("report", str(whole.folder), "--negligible", bound, *page)
-        cards.append("does not give " in card.read_text())
+        cards.append("Does it leak age? | No: at most " in card.read_text())
     assert cards == [False, True]
 
 
@@ -212,10 +213,10 @@ def test_without_human_captions_it_says_what_cannot_be_said(alone):
     assert text in " ".join(alone.text.split())
 
 
-def test_without_peoples_captions_errors_are_told_all_the_same(alone):
+def test_without_human_captions_errors_are_told_all_the_same(alone):
+    assert "Cannot tell: no annotators' captions; gender_error " in alone.text
     message = lines(alone, "Does it name the wrong group?")
-    assert "gender_error (named) (gender " in message
-    assert "give human captions (--captions FILE, in Python human=...)" in message
+    assert "(--captions FILE, in Python human=...)" in message
 
 
 def test_a_folder_is_refused_as_a_file_before_anything_runs(ends, few, tmp_path):
@@ -257,9 +258,8 @@ def test_ids_that_fit_by_accident_permit_no_conclusion(scenes, tmp_path):
     (tmp_path / "accident.json").write_text(json.dumps(moved))
     words = ("--attributes", scenes.labels, "--captions", scenes.people)
     text = audit(tmp_path / "out", str(tmp_path / "accident.json"), *words, "--tables").text
-    assert "There is no answer on gender" in text, text
-    assert "of their images; 50% are needed" in text
-    assert "§ covers less than 50% of its images: no verdict" in text
+    assert "Not tested: whether it names the wrong gender" in text, text
+    assert "of its images; 50% are needed" in text
 
 
 @pytest.mark.slow
@@ -278,10 +278,8 @@ def test_captions_of_another_language_fail_no_job(few, tmp_path):
     assert (result.code, "jobs failed" in result.text) == (0, False), result.text
     reason = "the word lists are English, and 0% of the captioner's captions are"
     assert f" gender cannot be tested: {reason}; translate" in " ".join(result.text.split())
-    notes = result.text.rpartition("\n\n")[2].splitlines()
-    answers = [line for line in notes if line.startswith("Does it ")]
-    assert len(answers) >= 2
-    assert all(f"? Cannot be tested on gender: {reason}." in line for line in answers)
+    assert result.text.count("Cannot tell: the word lists are English") >= 2
+    assert f"? The{reason.removeprefix('the')}" in " ".join(result.text.split())
     assert "Not used: " not in result.text
     assert "name no group" not in result.text
 
@@ -292,7 +290,7 @@ def test_of_words_that_people_cannot_reach_the_others_are_scored(ok, plan, few, 
     words = ("--attributes", few.labels, "--captions", few.people)
     text = ok("audit", longer, *words, "--notes")
     assert "% of its words as often: at equal style (lic) the others are removed" in text
-    assert re.search(r"On the \d\d % of its words that annotators use as often: lic", text)
+    assert re.search(r"on the \d\d % of its words that annotators use as often", text)
 
 
 PARAGRAPH = "The image depicts {}. Everything looks calm and bright, with soft colors in the scene."
@@ -315,10 +313,7 @@ def test_where_words_are_removed_the_answer_is_about_the_rest(ok, plan, few, tmp
     longer = few.changed(tmp_path / "long.json", lambda _, text: f"{text}. Everything looks calm.")
     words = ("--attributes", few.labels, "--captions", few.people)
     text = ok("audit", longer, *words, "--notes")
-    assert re.search(
-        r"On the \d\d % of its words that annotators use as often: lic matched_both",
-        text,
-    )
+    assert re.search(r"on the \d\d % of its words that annotators use as often", text)
 
 
 @pytest.mark.usefixtures("counting")
@@ -405,13 +400,12 @@ def test_who_assumes_what_nobody_can_see_is_told(scenes, tmp_path, known):
     (tmp_path / "man.json").write_text(json.dumps(man))
     words = ("--attributes", str(tmp_path / "labels.csv"), "--captions", scenes.people)
     audited = audit(tmp_path / "out", str(tmp_path / "man.json"), *words)
-    question = "Does it assume what nobody can see?"
-    yes = f"{question} Yes, beyond chance: assumed_group (model) (gender 1"
-    shown = (yes in audited.text, question in audited.text)
-    assert (audited.code, shown) == (0, (not known, not known)), audited.text
+    yes = "Does it assume gender that nobody can see? Yes: assumed_group "
+    shown = yes in " ".join(audited.text.split())
+    assert (audited.code, shown) == (0, not known), audited.text
     unknown = "annotators could tell gender in all described images"
     assert (unknown in audited.text) == known
-    assert "Does it name the wrong group? " in audited.text
+    assert "Does it name the wrong gender?" in audited.text
 
 
 @pytest.mark.slow  # 200 draws a metric

@@ -194,7 +194,7 @@ def test_an_audit_tests_nothing_on_objects_of_unknown_names():
     share = sum(listed == ["couch"] for listed in objects.values()) / len(objects)
     assert answer.reason == f"{share:.0%} of the objects have names that the …"
     why = f"{share:.0%} of the objects have names that the list of tasks does not know"
-    assert any(why in sentence for sentence in audit.sentences)
+    assert any(why in sentence for sentence in audit.notes)
 
 
 def test_a_task_list_of_ones_own_decides_what_a_name_means():

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from bias_pipeline.report.answers import Answer, answers_of, screen, shortened
+from bias_pipeline.report.answer_screen import screen
+from bias_pipeline.report.answer_texts import answer_lines
+from bias_pipeline.report.answers import Answer, answers_of, shortened
 from bias_pipeline.report.verdict import verdict
 from bias_pipeline.results.rows import Result
 from tests.report.test_gate import ATTACKED
@@ -18,18 +20,16 @@ from tests.report.test_headline import (
 )
 from tests.report.test_verdict import at_equal_speech, cell, counted, half_of_the_words
 
-NEGLIGIBLE = 0.02
-
 
 def answers(*results: Result, **skipped: str) -> dict[str, Answer]:
     """The answer to each question about gender."""
-    given = answers_of(verdict(results), "gender", NEGLIGIBLE, skipped)
+    given = answers_of(verdict(results), "gender", skipped)
     return {answer.question: answer for answer in given}
 
 
 def lines(*results: Result) -> list[str]:
     conclusion = verdict(results)
-    return screen(conclusion, "gender", answers_of(conclusion, "gender", NEGLIGIBLE, {}))
+    return screen(conclusion, answers_of(conclusion, "gender"))
 
 
 def narrow(result: Result, half: float) -> Result:
@@ -145,7 +145,7 @@ def test_of_one_direction_there_is_no_no():
     built.manifest["metric"]["readings"] = {"a_to_t": {**ATTACKED, "part": "a_to_t"}}
     answer = answers(built)["tasks"]
     assert (answer.answer, answer.limits) == ("cannot_tell", "A→T alone; nothing is known of T→A")
-    assert "dbac A→T 0.0 [-1.0, 1.0]" in answer.lines()[0]
+    assert "dbac A→T 0.0 [-1.0, 1.0]" in answer_lines(answer)[0]
 
 
 def test_without_annotators_no_bias_is_bounded():

@@ -64,7 +64,10 @@ def test_a_run_whose_numbers_are_all_undefined_has_no_result():
         (result("sat", **VALUES), "### Limits"),
         (result("sat", **VALUES), "not how people identify"),
         (result("sat", **VALUES), "hirota2022lic"),
-        (at_equal_speech("lic", "score", 0.01), "What cannot be concluded, and why:\n\n* No run"),
+        (
+            at_equal_speech("lic", "score", 0.01),
+            "What else is known, and what is not:\n\n* Does it leak the group? ",
+        ),
     ],
 )
 def test_a_card_says_what_it_cannot_say(cell, words):

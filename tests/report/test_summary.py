@@ -127,28 +127,20 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
     [
         (
             [result()],
-            "sat names the wrong gender more often than annotators do (in 12.0 % [11.5, 12.5] of "
-            "the captions that name one, annotators 1.0 %; p <0.001).",
+            "BIAS: it names the wrong gender more often than annotators do (gender_error 11.0 "
+            "points [10.5, 11.5]).",
         ),
-        ([result()], "No run tests whether it leaks gender"),
+        ([result()], "It needs human captions of the same images"),
         ([result()], "Run 2026-01-02 Labelled images 10 With a caption 100 % Blank captions 0"),
         ([result()], "There are no captions to show"),
-        (
-            [result(value=0.001)],
-            "It does not, beyond chance, name",
-        ),
+        ([result(value=0.001)], "At most 0.6 points of bias in naming (2.0 points count as none)."),
         (
             [result("lic", words=5.0)],
-            "It is unknown whether it leaks gender more than annotators do.",
-        ),
-        (
-            [result("lic", words=5.0)],
-            "lic: it changes with the style of captions: it writes 5.0 words a caption and "
-            "annotators 10.0",
+            "It changes with the style of captions: it writes 5.0 words a caption and annotators",
         ),
         (
             [result("lic", words=5.0), result("leakage", words=5.0)],
-            "lic and leakage: they change with the style of captions: it writes 5.0 words",
+            "they change with the style of captions: it writes 5.0 words",
         ),
         (
             [
@@ -158,12 +150,7 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
             ],
             "lic and leakage: for 2 captioners they cover only 2% of their images; 50% are needed.",
         ),
-        ([at_equal_speech("lic", "score", 0.011)], "points [10.5, 11.5], annotators 1.1; "),
-        (
-            [ALONE],
-            "gender_error (named) is 12.0 % [11.5 %, 12.5 %]; without human captions it is "
-            "unknown whether it names the wrong gender more often than annotators do.",
-        ),
+        ([ALONE], "To compare it with annotators, give human captions"),
         (FAIR, "None, beyond chance, names the wrong gender more often than annotators do"),
         (
             [*FAIR, result("quality", "c")],
@@ -176,10 +163,11 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
         ),
         ([BLANK_PEOPLE], "Blank captions 0 (annotators 5) ‡"),
         (TWO, "All 2 name the wrong gender more often than annotators do"),
-        (TWO, "a 11.0 % to b 21.0 %, annotators 1.0 %; largest p <0.001)"),
-        (OTHER_PEOPLE, "a 11.0 % to b 21.0 %, annotators 1.0 % to 3.0 %; largest p <0.001)"),
-        ([result(), RACE], "gender, data set x : BIAS: it names the wrong gender: in 12.0 %"),
-        ([result(), RACE], "race, data set x : BIAS: it names the wrong race: in 12.0 %"),
+        (TWO, "a 10.0 points to b 20.0 points, annotators 1.0 %; largest p <0.001)"),
+        (OTHER_PEOPLE, "20.0 points, annotators 1.0 % to 3.0 %; largest p <0.001)"),
+        ([result(), RACE], "gender, data set x : BIAS: it names the wrong gender more"),
+        ([result(), RACE], "race, data set x : BIAS: it names the wrong race more"),
+        ([result(), RACE], "(race error 11.0 points"),
     ],
 )
 def test_the_verdict_says(results, sentence):
@@ -207,7 +195,7 @@ def test_of_runs_of_retrieval_it_is_not_said_that_nothing_was_tested(names):
 
 def test_the_page_concludes_within_the_limits_that_the_audit_was_given():
     strict = html(report_of([result()], {}, limits=Limits(coverage=1.01)))
-    assert "It is unknown whether it names the wrong gender" in words_of(strict)
+    assert "Not tested: whether it names the wrong gender" in words_of(strict)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,139 @@
+"""``compare`` in the language of ``audit``: files with audit's options, or folders of audits."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bias_pipeline.commands.audit import FileCells, cells_of_file, slug
+from bias_pipeline.data.binary_tables import stem
+from bias_pipeline.errors import DataError, UsageError, did_you_mean
+from bias_pipeline.io.terminal import print_out
+from bias_pipeline.metrics.catalogue import metric_names
+from bias_pipeline.report import baseline
+from bias_pipeline.report.answer_screen import fold
+from bias_pipeline.report.baseline import Baseline
+from bias_pipeline.report.compared_questions import ComparedQuestion, questions_table
+from bias_pipeline.report.name_collisions import check_distinct
+from bias_pipeline.report.page import finished_runs
+from bias_pipeline.report.screen import print_table
+from bias_pipeline.report.tables import captioners, latest
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.store import RESULT
+from bias_pipeline.run.audit import EQUAL_SPEECH, Plan, planned
+
+Audited = tuple[list[Result], list[Result], Mapping[str, str]]  # of A, of others; why skipped
+
+
+def chosen_metrics(text: str | None) -> list[str]:
+    """The metrics that ``--metrics`` names; empty for those of an audit."""
+    names = [name.strip() for name in text.split(",")] if text else []
+    for name in names:
+        if name not in metric_names():
+            raise UsageError(f"--metrics {name}: {did_you_mean(name, metric_names())}")
+    return names
+
+
+def audited_files(
+    files: Sequence[str], options: Namespace, further: Sequence[str], earlier: Baseline | None
+) -> Audited:
+    """Run what an audit would run, for each file in the same cells."""
+    from bias_pipeline.run.launch import run_cells
+
+    chosen = chosen_metrics(options.metrics)
+    out = options.out or Path("outputs") / f"compare-{slug(stem(Path(files[0])))}"
+    fixed = {"quick": False, "limit": None, "label_noise": None, "only": None}
+    every = [
+        cells_of_file(Namespace(**{**vars(options), **fixed, "file": Path(file)}), out, further)
+        for file in files
+    ]
+    corpora, plans = planned(every[0], options.minutes)
+    attribute = next(iter(corpora))
+    digests = [cells.corpus(attribute).digest for cells in every]
+    check_distinct(dict(zip(files, digests, strict=True)))
+    for cells in every[1:]:
+        plans = {name: _common(name, plan, cells) for name, plan in plans.items()}
+    known = set(chosen) or (earlier and {result.rows[0].metric for result in earlier.results})
+    if known:
+        plans = {name: _restricted(plan, known) for name, plan in plans.items()}
+    finished = run_cells([cell for cells in every for cell in cells.cells(plans)])
+    results = finished.with_draws()
+    if not results:
+        raise DataError("nothing could be scored: no metric applies to these data")
+    name = results[0].rows[0].captioner
+    first = [result for result in results if result.rows[0].captioner == name]
+    return first, [result for result in results if result not in first], finished.skipped
+
+
+def _common(attribute: str, plan: Plan, cells: FileCells) -> Plan:
+    """The plan that suits the words of a further captioner too."""
+    if not plan.matched:
+        return plan
+    return replace(plan, reach=min(plan.reach, cells.reach(attribute, EQUAL_SPEECH)))
+
+
+def _restricted(plan: Plan, metrics: set[str]) -> Plan:
+    return replace(
+        plan,
+        metrics=[*sorted(metrics)],
+        matched=[name for name in plan.matched if name in metrics],
+    )
+
+
+def is_audit(name: str) -> bool:
+    """Whether a word names a folder of several runs."""
+    folder = Path(name)
+    return not (folder / RESULT).is_file() and any(folder.glob(f"*/{RESULT}"))
+
+
+def stored_audits(folders: Sequence[str], metrics: str | None) -> Audited:
+    """The results of two audits or more, paired cell by cell."""
+    chosen = set(chosen_metrics(metrics))
+    audits = [_read(Path(folder), chosen) for folder in folders]
+    first = audits[0]
+    others: list[Result] = []
+    skipped: dict[str, str] = {}
+    for folder, results in zip(folders[1:], audits[1:], strict=True):
+        known = {(r.rows[0].metric, r.rows[0].attribute) for r in results}
+        both = [r for r in first if (r.rows[0].metric, r.rows[0].attribute) in known]
+        if not both:
+            raise DataError(f"{folders[0]} and {folder} have no metric and attribute in common")
+        pairs, passed_over = baseline.compare_to_baseline(both, Baseline(Path(folder), results, {}))
+        others += pairs
+        skipped |= passed_over
+    return first, others, skipped
+
+
+def _read(folder: Path, chosen: set[str]) -> list[Result]:
+    results, draws = finished_runs(folder)
+    names = captioners(results)
+    if len(names) > 1:
+        raise UsageError(
+            f"{folder} has runs of {len(names)} captioners ({', '.join(names[:3])}); name the "
+            "folder of an audit"
+        )
+    return [
+        replace(result, draws=draws.get(result.run_id, {}))
+        for result in latest(results)
+        if not chosen or result.rows[0].metric in chosen
+    ]
+
+
+def print_questions(rows: Sequence[ComparedQuestion], skipped: Mapping[str, str]) -> None:
+    """A table for each attribute, and a line for each question that cannot be told."""
+    pairs = dict.fromkeys((row.decision.attribute, row.decision.other) for row in rows)
+    for attribute, other in pairs:
+        chosen = [
+            row
+            for row in rows
+            if (row.decision.attribute, row.decision.other) == (attribute, other)
+        ]
+        print_table(questions_table(chosen))
+        print_out()
+        for row in chosen:
+            if row.result == "cannot tell":
+                print_out(*fold(row.sentence()))
+    for cell, reason in skipped.items():
+        print_out(*fold(f"not tested: {cell}: {reason}"))

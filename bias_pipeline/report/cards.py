@@ -1,0 +1,162 @@
+"""The first screen of a report: a card for each question that has a number.
+
+Places are shares of a bar's width, so a page draws bars without a script and text stays text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bias_pipeline.metrics.base import QUESTIONS
+from bias_pipeline.report.answer_texts import (
+    amount,
+    answer_text,
+    deciding_number,
+    interval,
+    others_of,
+    plain,
+    question_text,
+    rate,
+)
+from bias_pipeline.report.answers import Answer, stored_question
+from bias_pipeline.report.examples import ScreenExamples
+from bias_pipeline.report.notes import needed
+from bias_pipeline.report.table import Table
+from bias_pipeline.report.verdict import JUDGED, Verdict
+from bias_pipeline.report.verdict_sentences import clause_of
+from bias_pipeline.results.rows import Result
+
+_TONES = {"yes": "worse", "no": "better", "cannot_tell": "level", "not_tested": "level"}
+_MOST_DETAILS = 5  # concepts or objects with their rates
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A number with its interval, as shares of the width in per cent."""
+
+    name: str  # of the group, or whose number it is
+    text: str  # the value with its interval
+    zero: float
+    start: float  # left end of the bar: zero, or a value below zero
+    width: float
+    low: float | None  # of the interval
+    high: float | None
+    beside: bool = False  # whether it is annotators'
+
+
+@dataclass(frozen=True)
+class AnswerCard:
+    """The answer to one question."""
+
+    question: str
+    answer: str  # in a word, with what is still possible
+    tone: str  # `worse`, `better` or `level`
+    sentence: str  # what was measured, without the name of a setting
+    number: str  # the metric, its value and interval, annotators' value
+    details: Sequence[str]  # concepts or objects with the groups' rates
+    bars: Sequence[Bar]
+    examples: Sequence[Table]  # captions behind the number, one of each kind
+
+
+def cards(
+    answers: Sequence[Answer],
+    results: Mapping[str, Result],
+    behind: ScreenExamples,
+) -> list[AnswerCard]:
+    """A card for each answer with a number, in the order of the questions.
+
+    Args:
+        results: run id to result.
+    """
+    return [
+        AnswerCard(
+            question=question_text(answer),
+            answer=answer_text(answer),
+            tone=_TONES[answer.answer],
+            sentence=_sentence(answer),
+            number=deciding_number(answer),
+            details=answer.details[:_MOST_DETAILS],
+            bars=_bars(answer),
+            examples=behind.one_of_each(stored_question(answer.question), results[answer.run_id]),
+        )
+        for answer in answers
+        if not math.isnan(answer.value)
+    ]
+
+
+def lacking(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
+    """What could not be tested, and what would be needed, a line for each question."""
+    attribute = answers[0].attribute
+    lines = []
+    for answer in answers:
+        missing = needed(verdict, answer)
+        if missing or (math.isnan(answer.value) and answer.reason):
+            lines.append(f"{question_text(answer)} {missing or f'{answer.reason}.'}")
+    shown = [question for question in QUESTIONS if question not in JUDGED]
+    withheld = {question: verdict.withheld(question, attribute) for question in shown}
+    return lines + [f"{QUESTIONS[question]} {why}." for question, why in withheld.items() if why]
+
+
+def _sentence(answer: Answer) -> str:
+    question = stored_question(answer.question)
+    limit = f" ({answer.limits})" if answer.limits else ""
+    measured = f"{amount(answer, answer.value)}{interval(answer)}"
+    if question not in JUDGED:
+        return ""
+    if answer.answer == "yes":
+        clause = clause_of(question, 0, answer.attribute, answer.metric)
+        return f"It {clause}, by {measured}{limit}."
+    if answer.answer == "no":
+        return f"The difference is {measured}{limit}: too small to count."
+    if answer.bounded:
+        most = amount(answer, max(answer.at_most, 0.0))
+        return f"No bias beyond chance: {measured}{limit}. Up to {most} cannot be excluded."
+    return f"Measured: {rate(answer, answer.value)}{interval(answer)}{limit}."
+
+
+def _bars(answer: Answer) -> list[Bar]:
+    """The groups' values and annotators'; without groups the deciding number."""
+    judged = stored_question(answer.question) in JUDGED
+    bars = [(name, row.value, row.ci_low, row.ci_high) for name, row in answer.by_group.items()]
+    bars = [bar for bar in bars if not math.isnan(bar[1])]
+    alone = not bars
+    if alone:
+        name = "difference" if judged else "captions"
+        bars = [(name, answer.value, answer.ci_low, answer.ci_high)]
+    if not math.isnan(answer.annotators) and not (alone and judged):
+        bars.append((others_of(answer), answer.annotators, math.nan, math.nan))
+    return _placed(answer, bars, signed=alone and judged)
+
+
+def _placed(
+    answer: Answer, values: Sequence[tuple[str, float, float, float]], *, signed: bool
+) -> list[Bar]:
+    ends = [end for _, *three in values for end in three if not math.isnan(end)]
+    low, high = min(0.0, *ends), max(0.0, *ends)
+    if not high > low:  # all are zero: nothing to draw
+        return []
+
+    def at(value: float) -> float:
+        return round(100 * (value - low) / (high - low), 2)
+
+    write = plain if signed else rate
+    bars = []
+    for name, value, start, end in values:
+        known = not math.isnan(start)
+        ends_text = f" [{plain(answer, start)}, {plain(answer, end)}]" if known else ""
+        left, right = sorted((at(0.0), at(value)))
+        bars.append(
+            Bar(
+                name=name,
+                text=f"{write(answer, value)}{ends_text}",
+                zero=at(0.0),
+                start=left,
+                width=round(right - left, 2),
+                low=at(start) if known else None,
+                high=at(end) if known else None,
+                beside=name == others_of(answer),
+            )
+        )
+    return bars
