@@ -69,7 +69,7 @@ def test_what_is_given_away_is_told_of_a_part_of_the_words(paragraphs, version):
     assert re.search(
         r"On the \d\d % of its words that annotators use as often: lic matched_both", line
     )
-    assert "those that describe people are tested below" in line
+    assert "those that describe persons are tested below" in line
 
 
 HEADLINES = {
