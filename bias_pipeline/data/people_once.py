@@ -47,9 +47,9 @@ _last: list[_PackedCaptions] = []  # at most one file
 
 def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
     """The captions of people, and how many rows repeat others; see :func:`human_captions`."""
-    asked = path, path.absolute(), layout.anew()
+    key = path, path.absolute(), layout.anew()
     for known in _last:
-        if (known.path, known.place, known.settings) == asked and are_unchanged(known.files):
+        if (known.path, known.place, known.settings) == key and are_unchanged(known.files):
             layout.take_notes(known.notes)
             for place, traits in known.files.items():
                 note_opened(place, traits)
@@ -64,7 +64,7 @@ def people_once(path: Path, layout: Layout) -> tuple[ByImage, int]:
     if packed is not None and {*map(type, texts)} == {str}:  # others are marked in their file
         counts = np.fromiter(map(len, by_image.values()), np.int64, len(by_image))
         images = "\0".join(by_image).encode("utf-8", "surrogatepass")
-        _last.append(_PackedCaptions(*asked, notes, files, images, packed, counts, repeated))
+        _last.append(_PackedCaptions(*key, notes, files, images, packed, counts, repeated))
     return by_image, repeated
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bias_pipeline.data import people_once as kept
+from bias_pipeline.data import people_once as packed
 from bias_pipeline.data.coco_files import human_captions
 from bias_pipeline.data.columns import Layout
 from bias_pipeline.data.people_once import people_once
@@ -19,7 +19,7 @@ ROWS = [
 
 @pytest.fixture
 def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    kept._last.clear()
+    packed._last.clear()
     path = tmp_path / "people.json"
     path.write_text(json.dumps(ROWS))
     return path
@@ -33,7 +33,7 @@ def test_captions_are_read_once_with_their_notes(people, monkeypatch):
     alone, first, second = Layout(), Layout(), Layout()
     expected = human_captions(people, alone)
     assert people_once(people, first) == expected
-    monkeypatch.setattr(kept, "human_captions", not_again)
+    monkeypatch.setattr(packed, "human_captions", not_again)
     assert people_once(people, second) == expected
     assert alone.notes() == first.notes() == second.notes() != []
 
@@ -57,11 +57,11 @@ def test_what_cannot_be_kept_is_read_each_time(people, monkeypatch, mark):
     people.write_text(json.dumps(rows))
     expected = human_captions(people)
     assert people_once(people, Layout()) == expected
-    assert not kept._last
+    assert not packed._last
     assert people_once(people, Layout()) == expected
 
 
 def test_many_captions_are_not_kept(people, monkeypatch):
-    monkeypatch.setattr(kept, "_MOST", 8)
+    monkeypatch.setattr(packed, "_MOST", 8)
     people_once(people, Layout())
-    assert not kept._last
+    assert not packed._last
