@@ -219,11 +219,11 @@ def test_the_first_page_has_the_table_of_the_demo(tmp_path, monkeypatch, capfd):
     (block,) = [item for item in blocks(START, "text") if "dampener" in item]
     printed = capfd.readouterr().out
     assert printed.count("learning curve") == 1
-    shown, found = _planted_and_found(block), _planted_and_found(printed)
+    shown, measured = _planted_and_found(block), _planted_and_found(printed)
     assert len(shown) == 14
     assert max(map(len, block.splitlines())) <= 80
-    assert shown.keys() == found.keys()
-    for cell, values in found.items():
+    assert shown.keys() == measured.keys()
+    for cell, values in measured.items():
         assert shown[cell] == pytest.approx(values, abs=0.101), cell
 
 

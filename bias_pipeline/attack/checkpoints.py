@@ -74,7 +74,7 @@ class Checkpoint(callbacks.Checkpoint):
         self._state: Mapping[str, Any] | None = None
 
     def resumable(self, module: torch.nn.Module) -> Path | None:
-        """The checkpoint from which a training resumes, None if there is none of this network."""
+        """The checkpoint that a training resumes from; None if this network has no checkpoint."""
         if not self.path.is_file():
             return None
         try:

@@ -8,7 +8,7 @@ recurrence is written out: S networks and both reading directions are one batch 
 ``torch.baddbmm``. ``torch.func.vmap`` could compute the products of a transformer, but draws
 dropout for all networks from one generator; here each has its own.
 
-S networks, N captions and L words at most, D sizes of vectors, A heads.
+Shapes: S networks, N captions, at most L words, vectors of size D, A attention heads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""People's captions, which a process reads once for all captioners and attributes of a sweep."""
+"""Human captions, which a process reads once for all captioners and attributes of a sweep."""
 
 from __future__ import annotations
 

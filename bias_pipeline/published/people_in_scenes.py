@@ -219,7 +219,7 @@ def _answer_in(annotations: Any, column: str, source: str) -> str:
 
 
 def _phase_box(region: Any, source: str) -> tuple[float, float, float, float]:
-    """Left, upper, right and lower edge to a corner and a size."""
+    """Turn the left, upper, right and lower edge of a box into its corner and size."""
     try:
         left, upper, right, lower = (float(edge) for edge in region)
     except (TypeError, ValueError, OverflowError):

@@ -47,7 +47,7 @@ class ResultLogger(Configurable, ABC):
         """Log a result; may raise any exception."""
 
     def knows(self, result: Result) -> bool:
-        """Whether an earlier process that ended has logged a result; called only then."""
+        """Whether an earlier process, which has ended, logged a result."""
         del result
         return False
 

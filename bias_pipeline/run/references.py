@@ -143,10 +143,10 @@ class References:
         if whole:
             value = self._of_reference(whole)
             return None if value is _ABSENT else value, size
-        found = list(_PLAIN.finditer(text))
-        if "\\" in text or len(found) < text.count("${"):
+        references = list(_PLAIN.finditer(text))
+        if "\\" in text or len(references) < text.count("${"):
             return self._parsed(text), size
-        values = {match.group(): self._of_reference(match) for match in found}
+        values = {match.group(): self._of_reference(match) for match in references}
         if _ABSENT in values.values():
             return None, size
         if not all(type(value) in (str, int) for value in values.values()):

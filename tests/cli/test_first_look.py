@@ -120,9 +120,9 @@ def test_long_work_says_its_metrics_and_seconds_before_it_starts(capfd, tmp_path
     monkeypatch.setattr(planning, "_SHORT_S", 0.01)
     sweep = parse_sweep([*COUNT[1:], "metric=lic,gender_error", f"paths.outputs={tmp_path}/runs"])
     planning.announce(sweep)
-    said = capfd.readouterr().err
+    message = capfd.readouterr().err
     assert re.fullmatch(
-        r"2 jobs of lic, gender_error, 5 seeds: about \d+ s, one after another\n", said
+        r"2 jobs of lic, gender_error, 5 seeds: about \d+ s, one after another\n", message
     )
 
 
@@ -137,7 +137,8 @@ def test_short_work_and_finished_work_say_nothing_before(capfd, ok, monkeypatch)
 
 def test_where_nothing_is_known_of_a_network_that_is_said(capfd, tmp_path):
     planning.announce(parse_sweep(["encoder=lstm", "logger=csv", f"paths.outputs={tmp_path}/runs"]))
-    said = capfd.readouterr().err
+    message = capfd.readouterr().err
     assert (
-        said == "1 job of lic, 5 seeds: no job with lstm has run here yet, so its time is unknown\n"
+        message
+        == "1 job of lic, 5 seeds: no job with lstm has run here yet, so its time is unknown\n"
     )

@@ -22,9 +22,9 @@ def test_what_is_planted_stands_beside_what_was_found(ok):
     words = ("captioner=stereotyper,faithful", "dataset.n_images=1000", "logger=csv")
     shown = planted_lines(ok("metric=gender_error", *words, "stats.resamples=100"))
     assert [*shown] == [("stereotyper", "gender_error"), ("faithful", "gender_error")]
-    planted, found, low, high = shown["stereotyper", "gender_error"]
+    planted, measured, low, high = shown["stereotyper", "gender_error"]
     assert low < planted < high
-    assert abs(found - planted) < 1.5
+    assert abs(measured - planted) < 1.5
     assert shown["faithful", "gender_error"][:2] == [0, 0]
 
 

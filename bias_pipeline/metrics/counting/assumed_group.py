@@ -47,14 +47,15 @@ WHOLE_MODEL, WHOLE_HUMAN = PartName("whole", side="model"), PartName("whole", si
 class AssumedGroup(CountingMetric):
     """How often captions name a group that annotators could not see, minus annotators' share.
 
-    The attribute lists the labels of such images (``LabelMap.unsure``): "Both", an empty label
-    and "no majority" are not among them. Of each caption the first sentence that mentions a person
+    The attribute lists the labels of such images (``LabelMap.unsure``): "Both", an empty label and
+    "no majority" are not among them. Of each caption the first sentence that mentions a person
     counts, so that long captions are compared with short ones. It names one group as in
     ``gender_error`` (Hendricks et al. 2018); a sentence that names several is counted separately,
     and a caption without a person names none. ``model`` is the share of the captioner's captions of
-    such images that name one group and ``human`` annotators', each on all such images that the side
-    describes; ``score`` is the difference on the images that both describe (``model:paired``,
-    ``human:paired``). Every image counts once, however many captions annotators wrote of it.
+    such images that name one group and ``human`` the same share for annotators, each over all such
+    images with a caption of that side; ``score`` is the difference on the images that both describe
+    (``model:paired``, ``human:paired``). Every image counts once, however many captions annotators
+    wrote of it.
 
     ``whole`` finds captions that name no group at first and say "he" later. A caption of s
     sentences about a person, up to the K-th of them (K: how many annotators described the image),

@@ -82,7 +82,7 @@ class _Examples:
                 }
 
     def captions(self) -> Iterator[Line]:
-        """Some captions of each concept, drawn by their images' ids, the groups in turn."""
+        """A few captions of each concept, drawn by image id, alternating between the groups."""
         captions, descriptions, groups = self._of("model")
         keys = self.images.corpus.keys[captions.image_rows]
         drawn = random_words("examples", 0, keys)
