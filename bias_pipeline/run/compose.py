@@ -316,7 +316,10 @@ def cell_of(config: DictConfig) -> CellConfig:
 
 def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> CellConfig:
     """The cell of a configuration as plain data, its references resolved, without Hydra's part."""
-    written = {str(key): node for key, node in written.items() if key != "hydra"}
+    for key in written:
+        if not isinstance(key, str):
+            raise UsageError(f"{key} is no name of a key; keys at the top are words")
+    written = {key: node for key, node in written.items() if key != "hydra"}
     references = References(written)
     tree = references.resolved()
     if references.faults:

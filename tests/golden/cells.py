@@ -23,7 +23,7 @@ NET = ("trainer.max_epochs=2", "trainer.precision=32-true", "probe.processes=1",
 CELLS: dict[str, tuple[str, ...]] = {
     "lic": (),
     "lic hold-out": ("split=lic", "scoring.average=captions"),
-    "lic equal style": ("alignment=matched", "encoder.order=1"),
+    "lic equal speech": ("alignment=matched", "encoder.order=1"),
     "lic race": ("attribute=race",),
     "lic groups crossed": ("attribute=[gender,race]", "attribute.min_images=20"),
     "lic constant alignment": ("alignment=constant",),
@@ -33,7 +33,7 @@ CELLS: dict[str, tuple[str, ...]] = {
     "leakage": ("metric=leakage",),
     "dbac": ("metric=dbac", "metric.positions=2"),
     "dbac hold-out": ("metric=dbac", "metric.positions=2", "split=dbac"),
-    "dbac equal style": ("metric=dbac", "metric.positions=2", "alignment=matched"),
+    "dbac equal speech": ("metric=dbac", "metric.positions=2", "alignment=matched"),
     "dbac pairs, accuracy": (
         "metric=dbac", "metric.positions=2", "metric.aggregate=per_pair", "scoring=accuracy",
     ),
