@@ -29,7 +29,7 @@ def test_a_sweep_goes_on_without_the_cells_that_the_data_do_not_permit(tmp_path)
     rows, refused = attempted("both", tmp_path, *SMALL)
     assert set(rows["metric"]) == {"gender_error"}
     assert refused["metric"].tolist() == ["cooccurrence"]
-    assert "too few to measure which groups it names" in refused["reason"].iloc[0]
+    assert "no object is named with one group in" in refused["reason"].iloc[0]
 
 
 def test_a_sweep_that_fails_for_another_reason_is_no_result(tmp_path):

@@ -77,9 +77,9 @@ def _check_pictures(corpora: Sequence[Corpus]) -> None:
         changed = digest_mismatch(track(files, len(files)))
     if changed:
         warn(
-            f"{counted(len(changed), f'of {len(files)} pictures have')} changed since they were "
-            f"last read, although nobody wrote to them: {_named(changed)}; run again what was made "
-            "from them, and have the disk checked"
+            f"{counted(len(changed), f'of {len(files)} pictures have')} changed since the "
+            f"last reading, although nobody wrote to them: {_named(changed)}; run again what was "
+            "made from them, and have the disk checked"
         )
     with bar("pictures"):
         faults = {file: fault_of(file) for file in track(files, len(files))}

@@ -52,6 +52,7 @@ def announce(sweep: SweepRequest) -> None:
     chosen = [word.removeprefix("metric=") for job in jobs for word in job if word[:7] == "metric="]
     metrics = chosen or [first.metric.name] * len(jobs)
     try:
+        first.require()
         store = ResultStore(Path(first.tree["paths"]["outputs"]))
         seconds = _expected(sweep, metrics, store)
         if len(jobs) == 1 and store.load(first.run_id(first.corpus())) is not None:

@@ -29,7 +29,7 @@ def test_folders_of_finished_runs_are_compared_and_not_run_again(ok, tmp_path):
     words = (*SMALL[1:], "dataset.n_images=300", "seeds=2")
     ok(*words, "captioner=amplifier,faithful")
     folders = [str(path.parent) for path in results(tmp_path)]
-    assert "lic: amplifier" in ok("compare", *folders)
+    assert "between amplifier and faithful" in ok("compare", *folders)
     assert "cached, not run again: 2 of 2" in ok("compare", "faithful", "amplifier", *words)
 
 

@@ -339,7 +339,7 @@ def test_other_files_are_refused_in_a_sentence(tmp_path, save, capsys):
     save(path, n_classes=3)
     refused("3 classes without names")
     save(path, lambda present: {k: v for k, v in present.items() if "rpn" not in k})
-    refused("fits none of fasterrcnn_resnet50_fpn, ")
+    refused("does not match any of fasterrcnn_resnet50_fpn, ")
     save(path, lambda present: {"model": present})
     refused("cls_score.bias' is absent")
     path.write_bytes(path.read_bytes()[:1000])

@@ -181,7 +181,7 @@ VARIANTS = [
     Variant(
         "the folder of a model's samples of one task",
         {"mine": samples("20260630_153532_samples_coco2014_cap_val.jsonl")},
-        "20260630_153532_samples_coco2014_cap_val.jsonl: samples of lmms-eval, people's "
+        "20260630_153532_samples_coco2014_cap_val.jsonl: samples of lmms-eval, human "
         "captions from 'answer'",
         without_people=True,
     ),

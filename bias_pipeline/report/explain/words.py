@@ -159,7 +159,7 @@ def _explained(metric: Metric, how: Gradients) -> tuple[CaptionAttack, Fits, str
     if isinstance(probe, NeuralProbe) and probe.encoder.sees:
         raise UsageError(
             "analysis words explains attackers that read captions only; the attackers of "
-            "metric={metric.info.name} use pictures too; choose metric=lic"
+            f"metric={metric.info.name} use pictures too; choose metric=lic"
         )
     if isinstance(probe, ConvexProbe):
         return metric, partial(linear.fits, probe), EXACT

@@ -93,7 +93,7 @@ def test_the_sentences_say_how_many_captions_and_of_whom(planted):
     assert first.endswith("more of female on comparable pictures")
     assert second.startswith("of 100 captions ")
     assert second.endswith("name an absent object that goes with the group")
-    assert any("people's difference" in text and "no verdict" in text for text in sentences)
+    assert any("annotators' difference" in text and "no verdict" in text for text in sentences)
     assert set(sentences) <= set(planted.notes)
 
 

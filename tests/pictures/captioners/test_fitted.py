@@ -209,7 +209,11 @@ SMALLER = {"height": 48, "width": 48}
     ("name", "changes", "message"),
     [
         ("config.json", {"version": 99}, "version 99"),
-        ("preprocessor_config.json", {"size": SMALLER}, "its size is not that of config.json"),
+        (
+            "preprocessor_config.json",
+            {"size": SMALLER},
+            "its size differs from the size of config.json",
+        ),
         ("vocab.json", {"zebra": 3}, "must number its words"),
     ],
 )
