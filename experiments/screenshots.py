@@ -2,8 +2,8 @@
 
 ``python -m experiments.screenshots NAME=REPORT.html ... [--out FOLDER]`` writes, of each report,
 ``report-NAME-desktop.png``, ``-phone.png`` and ``-dark.png`` to a folder (``docs/images``). They
-show the first screen, which has example captions: commit none of real data. It needs Chromium, and Pillow, which comes with
-matplotlib.
+show the first screen, which has example captions: commit none of real data. It needs Chromium, and
+Pillow, which comes with matplotlib.
 """
 
 from __future__ import annotations
