@@ -110,8 +110,8 @@ def test_a_score_is_the_commands(scenes, tmp_path, metric):
 @pytest.mark.slow
 def test_an_audit_is_the_commands(scenes, tmp_path, monkeypatch):
     """Without human captions and without figures, for the sake of time."""
-    for module in (api, audit):
-        monkeypatch.setattr(module, "write_page", lambda folder, path, *_: path.touch())
+    monkeypatch.setattr(api, "write_page", lambda folder, path, *_: path.touch())
+    monkeypatch.setattr(audit, "save_page", lambda report, path: path.touch())
     labels = scenes.labels[["id", "bb_gender"]]
     labels.to_csv(tmp_path / "labels.csv", index=False)
     words = ["--attributes", str(tmp_path / "labels.csv"), "--out", str(tmp_path / "command")]

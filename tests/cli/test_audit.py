@@ -138,7 +138,7 @@ def test_every_attribute_of_the_labels_is_audited(whole, attribute):
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        pytest.param("  Yes: ", "lic ", id="bias"),
+        pytest.param("Does it leak gender? Yes: ", "lic ", id="bias"),
         pytest.param("gender: Does it leak the", "leakage matched ", id="leakage"),
         pytest.param("gender: Not used: ", "ba_directional A→T ", id="no conclusion"),
         pytest.param("gender: Not used: ", "they change with longer or shorter", id="and why"),
