@@ -132,6 +132,8 @@ def print_questions(rows: Sequence[ComparedQuestion], skipped: Mapping[str, str]
         ]
         print_table(questions_table(chosen))
         print_out()
+        if apart := {row.decision.metric: None for row in chosen if row.decision.distances}:
+            print_out(*fold(f"{', '.join(apart)}: distances from the no-bias value"))
         for row in chosen:
             if row.result == "cannot tell":
                 print_out(*fold(row.sentence()))

@@ -89,7 +89,10 @@ def outcome_of(rows: Sequence[ComparedQuestion]) -> Literal["passed", "worse", "
 
 
 def questions_table(rows: Sequence[ComparedQuestion]) -> Table:
-    """Both numbers, their difference with its interval, p after Holm, and what that says."""
+    """Both numbers, their difference with its interval, p after Holm, and what that says.
+
+    A number that is biased on either side of its no-bias value is shown as its distance from it.
+    """
     first, other = rows[0].decision.first, rows[0].decision.other
     head = ["question", "number", "A", "B", "A - B", "p", "A is"]
     caption = f"{rows[0].decision.attribute}: A {first}, B {other}"
@@ -108,7 +111,7 @@ def _line(row: ComparedQuestion) -> list[Cell]:
     return [
         row.question,
         metric_name(decision.metric, decision.attribute),
-        *(NumberCell.in_unit(decision.unit, one) for one in decision.values),
+        *(NumberCell.in_unit(decision.unit, one) for one in decision.distances or decision.values),
         None if math.isnan(difference.value) else value,
         None if decision.doubts else PCell(difference.p_value),
         row.result,

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from bias_pipeline.errors import (
     NAME_HUMAN_CAPTIONS,
     DataError,
@@ -28,12 +30,13 @@ from bias_pipeline.report.compare import (
     draws_ranked,
     higher_is_better,
     rank_captioners,
+    ranked,
 )
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.name_collisions import resolve_name_collisions
 from bias_pipeline.report.power import detectable
 from bias_pipeline.report.verdict import BY_RULES
-from bias_pipeline.results.rows import Result, Row, mapping_in
+from bias_pipeline.results.rows import Result, Row, direction_in, mapping_in
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.bootstrap import Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference
@@ -70,6 +73,9 @@ class Decision:
     question: str = ""  # that the metric answers
     # The two numbers, less the annotators' where both are; NaN where there is none
     values: tuple[float, float] = (math.nan, math.nan)
+    # How far both are from the no-bias value, where a bias may lie on either side of that value:
+    # `difference` is of these
+    distances: tuple[float, float] | None = None
 
     @property
     def name(self) -> str:
@@ -232,6 +238,7 @@ def _decision(
         settings=label(first),
         question=str(mapping_in(first.manifest, "metric").get("question", "")),
         values=_values(pair, part),
+        distances=_distances(pair, part),
     )
 
 
@@ -242,6 +249,19 @@ def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
         if first and other:
             return first.value, other.value
     return math.nan, math.nan
+
+
+def _distances(pair: tuple[Result, Result], part: str) -> tuple[float, float] | None:
+    """See :class:`Decision`; None where lower or higher is better."""
+    rows = [_row(result, part) for result in pair]
+    if direction_in(pair[0]).startswith(("lower", "higher")) or None in rows:
+        return None
+    first, other = (
+        float(ranked(result, part, np.array(row.value)))
+        for result, row in zip(pair, rows, strict=True)
+        if row is not None
+    )
+    return first, other
 
 
 def _difference(

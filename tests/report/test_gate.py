@@ -301,3 +301,12 @@ def test_captioners_at_equal_speech_are_compared_beyond_annotators_of_their_leng
         draws[result.run_id] = {"score": draw(score), "matched:beyond": draw(number)}
     (decision,) = decisions(results, draws)
     assert (decision.part, decision.winner) == (part, winner)
+
+
+def test_a_number_with_two_sides_is_compared_by_its_distance():
+    pair = [cell(n, value, direction="0 is fairest") for n, value in (("a", -0.04), ("b", 0.09))]
+    assert decided(*pair).distances == pytest.approx((0.04, 0.09))
+
+
+def test_of_a_number_that_is_lower_where_it_is_fairer_there_is_no_distance():
+    assert decided(cell("a", 0.2), cell("b", 0.1)).distances is None
