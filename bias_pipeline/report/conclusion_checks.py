@@ -153,7 +153,7 @@ def much_longer(result: Result, limits: Limits = LIMITS) -> str:
     if not model > longest * human:
         return ""
     return (
-        f"it writes {model:.1f} words a caption and annotators {human:.1f}; more than "
+        f"it writes {model:.1f} words and annotators {human:.1f}; more than "
         f"{limits.longer:g} times as many cannot be compared"
     )
 

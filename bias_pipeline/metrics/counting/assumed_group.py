@@ -266,6 +266,6 @@ def _notes(model: BoolArray, paired: BoolArray, human: BoolArray) -> list[str]:
     if not lacking:
         return []
     return [
-        f"{lacking} images of persons of unknown group have a model caption and no human captions: "
-        "they count in model, not in score"
+        f"{lacking} images of people whose group is unknown have a model caption and no human "
+        "captions: they count in model, not in score"
     ]
