@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,15 +16,15 @@ from bias_pipeline.metrics.catalogue import metric_names
 from bias_pipeline.report import baseline
 from bias_pipeline.report.answer_screen import fold
 from bias_pipeline.report.baseline import Baseline
-from bias_pipeline.report.compared_questions import ComparedQuestion, questions_table
+from bias_pipeline.report.compared_questions import ComparedQuestion, compared_screen
 from bias_pipeline.report.name_collisions import check_distinct
 from bias_pipeline.report.page import finished_runs
-from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.tables import captioners, latest
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import RESULT
 from bias_pipeline.run.audit import EQUAL_SPEECH, Plan, planned
 
+_CAPTIONER = re.compile(r"captioner[ =]'[^']*'(: | )?")
 Audited = tuple[list[Result], list[Result], Mapping[str, str]]  # of A, of others; why skipped
 
 
@@ -122,7 +123,7 @@ def _read(folder: Path, chosen: set[str]) -> list[Result]:
 
 
 def print_questions(rows: Sequence[ComparedQuestion], skipped: Mapping[str, str]) -> None:
-    """A table for each attribute, and a line for each question that cannot be told."""
+    """A block for each attribute, and why cells were not tested."""
     pairs = dict.fromkeys((row.decision.attribute, row.decision.other) for row in rows)
     for attribute, other in pairs:
         chosen = [
@@ -130,12 +131,10 @@ def print_questions(rows: Sequence[ComparedQuestion], skipped: Mapping[str, str]
             for row in rows
             if (row.decision.attribute, row.decision.other) == (attribute, other)
         ]
-        print_table(questions_table(chosen))
-        print_out()
-        if apart := {row.decision.metric: None for row in chosen if row.decision.distances}:
-            print_out(*fold(f"{', '.join(apart)}: distances from the no-bias value"))
-        for row in chosen:
-            if row.result == "cannot tell":
-                print_out(*fold(row.sentence()))
-    for cell, reason in skipped.items():
+        print_out(*compared_screen(chosen), "")
+    without_names = {
+        (_CAPTIONER.sub("", cell), _CAPTIONER.sub("", reason)): None
+        for cell, reason in skipped.items()
+    }
+    for cell, reason in without_names:
         print_out(*fold(f"not tested: {cell}: {reason}"))

@@ -19,13 +19,13 @@ def screen(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
     text = " ".join(headline(verdict, answers))
     lines = [*textwrap.wrap(text, WIDTH, max_lines=_HEADLINE_LINES, placeholder=" …"), ""]
     for answer in answers:
-        question = question_text(answer)
+        question = question_text(answer.question, answer.attribute)
         first, *further = answer_lines(answer)
         if len(f"{question} {first}") <= WIDTH:
             lines.append(f"{question} {first}")
         else:
-            lines += [question, *_indented(first)]
-        lines += [line for text in further for line in _indented(text)]
+            lines += [question, *indented(first)]
+        lines += [line for text in further for line in indented(text)]
     return lines
 
 
@@ -34,5 +34,6 @@ def fold(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH)
 
 
-def _indented(text: str) -> list[str]:
+def indented(text: str) -> list[str]:
+    """A text below its question."""
     return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")

@@ -25,7 +25,7 @@ def answers_table(answers: Sequence[Answer], made: str = "") -> Table:
     head = ["question", "answer", "number", "value", "annotators", *groups, "images", "coverage"]
     rows: list[list[Cell]] = [
         [
-            question_text(answer),
+            question_text(answer.question, answer.attribute),
             answer_text(answer) or None,
             name_of_number(answer) or None,
             value_cell(answer),
@@ -69,7 +69,7 @@ def numbers_tables(verdict: Verdict, answers: Sequence[Answer]) -> Iterator[Tabl
         lines.sort(key=lambda line: _USES.index(line[0]))
         if lines:
             rows = [_line(use, finding) for use, finding in lines]
-            yield Table(question_text(answer), head, rows)
+            yield Table(question_text(answer.question, answer.attribute), head, rows)
 
 
 _USES = ("decides", "supports", "shown", "not used")
@@ -107,14 +107,16 @@ def captioners_table(
     Captioners in ``unsure`` are not known to be trained on captions of the data set.
     """
     questions = dict.fromkeys(
-        question_text(answer)
+        question_text(answer.question, answer.attribute)
         for each in answers.values()
         for answer in each
         if not math.isnan(answer.value)
     )
     rows: list[list[Cell]] = []
     for captioner, each in answers.items():
-        cells = {question_text(answer): value_cell(answer) for answer in each}
+        cells = {
+            question_text(answer.question, answer.attribute): value_cell(answer) for answer in each
+        }
         mark = " †" if captioner in unsure else ""
         rows.append([captioner + mark, *(cells.get(question) for question in questions)])
     return Table(_caption("Numbers that decide", made), ["captioner", *questions], rows)

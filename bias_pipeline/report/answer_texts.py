@@ -16,11 +16,11 @@ _MOST_NAMED = 6  # concepts or objects that are named
 _WORDS = {"yes": "Yes", "no": "No", "cannot_tell": "Cannot tell", "not_tested": "Not tested"}
 
 
-def question_text(answer: Answer) -> str:
+def question_text(question: str, attribute: str) -> str:
     """A question as the screen asks it."""
-    question = stored_question(answer.question)
-    text = PANELS["directions"] if question == "tasks" else PANELS.get(question)
-    return (text or QUESTIONS[question]).format(attribute=answer.attribute)
+    stored = stored_question(question)
+    text = PANELS["directions"] if stored == "tasks" else PANELS.get(stored)
+    return (text or QUESTIONS[stored]).format(attribute=attribute)
 
 
 def answer_lines(answer: Answer) -> list[str]:

@@ -72,7 +72,7 @@ def cards(
     """
     return [
         AnswerCard(
-            question=question_text(answer),
+            question=question_text(answer.question, answer.attribute),
             answer=answer_text(answer),
             tone=_TONES[answer.answer],
             sentence=_sentence(answer),
@@ -93,7 +93,8 @@ def lacking(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
     for answer in answers:
         missing = needed(verdict, answer)
         if missing or (math.isnan(answer.value) and answer.reason):
-            lines.append(f"{question_text(answer)} {missing or f'{answer.reason}.'}")
+            question = question_text(answer.question, answer.attribute)
+            lines.append(f"{question} {missing or f'{answer.reason}.'}")
     shown = [question for question in QUESTIONS if question not in JUDGED]
     withheld = {question: verdict.withheld(question, attribute) for question in shown}
     return lines + [f"{QUESTIONS[question]} {why}." for question, why in withheld.items() if why]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from bias_pipeline.metrics.base import QUESTIONS
-from bias_pipeline.report.answers import WRITTEN
+from bias_pipeline.metrics.value_names import direction_of
+from bias_pipeline.report.answer_screen import fold, indented
+from bias_pipeline.report.answer_texts import question_text
+from bias_pipeline.report.answers import WRITTEN, stored_question
 from bias_pipeline.report.gate import Comparison, Decision
-from bias_pipeline.report.table import Cell, NumberCell, PCell, Table
-from bias_pipeline.report.tables import metric_name
+from bias_pipeline.report.table import NumberCell, p_cell
+from bias_pipeline.report.tables import ARROWS, metric_name
+from bias_pipeline.report.verdict import JUDGED
 from bias_pipeline.report.verdict_sentences import rank
 
 
@@ -49,10 +53,55 @@ class ComparedQuestion:
         }
 
     def sentence(self) -> str:
-        """The row in words, with the reason where nothing can be told."""
-        return f"{self.question} ({self.decision.attribute}): {self.result}. " + (
-            self.decision.sentence()
-        )
+        """The row in words."""
+        return f"{self.question} ({self.decision.attribute}): {self.decision.sentence()}"
+
+    @property
+    def judged(self) -> bool:
+        """Whether the question has an answer, or only numbers."""
+        return stored_question(self.question) in (*JUDGED, "quality")
+
+    @property
+    def verdict(self) -> str:
+        """What A is, in words; empty where no question is answered."""
+        if not self.judged:
+            return ""
+        return "Cannot tell" if self.result == "cannot tell" else f"A is {self.result}"
+
+    @property
+    def reason(self) -> str:
+        """Why nothing can be told, or how large a difference the test would find."""
+        decision = self.decision
+        if not self.judged or self.result != "cannot tell":
+            return ""
+        if decision.doubts:
+            return "; ".join(decision.doubts)
+        missed = decision.missed
+        return f"differences below {missed} are usually missed" if missed else ""
+
+    @property
+    def numbers(self) -> str:
+        """Both numbers, and the difference with its interval and its p after Holm.
+
+        A number that is biased on either side of its no-bias value is shown as its distance from
+        that value.
+        """
+        decision, difference = self.decision, self.decision.difference
+        one, two = (self._cell(value) for value in decision.distances or decision.values)
+        name = f"{metric_name(decision.metric, decision.attribute)} "
+        name += ARROWS.get(direction_of(decision.part), "")
+        distance = "distance from the no-bias value, " if decision.distances else ""
+        text = f"{name.strip()} {distance}A {one}, B {two}"
+        if math.isnan(difference.ci_low):
+            return text
+        sign = -1 if decision.quality else 1
+        low, high = sorted((sign * difference.ci_low, sign * difference.ci_high))
+        text += f"; A - B {self._cell(sign * difference.value, low, high)}"
+        return text if decision.doubts else f"{text}, p {p_cell(difference.p_value)}"
+
+    def _cell(self, value: float, *ends: float) -> str:
+        cell = NumberCell.in_unit(self.decision.unit, value, *ends)
+        return (cell if cell.fraction else replace(cell, digits=3)).text
 
 
 def compared_questions(comparison: Comparison) -> list[ComparedQuestion]:
@@ -88,31 +137,12 @@ def outcome_of(rows: Sequence[ComparedQuestion]) -> Literal["passed", "worse", "
     return "undecided" if not decided or "undecided" in outcomes else "passed"
 
 
-def questions_table(rows: Sequence[ComparedQuestion]) -> Table:
-    """Both numbers, their difference with its interval, p after Holm, and what that says.
-
-    A number that is biased on either side of its no-bias value is shown as its distance from it.
-    """
-    first, other = rows[0].decision.first, rows[0].decision.other
-    head = ["question", "number", "A", "B", "A - B", "p", "A is"]
-    caption = f"{rows[0].decision.attribute}: A {first}, B {other}"
-    return Table(caption, head, [*map(_line, rows)])
-
-
-def _line(row: ComparedQuestion) -> list[Cell]:
-    decision = row.decision
-    difference = decision.difference
-    sign = -1 if decision.quality else 1
-    ends = sorted((sign * difference.ci_low, sign * difference.ci_high))
-    known = not math.isnan(difference.ci_low)
-    value = NumberCell.in_unit(
-        decision.unit, sign * difference.value, *(ends if known else (None, None))
-    )
-    return [
-        row.question,
-        metric_name(decision.metric, decision.attribute),
-        *(NumberCell.in_unit(decision.unit, one) for one in decision.distances or decision.values),
-        None if math.isnan(difference.value) else value,
-        None if decision.doubts else PCell(difference.p_value),
-        row.result,
-    ]
+def compared_screen(rows: Sequence[ComparedQuestion]) -> list[str]:
+    """The questions about one attribute in lines of the screen: first what A is, then why."""
+    decision = rows[0].decision
+    lines = [*fold(f"{decision.attribute}: A {decision.first}, B {decision.other}"), ""]
+    for row in rows:
+        lines += fold(question_text(row.question, decision.attribute))
+        lines += indented(f"{row.verdict}: {row.numbers}" if row.verdict else row.numbers)
+        lines += indented(row.reason) if row.reason else []
+    return lines

@@ -21,7 +21,7 @@ from bias_pipeline.errors import (
     counted,
 )
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule, Metric
-from bias_pipeline.metrics.value_names import sibling_name
+from bias_pipeline.metrics.value_names import MODEL, sibling_name
 from bias_pipeline.report import conclusion_checks
 from bias_pipeline.report.compare import (
     LEVEL,
@@ -35,7 +35,7 @@ from bias_pipeline.report.compare import (
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.name_collisions import resolve_name_collisions
 from bias_pipeline.report.power import detectable
-from bias_pipeline.report.verdict import BY_RULES
+from bias_pipeline.report.verdict import BY_RULES, OwnAnswer
 from bias_pipeline.results.rows import Result, Row, direction_in, mapping_in
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.bootstrap import Draws, Estimate
@@ -110,6 +110,11 @@ class Decision:
         """The difference that such a test finds in four of five cases, in ``unit``."""
         return detectable(self.difference.error, self.difference.freedom)
 
+    @property
+    def missed(self) -> str:
+        """:attr:`detectable` in words; empty if unknown, or if both are equal in every resample."""
+        return self._amount(self.detectable) if self.detectable > 0 else ""
+
     def sentence(self) -> str:
         """The decision in words, or why there is no decision."""
         by = "" if self.part == self.headline else f" (by {self.part})"
@@ -129,10 +134,8 @@ class Decision:
         if self.winner:
             return f"{self.first} is {_WORDS[self.quality][self.winner]} than {self.other}"
         apart = f"no significant difference between {self.first} and {self.other}"
-        if not self.detectable > 0:  # unknown, or the two are equal in every resample
-            return apart
-        smallest = self._amount(self.detectable)
-        return f"{apart}; this test usually misses differences below {smallest}"
+        missed = self.missed
+        return f"{apart}; this test usually misses differences below {missed}" if missed else apart
 
     def _against_margin(self, margin: float) -> str:
         """Whether the first is worse by more than it may be."""
@@ -243,8 +246,9 @@ def _decision(
 
 
 def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
-    """The two numbers, less the annotators' where both have that."""
-    for name in (sibling_name(part, "increase"), part):
+    """The two numbers, less the annotators' where both have that, but for quality."""
+    names = [MODEL] if higher_is_better(pair[0]) else [sibling_name(part, "increase")]
+    for name in (*names, part):
         first, other = (_row(result, name) for result in pair)
         if first and other:
             return first.value, other.value
@@ -322,7 +326,7 @@ def _doubts(
         judged = mapping_in(pair[0].manifest, "metric").get("question") in BY_RULES
         return [conclusion_checks.NO_RULE if judged else conclusion_checks.NOT_JUDGED]
     rows = [(result, _row(result, reading.part)) for result in pair]
-    if foreign := _foreign(pair):
+    if foreign := _foreign(pair) or _unanswered(pair):
         return foreign
     reasons = [
         f"{result.rows[0].captioner}: {text}"
@@ -340,7 +344,12 @@ def _doubts(
     ]
     reasons += conclusion_checks.incomparable_reasons(*pair, reading, limits)
     if not reasons and math.isnan(difference.value):
-        reasons = ["it was made without resampling, or by an earlier version; run the jobs again"]
+        seen = all(row.value or row.ci_low for _, row in rows if row)
+        reasons = [
+            "it was made without resampling, or by an earlier version; run the jobs again"
+            if seen
+            else "hardly any caption shows it"
+        ]
     if not higher_is_better(pair[0]):
         fairer, worse = pair if difference.value < 0 else pair[::-1]
         reasons += filter(None, [conclusion_checks.wins_by_silence(fairer, worse, limits)])
@@ -351,6 +360,16 @@ def _foreign(results: Sequence[Result]) -> list[str]:
     """Captioners whose numbers rest on word lists of another language than the captions."""
     reasons = ((r.rows[0].captioner, conclusion_checks.foreign_to_lists(r)) for r in results)
     return [*dict.fromkeys(f"{captioner} {reason}" for captioner, reason in reasons if reason)]
+
+
+def _unanswered(results: Sequence[Result]) -> list[str]:
+    """Captioners about whom a metric that answers its question itself can tell nothing."""
+    own = ((result.rows[0].captioner, OwnAnswer.of(result)) for result in results)
+    return [
+        f"{captioner}: {answer.unanswered}"
+        for captioner, answer in own
+        if answer and answer.unanswered
+    ]
 
 
 @dataclass(frozen=True)

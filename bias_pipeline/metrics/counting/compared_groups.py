@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.errors import NotApplicableError, counted
+from bias_pipeline.io.hashing import hash_ids
 from bias_pipeline.metrics.base import Metric, Number
 from bias_pipeline.metrics.corpus_view import has_captions
 from bias_pipeline.metrics.counting.comparable_images import ComparableImages
@@ -23,7 +24,7 @@ from bias_pipeline.metrics.functional.described_differences import (
     Differences,
 )
 from bias_pipeline.metrics.value_names import SCORE, PartName
-from bias_pipeline.stats.bootstrap import Bootstrap, quantile
+from bias_pipeline.stats.bootstrap import Bootstrap, Draws, quantile
 from bias_pipeline.text.descriptions import ConceptTable
 from bias_pipeline.text.mentions import neutral_rate
 
@@ -61,7 +62,7 @@ class ComparedGroups(Metric):
     """A metric that compares the captions of groups on comparable pictures."""
 
     attribute: Attribute  # whose groups are compared
-    stats: Bootstrap  # the level of intervals; nothing is resampled
+    stats: Bootstrap  # the level of intervals; resamplings only serve to compare captioners
     concepts: ConceptTable  # words that describe persons, and say nothing of the picture
 
     def counted_rows(self, corpus: Corpus) -> IntArray:
@@ -151,7 +152,7 @@ class ComparedParts:
 
     def __init__(self, metric: ComparedGroups, images: ComparableImages) -> None:
         self.images = images
-        self.attribute, self.level = metric.attribute, metric.stats.level
+        self.attribute, self.stats, self.level = metric.attribute, metric.stats, metric.stats.level
         corpus, scope = images.corpus, metric.scope(images.corpus)
         self.coverage = len(images.rows) / max(int(scope.sum()), 1)
         self.flags = np.zeros(len(corpus), bool)
@@ -162,7 +163,11 @@ class ComparedParts:
         every = [contrast.differences for contrast in contrasts]
         value = float(np.mean([one.score for one in every])) if every else math.nan
         error = math.sqrt(np.mean([one.score_error**2 for one in every])) if every else math.nan
-        yield SCORE, self._score(value, error)
+        score = self._score(value, error)
+        if every:
+            influence = np.mean([one.score_influence for one in every], axis=0)
+            score = replace(score, draws=self._draws(score, influence))
+        yield SCORE, score
         null = float(np.mean([one.null for one in every])) if every else math.nan
         yield _NULL, self.part(null, math.nan)
         for contrast, one in zip(contrasts, every, strict=True):
@@ -173,6 +178,20 @@ class ComparedParts:
     def _score(self, value: float, error: float) -> Number:
         """A score; the amounts that it estimates are never below 0, so the upper end is not."""
         return self.part(value, SCORE_ERRORS * error, corrected=max(value, 0.0))
+
+    def _draws(self, score: Number, influence: Float64Array) -> Draws:
+        """The score under resampled images, as :class:`Draws` has it.
+
+        The influence of the images explains a part of its error. The rest, such as which signs the
+        amounts have, is noise of these captions alone: equal captions have equal noise.
+        """
+        keys = self.images.corpus.keys[self.images.rows]
+        moved = np.concatenate([(counts - 1) @ influence for counts in self.stats.weights(keys)])
+        rest = math.sqrt(max(score.error**2 - float(influence @ influence), 0.0))
+        seed = hash_ids([np.round(influence, 9).tobytes().hex()])
+        noise = np.random.default_rng(seed).standard_normal(len(moved))
+        values = score.value + moved + rest * noise
+        return Draws(np.array([score.value]), values[:, None], trained=False)
 
     def difference(self, amounts: Amounts, number: int) -> Number:
         """One of the differences."""

@@ -12,7 +12,7 @@ import numpy as np
 from bias_pipeline.array_types import BoolArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split
-from bias_pipeline.metrics.base import Cost, MetricInfo, Number, Score
+from bias_pipeline.metrics.base import Cost, EvidenceRule, MetricInfo, Number, Score
 from bias_pipeline.metrics.counting.compared_groups import (
     ComparedGroups,
     ComparedParts,
@@ -83,6 +83,7 @@ class GroupDescriptions(ComparedGroups):
             "score": "its descriptions of people go with the {attribute} more than annotators' "
             "descriptions"
         },
+        readings={"score": EvidenceRule("score")},
     )
 
     annotators: LargeSet

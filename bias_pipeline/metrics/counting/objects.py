@@ -14,7 +14,7 @@ from bias_pipeline.corpus.attribute import ENGLISH, Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.errors import counted
-from bias_pipeline.metrics.base import Cost, MetricInfo, Number, Score
+from bias_pipeline.metrics.base import Cost, EvidenceRule, MetricInfo, Number, Score
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.base import check_excluded
 from bias_pipeline.metrics.counting.compared_groups import (
@@ -98,6 +98,7 @@ class InventedObjects(ComparedGroups):
         needs=("objects",),
         cost=Cost(per_caption=4e-5),
         says={"score": "it names absent objects that go with the {attribute}"},
+        readings={"score": EvidenceRule("score")},
     )
 
     task: TaskVocabulary  # the objects that are looked for

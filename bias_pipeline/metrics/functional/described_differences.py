@@ -61,6 +61,7 @@ class Differences:
         membership: (Q, L) 1 where a concept counts in a class.
         score: half the sum of absolute amounts.
         score_error: its standard error.
+        score_influence: (N,) how much each image moves it, the signs of the amounts fixed.
         null: what noise would add to the score, already subtracted.
     """
 
@@ -74,6 +75,7 @@ class Differences:
     membership: Float64Array
     score: float
     score_error: float
+    score_influence: Float64Array
     null: float
 
     @property
@@ -222,6 +224,7 @@ def described_differences(
         membership=parts.membership,
         score=score.value,
         score_error=score.error,
+        score_influence=score.influence,
         null=score.null,
     )
 
@@ -274,7 +277,8 @@ class _Score:
         self.null = float(null.mean())
         self.value = value - self.null
         of_ratios = 0.25 * float(parts.variance @ counted)
-        error = max(self._image_error(), float(null.std()))
+        self.influence = self._influence()
+        error = max(float(np.linalg.norm(self.influence)), float(null.std()))
         self.error = float(np.sqrt(error**2 + of_ratios))
 
     def _others(self, excess: Float64Array, shown: Float64Array) -> tuple[Float64Array, BoolArray]:
@@ -298,8 +302,8 @@ class _Score:
         beyond = excess - self.parts.null_mean / excess.shape[1]
         return 0.5 * (np.where(smaller, shown, beyond) * signs).sum(axis=(1, 2))
 
-    def _image_error(self) -> float:
-        """The standard error by image, with the signs as they are."""
+    def _influence(self) -> Float64Array:
+        """(N,) how much each image moves the score, with the signs as they are."""
         parts, comparison = self.parts, self.parts.comparison
         signs, smaller = self._others(parts.folds_excess, parts.folds_shown)
         share = np.zeros(len(comparison.groups))
@@ -307,4 +311,4 @@ class _Score:
             rows = comparison.folds == fold
             amounts = np.where(smaller[0, k], parts.of_shown[rows], parts.of_excess[rows])
             share[rows] = 0.5 * amounts @ signs[0, k]
-        return float(comparison.standard_errors(share[:, None])[0])
+        return comparison.centred(share[:, None])[:, 0]
