@@ -14,6 +14,8 @@ from bias_pipeline.metrics.base import Score
 from bias_pipeline.metrics.counting import compared_groups
 from bias_pipeline.metrics.counting.large_set import GroupRatios, LargeSet
 from bias_pipeline.run import compose
+from bias_pipeline.stats.bootstrap import Draws
+from bias_pipeline.stats.compare import paired_difference
 from tests.corpora import GENDER, make_corpus
 
 CELL = compose.cell(["metric=descriptions"])
@@ -254,6 +256,28 @@ def test_capitals_and_tags_count_as_captions_do():
     tags = [replace(r, model=f"{NOUNS[r.labels['gender']]}, smiling, street") for r in lower]
     tags = [replace(r, model=r.model if i % 3 else "street") for i, r in enumerate(tags)]
     assert value(METRIC.compute(make_corpus(tags), splits=[]), "model") > 0.5
+
+
+def test_two_captioners_are_compared_by_the_draws_of_their_scores(planted):
+    difference = paired_difference(drawn(planted), drawn(scored(FAIR)))
+    assert difference.value > 0.05
+    assert difference.p_value < 0.01
+
+
+def test_equal_captions_are_equally_biased(planted):
+    again = scored(sometimes("The person looks focused.", 0.1, 0.25))
+    assert paired_difference(drawn(planted), drawn(again)).p_value == 1.0
+
+
+def test_draws_vary_as_much_as_the_score_may(planted):
+    score = planted.parts["score"]
+    assert drawn(planted).image_std == pytest.approx(score.error, rel=0.1)
+
+
+def drawn(score: Score) -> Draws:
+    draws = score.parts["score"].draws
+    assert draws is not None
+    return draws
 
 
 def test_the_order_of_the_images_changes_nothing():
