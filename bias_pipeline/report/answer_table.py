@@ -128,7 +128,7 @@ def _caption(title: str, made: str) -> str:
 
 def how_made(results: Sequence[Result]) -> str:
     """Seeds, splits, attackers and correction of the numbers, for the caption of a table."""
-    attacked = [result for result in results if mapping_in(result.manifest, "attackers")]
+    attacked = [result for result in results if result.facts.attackers]
     texts = ["Intervals of 95 % over images" + (", attackers and splits" if attacked else "")]
     if attacked:
         encoders = dict.fromkeys(result.rows[0].encoder for result in attacked)
@@ -143,5 +143,5 @@ def how_made(results: Sequence[Result]) -> str:
 
 
 def _split(result: Result) -> str:
-    target = str(mapping_in(result.manifest, "config", "split").get("_target_", ""))
+    target = str(mapping_in(result.facts.config, "split").get("_target_", ""))
     return target.rpartition(".")[2] or "unknown"

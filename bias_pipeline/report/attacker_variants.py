@@ -15,7 +15,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.metrics.base import HEADLINES
-from bias_pipeline.results.rows import Result, Row, neutral_of
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import values_of, with_settings
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -117,7 +117,7 @@ def variants(
         for row in result.rows:
             if row.part in HEADLINES and np.isfinite(row.value):
                 group_cells = groups.setdefault(_same(row, result, over, alike), {})
-                cell = _Cell(row, neutral_of(result, row.part), _drawn(draws, row))
+                cell = _Cell(row, result.neutral(row.part), _drawn(draws, row))
                 _add(group_cells, (row.captioner, _variant(row, result, over)), cell)
     made = [_variants(setting, cells) for setting, cells in groups.items()]
     return [table for table in made if len(table.variants) > 1 and len(table.captioners) >= fewest]

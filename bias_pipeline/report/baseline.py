@@ -11,7 +11,7 @@ import base64
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.io.terminal import worded
 from bias_pipeline.results.identity import deciding
-from bias_pipeline.results.rows import Result, checked, mapping_in, plain_values, result_of
+from bias_pipeline.results.plain_data import checked, plain_values
+from bias_pipeline.results.rows import Result, mapping_in, result_of
 from bias_pipeline.results.settings import deciding_seeds, text_settings
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -60,13 +61,13 @@ def _worded(value: Any) -> Any:
 def _stored(result: Result) -> dict[str, Any]:
     """Rows, draws and the manifest entries that tests need; no paths of this machine."""
     manifest = {name: result.manifest[name] for name in _MANIFEST_KEYS if name in result.manifest}
-    corpus = mapping_in(result.manifest, "corpus")
+    corpus = mapping_in(result.manifest, "corpus")  # as an earlier version wrote it too
     manifest |= {"corpus": {**corpus, "file": ""}, "files": {}}
     manifest["config"] = deciding(manifest.get("config"), result.rows[0].dataset)
     manifest["notes"] = result.notes
     return {
         "run_id": result.run_id,
-        "rows": [asdict(row) for row in result.rows],
+        "rows": result.rows,
         "manifest": manifest,
         "draws": {part: _packed(part_draws) for part, part_draws in result.draws.items()},
     }
@@ -194,17 +195,15 @@ def _differing(one: Result, two: Result) -> str:
 def _comparable_facts(result: Result) -> dict[str, object]:
     """The facts that must agree before resamplings can be subtracted; None is unknown."""
     row = result.rows[0]
-    settings = deciding(mapping_in(result.manifest, "config"), row.dataset)
+    settings = deciding(result.facts.config, row.dataset)
     assert isinstance(settings, dict)
     return {
         "data set": row.dataset,
-        "images, labels, objects or human captions": mapping_in(result.manifest, "corpus").get(
-            "reference"
-        ),
+        "images, labels, objects or human captions": result.facts.corpus.reference,
         _SEEDS: deciding_seeds(result),
         "what of captions is scored": text_settings(result),
         "version of the metric": row.metric_version,
-        "version or settings of attackers": _json(result.manifest.get("attackers", {})),
+        "version or settings of attackers": _json(result.facts.attackers),
         **{f"settings ({key})": _json(value) for key, value in settings.items()},
     }
 

@@ -17,7 +17,7 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.identity import deciding
-from bias_pipeline.results.rows import Result, Row, direction_in, neutral_of
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import deciding_seeds, label, text_settings
 from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
@@ -76,7 +76,7 @@ def alike(results: Sequence[Result]) -> list[list[Result]]:
     groups: dict[tuple[object, ...], dict[str, Result]] = {}
     for result in results:
         row = result.rows[0]
-        config = json.dumps(deciding(result.manifest.get("config"), row.dataset), sort_keys=True)
+        config = json.dumps(deciding(result.facts.config, row.dataset), sort_keys=True)
         text = tuple(text_settings(result).values())
         key = (row.metric, row.attribute, row.dataset, deciding_seeds(result), config, text)
         groups.setdefault(key, {}).setdefault(row.captioner, result)
@@ -127,7 +127,7 @@ def _headline(result: Result, part: str) -> Row:
 
 def draws_ranked(result: Result, part: str, draws: Draws) -> Draws:
     """A number under resampling as it is ranked; see :class:`Rank`."""
-    return as_ranked(draws, direction_in(result), neutral_of(result, part))
+    return as_ranked(draws, result.facts.metric.direction, result.neutral(part))
 
 
 def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
@@ -147,7 +147,7 @@ def as_ranked(draws: Draws, direction: str, neutral: float) -> Draws:
 
 def ranked(result: Result, part: str, values: Float64Array) -> Float64Array:
     """Headlines as they are ranked, the lower the better; see :class:`Rank`."""
-    return _ranked(values, direction_in(result), neutral_of(result, part))
+    return _ranked(values, result.facts.metric.direction, result.neutral(part))
 
 
 def _ranked(values: Float64Array, direction: str, neutral: float) -> Float64Array:
@@ -158,4 +158,4 @@ def _ranked(values: Float64Array, direction: str, neutral: float) -> Float64Arra
 
 def higher_is_better(result: Result) -> bool:
     """Whether a metric measures how good captions are, not how fair."""
-    return direction_in(result).startswith("higher is better")
+    return result.facts.metric.direction.startswith("higher is better")

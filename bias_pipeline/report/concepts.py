@@ -95,8 +95,7 @@ def _section(
 
 def _of_pictures(result: Result, grid: Grid | None) -> str:
     """A text on the grid and its terms, or why there is no grid."""
-    audit = result.manifest.get("audit")
-    terms = audit.get("shown_under") if isinstance(audit, Mapping) else None
+    terms = result.facts.audit.get("shown_under")
     if grid is not None:
         return (
             "Pictures: the nearest that the most unequal and the most equal queries retrieve with "

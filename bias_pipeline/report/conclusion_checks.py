@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bias_pipeline.corpus.corpus import BLANK_WARNING, SIDES
 from bias_pipeline.corpus.object_names import MOST_UNKNOWN
 from bias_pipeline.metrics.base import HEADLINES, EvidenceRule
 from bias_pipeline.metrics.catalogue import info_of
 from bias_pipeline.metrics.value_names import BEYOND, SCORE, sibling_name
-from bias_pipeline.results.rows import Result, Row, mapping_in, number_or_nan
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import text_settings
 from bias_pipeline.text.caption_language import untestable
+from bias_pipeline.text.caption_statistics import CaptionStatistics
 
 COVERAGE = 0.5
 NO_VALUE = "it has no value"
@@ -59,18 +60,15 @@ def evidence_rules(result: Result, *others: Result) -> dict[str, EvidenceRule]:
     A part that is flat at equal style follows no trait there. Where each of the results has a
     number for what is beyond an annotator at the captioner's length, that decides.
     """
-    stored = mapping_in(result.manifest, "metric", "readings")
     beyond = all(math.isfinite(_value_of(each, BEYOND)) for each in (result, *others))
-    readings = {}
-    for headline, fields in stored.items():
-        if isinstance(fields, Mapping):
-            matched = bool(fields.get("matched")) and not math.isnan(reach_of(result, headline))
-            follows = () if matched else tuple(fields["follows"])
-            named = bool(fields["named"])
-            also = tuple(fields.get("also", ()))
-            part = BEYOND if matched and beyond and headline == SCORE else str(fields["part"])
-            readings[headline] = EvidenceRule(part, follows, named, matched, also)
-    return readings
+    rules = {}
+    for headline, rule in (result.facts.metric.readings or {}).items():
+        if rule.matched and not math.isnan(reach_of(result, headline)):
+            part = BEYOND if beyond and headline == SCORE else rule.part
+            rules[headline] = replace(rule, part=part, follows=())
+        else:
+            rules[headline] = replace(rule, matched=False)
+    return rules
 
 
 def reach_of(result: Result, headline: str) -> float:
@@ -160,20 +158,20 @@ def much_longer(result: Result, limits: Limits = LIMITS) -> str:
 
 def foreign_to_lists(result: Result) -> str:
     """Why a result that rests on word lists tests nothing; empty if the lists fit the captions."""
-    if mapping_in(result.manifest, "metric").get("question") not in BY_LISTS:
+    if result.facts.metric.question not in BY_LISTS:
         return ""
-    stored = mapping_in(result.manifest, "language")
-    given = mapping_in(stored, "shares")
-    shares = {side: number_or_nan(given.get(side)) for side in SIDES}
-    reason = untestable(shares, str(stored.get("lists")))
+    language = result.facts.language
+    shares = {side: language.shares.get(side, math.nan) for side in SIDES}
+    reason = untestable(shares, language.lists)
     return f"cannot be tested: {reason}" if reason else ""
+
+
+_UNKNOWN = CaptionStatistics(math.nan, math.nan, math.nan)
 
 
 def caption_statistics_of(result: Result, side: str = "model") -> Mapping[str, float]:
     """Word count, vocabulary and share without a group of a side's captions; NaN if unknown."""
-    stored = mapping_in(result.manifest, "speech", side)
-    traits = ("words", "vocabulary", "neutral")
-    return {trait: number_or_nan(stored.get(trait)) for trait in traits}
+    return vars(result.facts.speech.get(side, _UNKNOWN))
 
 
 def lacks_evidence(result: Result, row: Row, reading: EvidenceRule, limits: Limits = LIMITS) -> str:
@@ -197,8 +195,7 @@ def coverage_of(result: Result, row: Row) -> float:
 
     Who captions five hundred of ten thousand labelled images asks about these five hundred.
     """
-    share = number_or_nan(mapping_in(result.manifest, "corpus").get("file_share", 1.0))
-    return min(1.0, row.coverage / share)
+    return min(1.0, row.coverage / result.facts.corpus.file_share)
 
 
 def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> str:
@@ -206,7 +203,7 @@ def rests_on_unknown(result: Result, headline: str, limits: Limits = LIMITS) -> 
     info = info_of(result.rows[0].metric)
     needs = set() if info is None else {*info.needs, *info.without}
     spared = info is not None and info.without.get("objects") == headline
-    share = number_or_nan(mapping_in(result.manifest, "corpus").get("unknown_objects"))
+    share = result.facts.corpus.unknown_objects
     if "objects" not in needs or spared or not share > limits.unknown_objects:
         return ""
     return f"not tested: {share:.0%} of the objects have names that the list of tasks does not know"
@@ -252,8 +249,7 @@ def wins_by_silence(fairer: Result, other: Result, limits: Limits = LIMITS) -> s
 
 
 def _blank(name: str, result: Result, limits: Limits) -> str:
-    shares = mapping_in(result.manifest, "corpus", "blank_share")
-    share = number_or_nan(shares.get("model"))
+    share = result.facts.corpus.blank_share.get("model", math.nan)
     return (
         f"{share:.0%} of the captions of {name} are blank or decline"
         if share > limits.blanks
@@ -262,10 +258,7 @@ def _blank(name: str, result: Result, limits: Limits) -> str:
 
 
 def _other_images(pair: Sequence[tuple[str, Result]], limits: Limits) -> str:
-    (one, first), (two, second) = (
-        (name, number_or_nan(mapping_in(result.manifest, "corpus").get("captioned")))
-        for name, result in pair
-    )
+    (one, first), (two, second) = ((name, result.facts.corpus.captioned) for name, result in pair)
     if abs(first - second) <= limits.captioned:
         return ""
     return f"{one} has captions of {first:.1%} of the images to score and {two} of {second:.1%}"
@@ -284,7 +277,7 @@ def _other_sizes(pair: Sequence[tuple[str, Result]], reading: EvidenceRule, limi
 
 def _images_tested(result: Result, reading: EvidenceRule) -> float:
     """Images that a number of attackers rests on; NaN if it rests on no attackers."""
-    if not mapping_in(result.manifest, "attackers"):
+    if not result.facts.attackers:
         return math.nan
     return next((row.n_images for row in result.rows if row.part == reading.part), math.nan)
 

@@ -85,8 +85,7 @@ def _section(result: Result, tables: Mapping[str, Sequence[Line]]) -> Section:
 
 def _sentences(result: Result) -> list[str]:
     """What the run concluded, each a sentence."""
-    sentences = mapping_in(result.manifest, "audit", "descriptions").get("sentences")
-    texts = [str(text) for text in sentences] if isinstance(sentences, list) else []
+    texts = mapping_in(result.facts.audit, "descriptions").get("sentences", ())
     return [f"{text[:1].upper()}{text[1:]}." for text in texts]
 
 

@@ -36,7 +36,7 @@ from bias_pipeline.report.conclusion_checks import LIMITS, Limits
 from bias_pipeline.report.name_collisions import resolve_name_collisions
 from bias_pipeline.report.power import detectable
 from bias_pipeline.report.verdict import BY_RULES, OwnAnswer
-from bias_pipeline.results.rows import Result, Row, direction_in, mapping_in
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import label, with_settings
 from bias_pipeline.stats.bootstrap import Draws, Estimate
 from bias_pipeline.stats.compare import holm, paired_difference
@@ -239,7 +239,7 @@ def _decision(
         doubts=tuple(_doubts(pair, headline, reading, difference, limits)),
         quality=higher_is_better(first),
         settings=label(first),
-        question=str(mapping_in(first.manifest, "metric").get("question", "")),
+        question=first.facts.metric.question,
         values=_values(pair, part),
         distances=_distances(pair, part),
     )
@@ -258,7 +258,7 @@ def _values(pair: tuple[Result, Result], part: str) -> tuple[float, float]:
 def _distances(pair: tuple[Result, Result], part: str) -> tuple[float, float] | None:
     """See :class:`Decision`; None where lower or higher is better."""
     rows = [_row(result, part) for result in pair]
-    if direction_in(pair[0]).startswith(("lower", "higher")) or None in rows:
+    if pair[0].facts.metric.direction.startswith(("lower", "higher")) or None in rows:
         return None
     first, other = (
         float(ranked(result, part, np.array(row.value)))
@@ -292,9 +292,9 @@ def check_margin(margin: float | None, metric: Metric) -> None:
 
 def _check_margin_of(margin: float | None, result: Result, headline: str) -> None:
     """Refuse a margin above all possible differences of a stored headline."""
-    bounds = mapping_in(result.manifest, "metric", "range").get(headline)
-    if isinstance(bounds, Sequence) and None not in bounds:
-        _check_reach(margin, result.rows[0].metric, *map(float, bounds))
+    low, high = result.facts.metric.range.get(headline, (None, None))
+    if low is not None and high is not None:
+        _check_reach(margin, result.rows[0].metric, low, high)
 
 
 def _check_reach(margin: float | None, metric: str, low: float, high: float) -> None:
@@ -313,7 +313,7 @@ def _doubts(
     limits: Limits,
 ) -> list[str]:
     """Why a headline decides nothing between two captioners."""
-    if not all("readings" in mapping_in(result.manifest, "metric") for result in pair):
+    if any(result.facts.metric.readings is None for result in pair):
         return ["these results are of an earlier version; run their cells again"]
     if reading is None:
         empty = [
@@ -323,7 +323,7 @@ def _doubts(
         ]
         if empty:
             return empty
-        judged = mapping_in(pair[0].manifest, "metric").get("question") in BY_RULES
+        judged = pair[0].facts.metric.question in BY_RULES
         return [conclusion_checks.NO_RULE if judged else conclusion_checks.NOT_JUDGED]
     rows = [(result, _row(result, reading.part)) for result in pair]
     if foreign := _foreign(pair) or _unanswered(pair):

@@ -10,7 +10,7 @@ from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.repeated_scores import NOISE
 from bias_pipeline.report.table import percent
 from bias_pipeline.report.tables import headline_name
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, mapping_in
 from bias_pipeline.results.settings import label
 
 _NAMED = 4  # headlines that the sentence names
@@ -68,7 +68,4 @@ def _amount(move: Row) -> str:
 
 def _wrong(result: Result) -> Mapping[str, float]:
     """Group to the share of wrong labels that was asked for; possibly empty."""
-    audit = result.manifest.get("audit")
-    noise = audit.get(NOISE) if isinstance(audit, Mapping) else None
-    wrong = noise.get("wrong") if isinstance(noise, Mapping) else None
-    return wrong if isinstance(wrong, Mapping) else {}
+    return mapping_in(result.facts.audit, NOISE, "wrong")

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from bias_pipeline.errors import DataError
 from bias_pipeline.io.paths import safe_name
@@ -138,7 +137,7 @@ def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
     """
     digests: dict[tuple[str, ...], dict[str, None]] = {}
     for result in results:
-        digests.setdefault(_scored(result), {})[_corpus(result, "digest")] = None
+        digests.setdefault(_scored(result), {})[result.facts.corpus.digest] = None
     several = {key: versions for key, versions in digests.items() if len(versions) > 1}
     sentences = [
         f"{len(versions)} corpora of {dataset} are called {captioner} under {attribute}: captions, "
@@ -147,7 +146,7 @@ def _corpora_apart(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
         for (dataset, captioner, attribute, *_), versions in several.items()
     ]
     renamed = [
-        _renamed(r, f"{r.rows[0].captioner} {_corpus(r, 'digest')[:_DIGITS]}")
+        _renamed(r, f"{r.rows[0].captioner} {r.facts.corpus.digest[:_DIGITS]}")
         if _scored(r) in several
         else r
         for r in results
@@ -164,12 +163,7 @@ def _scored(result: Result) -> tuple[str, ...]:
 
 
 def _file(result: Result) -> str:
-    return _corpus(result, "file")
-
-
-def _corpus(result: Result, key: str) -> str:
-    corpus: Any = result.manifest.get("corpus", {})
-    return str(corpus.get(key, "")) if isinstance(corpus, Mapping) else ""
+    return result.facts.corpus.file
 
 
 def _renamed(result: Result, name: str) -> Result:

@@ -17,7 +17,7 @@ from bias_pipeline.report.table import NumberCell, Table, percent
 from bias_pipeline.report.tables import ARROWS, arrow, pointing
 from bias_pipeline.report.verdict import JUDGED, Finding, Verdict
 from bias_pipeline.report.verdict_sentences import PANELS, finding_name, panel_of, rank
-from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
+from bias_pipeline.results.rows import Result, Row
 
 MOST_LINES = 12  # of captioners in a panel; of more the first and the last are shown
 _ROOM = 0.06  # beside the outermost ends, as a share of the axis
@@ -254,7 +254,7 @@ def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLin
     judged = finding.question in JUDGED
     rows = {row.part: row for row in result.rows}
     drawn = finding.compared if judged else rows[finding.headline]
-    neutral = finding.neutral if judged else neutral_of(result, finding.headline)
+    neutral = finding.neutral if judged else result.neutral(finding.headline)
     mark = corrected(arrow(drawn, neutral), finding) if judged else pointing(drawn, result)
     people = rows.get(people_part(finding.row.part))
     return PanelLine(
@@ -272,9 +272,9 @@ def _line(finding: Finding, result: Result, name: str, meaning: str) -> PanelLin
 
 def _meaning(finding: Finding, result: Result) -> str:
     """A headline in plain words, or the metric's title."""
-    metric = mapping_in(result.manifest, "metric")
-    text = mapping_in(metric, "says").get(finding.headline)
-    return str(text or metric.get("title", "")).replace("{attribute}", finding.row.attribute)
+    metric = result.facts.metric
+    text = metric.says.get(finding.headline) or metric.title
+    return text.replace("{attribute}", finding.row.attribute)
 
 
 def _beside(finding: Finding, rows: Mapping[str, Row]) -> str:

@@ -28,7 +28,7 @@ from bias_pipeline.report.tables import (
     training_of,
 )
 from bias_pipeline.report.verdict import JUDGED, verdict
-from bias_pipeline.results.rows import Result, Row, mapping_in, neutral_of
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import ANNOTATOR, label
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -238,7 +238,7 @@ def directions(results: Sequence[Result]) -> Iterable[Section]:
 
 def _neutrals(results: Iterable[Result]) -> dict[tuple[str, str], float]:
     """The value that means no bias of each number, by its run and part."""
-    return {_key(row): neutral_of(result, row.part) for result in results for row in result.rows}
+    return {_key(row): result.neutral(row.part) for result in results for row in result.rows}
 
 
 def _key(row: Row) -> tuple[str, str]:
@@ -252,14 +252,14 @@ def leaderboard_sections(
     by_id = {result.run_id: result for result in results}
     for leaderboard in leaderboards:
         rows = [rank.row for rank in leaderboard.ranks]
-        metric = mapping_in(by_id[rows[0].run_id].manifest, "metric")
-        neutral = neutral_of(by_id[rows[0].run_id], leaderboard.part)
+        metric = by_id[rows[0].run_id].facts.metric
+        neutral = by_id[rows[0].run_id].neutral(leaderboard.part)
         name = headline_name(rows[0], label(by_id[rows[0].run_id]))
         title = f"{name}, {rows[0].attribute}, {rows[0].dataset}"
         several, many = len(rows) > 1, len(rows) > MOST_DRAWN
         yield Section(
             title=title,
-            texts=[f"{metric.get('title', leaderboard.metric)}: {metric.get('direction', '')}."],
+            texts=[f"{metric.title or leaderboard.metric}: {metric.direction}."],
             figures=[forest(rows, neutral, title)] if several and not many else [],
             tables=[
                 *([_ranking(leaderboard)] if several else []),

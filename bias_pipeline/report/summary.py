@@ -29,7 +29,7 @@ from bias_pipeline.report.tables import (
     training_of,
 )
 from bias_pipeline.report.verdict import JUDGED, Verdict, verdict
-from bias_pipeline.results.rows import Result, Row, mapping_in, number_or_nan
+from bias_pipeline.results.rows import Result, Row
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _conclusion(
 
 def _untested(results: Sequence[Result]) -> str:
     """The sentence on runs that answer no question about captions."""
-    questions = {mapping_in(result.manifest, "metric").get("question") for result in results}
+    questions = {result.facts.metric.question for result in results}
     if "retrieval" in questions:
         return "These runs test retrieval, not captions."
     return "No run here tests whether captions are biased."
@@ -142,14 +142,14 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
     """File, date, images, coverage and the like, as name and value."""
     rows = [row for result in results for row in result.rows]
     names = captioners(results)
-    corpora = [mapping_in(result.manifest, "corpus") for result in results]
-    files = {str(corpus.get("file", "")) for corpus in corpora} - {""}
+    corpora = [result.facts.corpus for result in results]
+    files = {corpus.file for corpus in corpora} - {""}
     whose = names[0] if len(names) == 1 else f"{len(names)} captioners"
     labelled = [_n_labelled(result) for result in results if images_of(result) == LABELLED]
     blanks = {result.rows[0].captioner: _blanks(result, "model") for result in results}
     blank_human = max(_blanks(result, "human") for result in results)
     declined = {
-        result.rows[0].captioner: int(number_or_nan(corpus.get("declined", 0)))
+        result.rows[0].captioner: corpus.declined
         for result, corpus in zip(results, corpora, strict=True)
     }
     speech = {
@@ -159,10 +159,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
         ("Captions", files.pop() if len(files) == 1 and len(names) == 1 else whose),
         ("Run", max(map(started, results))[:10] or "–"),
         ("Labelled images", f"{max(labelled, default=0):,}"),
-        (
-            "With a caption",
-            _span(number_or_nan(corpus.get("captioned")) for corpus in corpora),
-        ),
+        ("With a caption", _span(corpus.captioned for corpus in corpora)),
         (
             "Blank captions",
             f"{sum(blanks.values()):,}"
@@ -183,9 +180,8 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
 
 def _n_labelled(result: Result) -> int:
     """How many images belong to a group; in results of earlier versions by coverage."""
-    stored = number_or_nan(mapping_in(result.manifest, "corpus").get("n_labelled"))
-    if not math.isnan(stored):
-        return int(stored)
+    if (stored := result.facts.corpus.n_labelled) is not None:
+        return stored
     counted = (round(row.n_images / row.coverage) for row in result.rows if row.coverage > 0)
     return max(counted, default=0)
 
@@ -195,7 +191,7 @@ def _seeds(rows: Iterable[Row]) -> list[int]:
 
 
 def _blanks(result: Result, side: str) -> int:
-    return int(number_or_nan(mapping_in(result.manifest, "corpus", "blanks").get(side, 0)))
+    return result.facts.corpus.blanks.get(side, 0)
 
 
 def _lengths(results: Sequence[Result]) -> str:

@@ -24,7 +24,7 @@ from bias_pipeline.report.conclusion_checks import (
 from bias_pipeline.report.pareto import front_verdicts, fronts
 from bias_pipeline.report.screen import fits_in_width, print_table
 from bias_pipeline.report.table import Cell, NumberCell, Table, p_cell
-from bias_pipeline.results.rows import Result, Row, direction_in, mapping_in, neutral_of, rows_csv
+from bias_pipeline.results.rows import Result, Row, mapping_in, rows_csv
 from bias_pipeline.results.settings import (
     CHOICES,
     NAMED,
@@ -82,7 +82,7 @@ def headline_table(results: Sequence[Result], beyond: Sequence[str] = ()) -> Tab
     present = {row.part for result in results for row in result.rows}
     headlines = [part for part in HEADLINES if part in present]
     sides = [part for part in SIDES if part in present]
-    better = "" if any("lower" not in direction_in(result) for result in results) else " ↓"
+    better = "" if any("lower" not in result.facts.metric.direction for result in results) else " ↓"
     head = [*varying, *(f"{ARROWS.get(part, part)}{better}" for part in headlines), "p"]
     head += ["coverage", "no group", "images", *sides]
     rows = [_cells(result, varying, headlines, sides) for result in results]
@@ -166,7 +166,7 @@ def legend(results: Sequence[Result]) -> list[str]:
 
 def has_blanks(result: Result) -> bool:
     """Whether captions of a result were blank."""
-    return any(mapping_in(result.manifest, "corpus", "blanks").values())
+    return any(result.facts.corpus.blanks.values())
 
 
 def metric_name(metric: str, attribute: str) -> str:
@@ -189,11 +189,10 @@ def headline_name(row: Row, settings: str = "") -> str:
 
 def pointing(row: Row, result: Result) -> str:
     """The arrow of a headline; empty for a headline that tests nothing."""
-    untested = mapping_in(result.manifest, "metric").get("untested", [])
-    moved = isinstance(untested, Sequence) and row.part in untested
-    if moved or foreign_to_lists(result) or _too_long_for_quality(row, result):
+    untested = row.part in result.facts.metric.untested
+    if untested or foreign_to_lists(result) or _too_long_for_quality(row, result):
         return ""
-    return arrow(row, neutral_of(result, row.part))
+    return arrow(row, result.neutral(row.part))
 
 
 def _too_long_for_quality(row: Row, result: Result) -> bool:
@@ -288,19 +287,18 @@ def _directions(results: Sequence[Result]) -> list[str]:
     """How to read each metric; metrics with the same text together."""
     metrics: dict[str, list[str]] = {}
     for result in results:
-        metrics.setdefault(direction_in(result), []).append(result.rows[0].metric)
+        metrics.setdefault(result.facts.metric.direction, []).append(result.rows[0].metric)
     return [f"{', '.join(dict.fromkeys(who))}: {text}" for text, who in metrics.items() if text]
 
 
 def _amplifies(result: Result) -> bool:
     """Whether a difference is amplification: trained on this data set, or no captioner involved."""
-    question = mapping_in(result.manifest, "metric").get("question")
-    return question == "retrieval" or training_of(result)
+    return result.facts.metric.question == "retrieval" or training_of(result)
 
 
 def training_of(result: Result) -> bool:
     """Whether the captioner is known to be trained on captions of this data set."""
-    return mapping_in(result.manifest, "corpus").get("trained_on_reference") is True
+    return result.facts.corpus.trained_on_reference is True
 
 
 def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[Decision]) -> None:

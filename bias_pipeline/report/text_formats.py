@@ -30,7 +30,8 @@ from bias_pipeline.metrics.value_names import HEADLINES, MODEL
 from bias_pipeline.report.answer_table import answers_table
 from bias_pipeline.report.gate import Comparison
 from bias_pipeline.report.table import Cell, NumberCell, Table, Weighted, cell_text, without_places
-from bias_pipeline.results.rows import Row, mapping_in
+from bias_pipeline.results.manifest import manifest_of
+from bias_pipeline.results.rows import Row
 
 if TYPE_CHECKING:
     from bias_pipeline.report.page import Report
@@ -390,5 +391,5 @@ def _reading(row: Row, report: Report) -> str:
     if row.part not in HEADLINES:
         return _LEVEL
     info = info_of(row.metric)
-    stored = mapping_in(report.runs.get(row.run_id, {}), "metric").get("direction")
-    return str(stored or (info.direction if info else "–"))
+    stored = manifest_of(report.runs.get(row.run_id, {})).metric.direction
+    return stored or (info.direction if info else "–")

@@ -25,8 +25,6 @@ from bias_pipeline.results.rows import (
     Row,
     group_rows,
     mapping_in,
-    neutral_of,
-    number_or_nan,
 )
 from bias_pipeline.results.settings import label, text_settings
 from bias_pipeline.stats.compare import holm, p_of_interval
@@ -70,16 +68,21 @@ class OwnAnswer:
     @classmethod
     def of(cls, result: Result) -> OwnAnswer | None:
         """The stored answer; None without one."""
-        stored = mapping_in(result.manifest, "audit", result.rows[0].metric)
+        stored = mapping_in(result.facts.audit, result.rows[0].metric)
         if not stored.get("answer"):
             return None
         named, texts, differing = (
             [str(text) for text in lines] if isinstance(lines := stored.get(key), list) else []
             for key in ("named", "sentences", "differing")
         )
-        p_value = number_or_nan(stored.get("p_value"))
+        p_value = stored.get("p_value")
         return cls(
-            str(stored["answer"]), str(stored.get("reason", "")), p_value, named, texts, differing
+            answer=str(stored["answer"]),
+            reason=str(stored.get("reason", "")),
+            p_value=p_value if isinstance(p_value, float) else math.nan,
+            named=named,
+            sentences=texts,
+            differing=differing,
         )
 
     @property
@@ -318,7 +321,7 @@ def _by_the_metric(
         headline=row.part,
         people=math.nan,
         compared=row,
-        neutral=neutral_of(result, row.part),
+        neutral=result.neutral(row.part),
         p_value=math.nan if doubt or stored is None else stored.p_value,
         doubt=doubt,
         withheld=f"cannot tell: {doubt}" if doubt else "",
@@ -347,7 +350,7 @@ def _withhold(finding: Finding, result: Result, limits: Limits) -> Finding:
 
 def _findings(result: Result, limits: Limits) -> Iterable[Finding]:
     rows = {row.part: row for row in result.rows}
-    question = str(mapping_in(result.manifest, "metric").get("question", ""))
+    question = result.facts.metric.question
     readings = conclusion_checks.evidence_rules(result)
     for headline in HEADLINES:
         if headline not in rows or question not in QUESTIONS:
@@ -382,7 +385,7 @@ def _finding(
     matched = reading is not None and reading.matched
     people = conclusion_checks.people_part(part) if matched else sibling_name(part, "human")
     compared = rows.get(sibling_name(part, "increase"), row)
-    neutral, lowest = neutral_of(result, part), _lowest(result, part)
+    neutral, lowest = result.neutral(part), _lowest(result, part)
     doubt = _doubt(result, compared, reading, headline, limits)
     alone = people not in rows if compared is not row else not (doubt or lowest < neutral)
     if alone:
@@ -419,9 +422,10 @@ def _doubt(
         no_value = math.isnan(row.value)
         return conclusion_checks.NO_VALUE if no_value else conclusion_checks.NO_RULE
     # A part of the words answers for that part; how it links objects is not asked of a part.
-    question = mapping_in(result.manifest, "metric").get("question")
     compared_words = (
-        conclusion_checks.unreached if question == "leakage" else conclusion_checks.beyond_reach
+        conclusion_checks.unreached
+        if result.facts.metric.question == "leakage"
+        else conclusion_checks.beyond_reach
     )
     unsupported = (
         conclusion_checks.lacks_evidence(result, row, reading, limits)
@@ -436,11 +440,10 @@ def _doubt(
 
 def _lowest(result: Result, part: str) -> float:
     """The lowest possible value; a number whose lowest is no bias is above it by chance."""
-    ranges = mapping_in(result.manifest, "metric", "range")
+    ranges = result.facts.metric.range
     headline = part if part in ranges else direction_of(part)
-    bounds = ranges.get(headline) or ranges.get("score")
-    low = bounds[0] if isinstance(bounds, Sequence) and bounds else None
-    return -math.inf if low is None else float(low)
+    low, _ = ranges.get(headline) or ranges.get("score") or (None, None)
+    return -math.inf if low is None else low
 
 
 def _p_value(row: Row, neutral: float) -> float:

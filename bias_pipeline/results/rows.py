@@ -6,16 +6,16 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.io.files import csv_text
 from bias_pipeline.io.terminal import worded
-from bias_pipeline.metrics.base import TRAITS
 from bias_pipeline.metrics.value_names import DIRECTIONS, HEADLINES, HUMAN, MODEL, SCORE
+from bias_pipeline.results.manifest import Manifest, manifest_of
+from bias_pipeline.results.plain_data import reader_of
 from bias_pipeline.stats.bootstrap import Draws
 
 if TYPE_CHECKING:
@@ -85,11 +85,19 @@ class Result:
     draws: Mapping[str, Draws] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def facts(self) -> Manifest:
+        """The manifest with its types."""
+        return manifest_of(self.manifest)
+
     @property
     def notes(self) -> list[str]:
         """What the run said of its data and numbers, worded as the lines of the command."""
-        notes = self.manifest.get("notes", [])
-        return [worded(str(note)) for note in notes] if isinstance(notes, list) else []
+        return [worded(note) for note in self.facts.notes]
+
+    def neutral(self, part: str) -> float:
+        """The value that means no bias: a headline's; other parts are read against 0."""
+        return self.facts.metric.neutral.get(part, 0.0)
 
     @property
     def by_group(self) -> dict[str, Row]:
@@ -163,33 +171,18 @@ def _number(row: Any) -> str:
 
 
 def mapping_in(record: Mapping[str, object], *keys: str) -> Mapping[str, Any]:
-    """The mapping below some keys, as ``metric`` and ``neutral`` of a manifest; possibly empty.
+    """The mapping below some keys of free data, as of a configuration; empty if there is none.
 
     Example:
-        >>> mapping_in({"metric": {"neutral": {"score": 0}}}, "metric", "neutral")
-        {'score': 0}
-        >>> mapping_in({"metric": 3}, "metric", "neutral")
+        >>> mapping_in({"attribute": {"labels": {"coco": "sex"}}}, "attribute", "labels")
+        {'coco': 'sex'}
+        >>> mapping_in({"attribute": 3}, "attribute", "labels")
         {}
     """
     node: object = record
     for key in keys:
         node = node.get(key) if isinstance(node, Mapping) else None
     return node if isinstance(node, Mapping) else {}
-
-
-def number_or_nan(value: object) -> float:
-    """A number of a manifest, NaN for anything else."""
-    return float(value) if isinstance(value, int | float) else math.nan
-
-
-def direction_in(result: Result) -> str:
-    """How a metric's headlines are read, such as "lower is fairer"; empty if it does not say."""
-    return str(mapping_in(result.manifest, "metric").get("direction", ""))
-
-
-def neutral_of(result: Result, part: str) -> float:
-    """The value that means no bias: a headline's; other parts are read against 0."""
-    return float(mapping_in(result.manifest, "metric", "neutral").get(part, 0.0))
 
 
 def rows_csv(
@@ -215,136 +208,50 @@ def rows_csv(
     return csv_text([[*COLUMNS, *further], *lines])
 
 
-def plain_values(value: Any) -> Any:
-    """Plain JSON data: NaN and infinities become null, numpy numbers Python numbers."""
-    if isinstance(value, Mapping):
-        return {str(key): plain_values(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [plain_values(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+def row_of(record: Mapping[str, Any]) -> Row:
+    """A row from plain data.
 
-
-_KINDS = {column.name: str(column.type) for column in fields(Row)}
+    Raises:
+        ValueError: if its columns are others, or have other types.
+    """
+    if set(record) != set(COLUMNS):
+        raise ValueError(f"its rows do not have the columns {' '.join(COLUMNS)}")
+    row: Row = reader_of(Row)(record, "")
+    return row
 
 
 def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
-    """A result from rows and manifest as plain data; a ValueError or similar if they are not."""
-    rows = [_row(row) for row in row_records]
-    check_manifest(manifest, {row.part for row in rows})
-    if not rows or any(row.run_id != run_id for row in rows):
-        raise ValueError("it has no rows, or rows of another run")
-    return Result(run_id, rows, manifest)
-
-
-def _row(record: Mapping[str, Any]) -> Row:
-    """A row, if its columns have their types."""
-    if set(record) != set(COLUMNS):
-        raise ValueError(f"its rows do not have the columns {' '.join(COLUMNS)}")
-    return Row(**{name: _value(name, kind, record[name]) for name, kind in _KINDS.items()})
-
-
-def _value(name: str, kind: str, value: Any) -> Any:
-    if kind == "float":
-        return math.nan if value is None else float(checked(value, int | float, name))
-    if kind == "tuple[int, ...]":
-        return tuple(checked(item, int, name) for item in checked(value, list, name))
-    return checked(value, {"str": str, "int": int}[kind], name)
-
-
-def checked(value: Any, kind: Any, name: str) -> Any:
-    """The value, if it has its type; true and false are not numbers.
+    """A result from rows and manifest as plain data.
 
     Raises:
-        ValueError: naming it.
-
-    Example:
-        >>> checked(1, int, "n_images")
-        1
+        ValueError: or a similar error, if they are of another shape.
     """
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ValueError(f"{name} is {str(value)[:40]!r}")
-    return value
+    rows = [row_of(record) for record in row_records]
+    if not rows or any(row.run_id != run_id for row in rows):
+        raise ValueError("it has no rows, or rows of another run")
+    result = Result(run_id, rows, manifest)
+    _check_facts(result.facts, {row.part for row in rows})
+    return result
 
 
-def check_manifest(manifest: Mapping[str, Any], parts: Collection[str]) -> None:
-    """Refuse a manifest without the shape that readers expect."""
-    _check_files(_mapping(manifest, "files", required=True))
-    _check_reading(_mapping(manifest, "metric"))
-    corpus = _mapping(manifest, "corpus")
-    for name in ("digest", "file"):
-        checked(corpus.get(name, ""), str, f"corpus.{name}")
-    for key in _mapping(manifest, "keys").values():
-        checked(key, str, "keys")
-    for note in checked(manifest.get("notes", []), list, "notes"):
-        checked(note, str, "notes")
-    for conclusion in _mapping(_mapping(manifest, "metric"), "readings").values():
-        if conclusion["part"] not in parts:
-            raise ValueError(f"metric.readings names {conclusion['part'][:40]!r}, which has no row")
+def _check_facts(facts: Manifest, parts: Collection[str]) -> None:
+    """Refuse files in other folders, and conclusions that rest on numbers which are not there."""
+    if facts.files is None:
+        raise ValueError("it has no files: it was written by an older version")
+    for name in facts.files:
+        if "/" in name or name.startswith("."):
+            raise ValueError(f"files names {name[:40]!r}")
+    for rule in (facts.metric.readings or {}).values():
+        if rule.part not in parts:
+            raise ValueError(f"metric.readings names {rule.part[:40]!r}, which has no row")
 
 
-def resamples(manifest: Mapping[str, Any]) -> int | None:
-    """How many resamplings were requested, None if unknown.
-
-    Example:
-        >>> resamples({"config": {"stats": {"resamples": 1000}}}), resamples({"config": None})
-        (1000, None)
-    """
-    node: Any = manifest
-    for key in ("config", "stats", "resamples"):
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return node if type(node) is int else None
-
-
-def check_draws(
-    draws: Mapping[str, Draws], manifest: Mapping[str, Any], parts: Collection[str], n_seeds: int
-) -> None:
+def check_draws(draws: Mapping[str, Draws], result: Result) -> None:
     """Refuse draws that do not fit the rows, the seeds or the number of resamplings."""
-    n_resamples = resamples(manifest)
+    parts, n_seeds = {row.part for row in result.rows}, len(result.rows[0].seeds)
+    n_resamples = mapping_in(result.facts.config, "stats").get("resamples")
     for part, part_draws in draws.items():
         n_drawn, n_columns = part_draws.resampled.shape
         fits = n_resamples in (None, n_drawn) and not part_draws.trials <= 0
         if part not in parts or not fits or n_columns != (n_seeds if part_draws.trained else 1):
             raise ValueError(f"its draws of {part[:40]!r} do not fit its rows and settings")
-
-
-def _check_files(files: Mapping[str, Any]) -> None:
-    for name, checksum in files.items():
-        checked(checksum, str, "files")
-        if "/" in name or name.startswith("."):
-            raise ValueError(f"files names {name[:40]!r}")
-
-
-def _check_reading(reading: Mapping[str, Any]) -> None:
-    for name in ("title", "direction"):
-        checked(reading.get(name, ""), str, f"metric.{name}")
-    for text in _mapping(reading, "says").values():
-        checked(text, str, "metric.says")
-    for neutral in _mapping(reading, "neutral").values():
-        checked(neutral, int | float, "metric.neutral")
-    for conclusion in _mapping(reading, "readings").values():
-        _check_conclusion(checked(conclusion, dict, "metric.readings"))
-    for ends in _mapping(reading, "range").values():
-        for end in checked(ends, list, "metric.range"):
-            checked(end, int | float | None, "metric.range")
-
-
-def _check_conclusion(conclusion: Mapping[str, Any]) -> None:
-    """Refuse an evidence rule that does not name its part and traits."""
-    checked(conclusion.get("part"), str, "metric.readings.part")
-    for trait in checked(conclusion.get("follows"), list, "metric.readings.follows"):
-        if trait not in TRAITS:
-            raise ValueError(f"metric.readings.follows is {str(trait)[:40]!r}")
-    if type(conclusion.get("named")) is not bool:
-        raise ValueError(f"metric.readings.named is {str(conclusion.get('named'))[:40]!r}")
-
-
-def _mapping(record: Mapping[str, Any], name: str, *, required: bool = False) -> Mapping[str, Any]:
-    entry = record.get(name, None if required else {})
-    if required and entry is None:
-        raise ValueError(f"it has no {name}: it was written by an older version")
-    mapping: Mapping[str, Any] = checked(entry, dict, name)
-    return mapping

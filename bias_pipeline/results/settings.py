@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from bias_pipeline.corpus.split import seeds_of
 from bias_pipeline.declared import TARGET
 from bias_pipeline.results.identity import deciding
-from bias_pipeline.results.rows import COLUMNS, Result, mapping_in
+from bias_pipeline.results.rows import COLUMNS, Result
 from bias_pipeline.text.scored_text import ScoredText
 
 if TYPE_CHECKING:
@@ -149,19 +149,15 @@ def _choices(result: Result) -> dict[str, str]:
 
 def text_settings(result: Result) -> dict[str, str]:
     """What of captions was scored, by key; :class:`~bias_pipeline.text.scored_text.ScoredText`."""
-    stored = mapping_in(result.manifest, "text")
+    stored = result.facts.text
     return {f"text.{key}": str(stored.get(key, usual)) for key, usual in READ_AS.items()}
 
 
 def values_of(result: Result) -> dict[str, str]:
     """Every value, except choices, that decides numbers, by the key that sets it."""
-    row, manifest = result.rows[0], result.manifest
-    keys = manifest.get("keys", {})
+    row, facts = result.rows[0], result.facts
     return {
-        **_values_in(
-            json.dumps([manifest.get("config"), keys if isinstance(keys, dict) else {}]),
-            row.dataset,
-        ),
+        **_values_in(json.dumps([facts.config, facts.keys]), row.dataset),
         "seeds": seeds_text(deciding_seeds(result)),
         "metric_version": str(row.metric_version),
     }

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import math
 import os
 import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +29,8 @@ from bias_pipeline.results.parquet import (
     write_draws,
     write_predictions,
 )
-from bias_pipeline.results.rows import (
-    Result,
-    Row,
-    check_draws,
-    plain_values,
-    result_of,
-    rows_csv,
-)
+from bias_pipeline.results.plain_data import plain_values
+from bias_pipeline.results.rows import Result, check_draws, result_of, row_of, rows_csv
 from bias_pipeline.results.run_lock import STALE_S, claimed, is_claimed
 from bias_pipeline.stats.bootstrap import Draws
 
@@ -143,8 +136,7 @@ class ResultStore:
             return {}
         with self._reading(result.run_id, DRAWS):
             draws = read_draws(content)
-            parts, n_seeds = {row.part for row in result.rows}, len(result.rows[0].seeds)
-            check_draws(draws, result.manifest, parts, n_seeds)
+            check_draws(draws, result)
         return draws
 
     def table(self, result: Result, name: str) -> list[dict[str, str]]:
@@ -263,7 +255,7 @@ class ResultStore:
 def _json(result: Result, files: Mapping[str, str]) -> bytes:
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "rows": [plain_values(asdict(row)) for row in result.rows],
+        "rows": plain_values(result.rows),
         "manifest": {**redacted_data(plain_values(result.manifest)), "files": files},
     }
     return sealed(content, within="manifest")
@@ -273,14 +265,7 @@ def _as_stored(result: Result, content: bytes) -> Result:
     """A result with the rows and the manifest of its file, whose content we have just made."""
     stored = json.loads(content)
     del stored["manifest"]["checksum"]
-    rows = [
-        Row(
-            **{k: math.nan if v is None else v for k, v in row.items()}
-            | {"seeds": (*row["seeds"],)}
-        )
-        for row in stored["rows"]
-    ]
-    return replace(result, rows=rows, manifest=stored["manifest"])
+    return replace(result, rows=[*map(row_of, stored["rows"])], manifest=stored["manifest"])
 
 
 def _parse(content: Any, run_id: str, written: bytes) -> Result:
@@ -292,8 +277,7 @@ def _parse(content: Any, run_id: str, written: bytes) -> Result:
 
 def _files(result: Result | None) -> Mapping[str, str]:
     """The checksums of a result's other files, by name."""
-    files: Any = {} if result is None else result.manifest["files"]
-    return files
+    return {} if result is None else result.facts.files or {}
 
 
 def _is_old(path: Path) -> bool:

@@ -9,7 +9,9 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
 from bias_pipeline import __version__
 from bias_pipeline.corpus.corpus import SIDES, Corpus
@@ -24,22 +26,13 @@ from bias_pipeline.metrics.corpus_view import objects_read
 from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.metrics.repeated_scores import mean_score, with_label_noise
 from bias_pipeline.metrics.value_names import BEYOND, sibling_name
+from bias_pipeline.results.manifest import CorpusFacts, LanguageFacts, Manifest, MetricFacts
 from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.settings import NAMED
 from bias_pipeline.stats.bootstrap import LEAST_TESTED, against, spanned
 from bias_pipeline.text.caption_language import language_shares
 from bias_pipeline.text.caption_statistics import captioned, speeches
 from bias_pipeline.text.scored_text import declined_images
-
-
-@dataclass(frozen=True)
-class RunChoices:
-    """The names of the choices behind a result, for its rows; empty if not used."""
-
-    encoder: str = ""
-    head: str = ""
-    masking: str = ""
-    alignment: str = ""
-    scoring: str = ""
 
 
 def run_cell(
@@ -48,11 +41,15 @@ def run_cell(
     seeds: Sequence[int],
     *,
     run_id: str,
-    origin: RunChoices = RunChoices(),
-    facts: Mapping[str, object] | None = None,
+    choices: Mapping[str, str] = MappingProxyType({}),
+    facts: Mapping[str, Any] = MappingProxyType({}),
     label_noise: LabelNoise | None = None,
 ) -> Result:
-    """Compute a metric on a corpus."""
+    """Compute a metric on a corpus.
+
+    ``choices`` are the names behind the result, of :data:`NAMED`; ``facts`` are further fields of
+    the :class:`Manifest`.
+    """
     started = time.time()
     if label_noise is not None:
         label_noise.wrong(corpus.groupings[metric.attribute.name].names)
@@ -64,27 +61,25 @@ def run_cell(
         score, also_trained = _with_noise(score, corpus, metric, seeds, label_noise)
         trained += also_trained
     rows = [
-        _row(name, part, corpus, metric, seeds, run_id, origin)
+        _row(name, part, corpus, metric, seeds, run_id, choices)
         for name, part in score.parts.items()
     ]
-    account = asdict(Training.total(trained))
-    curves = account.pop("curves")  # a line an epoch: a table of its own
-    manifest = {
-        **_manifest(corpus, metric, score, splits),
-        "metric": _reading(metric.info, score),
-        "training": account,
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
-        "seconds": round(time.time() - started, 3),
-        **(facts or {}),
-    }
+    training = Training.total(trained)
+    manifest = replace(
+        _manifest(corpus, metric, score, splits),
+        training=training,
+        started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        seconds=round(time.time() - started, 3),
+        **facts,
+    )
     compared = {*HEADLINES, BEYOND, *(rule.part for rule in metric.info.readings.values())}
     draws = {
         str(name): part_draws
         for name, part in score.parts.items()
         if name in compared and (part_draws := part.draws)
     }
-    tables = {**score.tables, **({"curves": curves} if curves else {})}
-    return Result(run_id, rows, manifest, score.predictions, corpus.ids, tables, draws)
+    tables = {**score.tables, **({"curves": training.curves} if training.curves else {})}
+    return Result(run_id, rows, manifest.plain(), score.predictions, corpus.ids, tables, draws)
 
 
 def _scored(corpus: Corpus, metric: Metric, seeds: Sequence[int]) -> tuple[list[Split], Score]:
@@ -150,7 +145,7 @@ def _row(
     metric: Metric,
     seeds: Sequence[int],
     run_id: str,
-    origin: RunChoices,
+    choices: Mapping[str, str],
 ) -> Row:
     part = _tested(name, part, metric.info)
     low, high = part.bounds(name, metric.info)
@@ -162,7 +157,7 @@ def _row(
         attribute=metric.attribute.name,
         dataset=corpus.dataset,
         captioner=corpus.captioner,
-        **vars(origin),
+        **{name: choices.get(name, "") for name in NAMED},
         value=part.value,
         unit=part.unit,
         seed_std=part.seed_std,
@@ -195,79 +190,76 @@ def _tested(name: str, part: Number, info: MetricInfo) -> Number:
     return against(part, neutral) if low < neutral < high else part
 
 
-def _reading(info: MetricInfo, score: Score) -> dict[str, object]:
-    """How to read the headlines, for the manifest."""
+def _metric_facts(info: MetricInfo, score: Score) -> MetricFacts:
     neutral = {
         str(name): info.neutral if part.neutral is None else part.neutral
         for name, part in score.parts.items()
         if name in HEADLINES
     }
     moved = next((value for value in neutral.values() if value != info.neutral), info.neutral)
-    return {
-        "title": info.title,
+    return MetricFacts(
+        title=info.title,
         # a ratio is neutral at 1
-        "direction": info.direction.replace(f"above {info.neutral:g} ", f"above {moved:g} "),
-        "question": info.question,
-        "images": info.images,
-        "says": dict(info.says),
-        "readings": {
-            name: asdict(reading)
-            for name, reading in info.readings.items()
-            if reading.part in score.parts
-        },
-        "neutral": neutral,
-        "untested": list(info.untested),
-        "range": {name: list(score.parts[name].bounds(name, info)) for name in neutral},
-    }
+        direction=info.direction.replace(f"above {info.neutral:g} ", f"above {moved:g} "),
+        question=info.question,
+        images=info.images,
+        says=info.says,
+        readings={name: rule for name, rule in info.readings.items() if rule.part in score.parts},
+        neutral=neutral,
+        untested=info.untested,
+        range={name: score.parts[name].bounds(name, info) for name in neutral},
+    )
 
 
-def _manifest(
-    corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
-) -> dict[str, object]:
-    objects = _objects_read(corpus, metric)
-    return {
-        "corpus": {
-            "digest": corpus.digest,
-            "reference": corpus.reference,
-            "file": corpus.file,
-            "n_images": len(corpus),
-            "n_labelled": int((corpus.groupings[metric.attribute.name].codes >= 0).sum()),
-            "n_model_captions": sum(len(sample.model) for sample in corpus.each_sample),
-            "n_samples": len(corpus.each_sample),
-            "n_human_captions": len(corpus.human),
-            "blanks": dict(corpus.blanks),
-            "blank_share": {side: corpus.absent_share(side) for side in SIDES},
-            "declined": sum(int(declined_images(each).sum()) for each in corpus.each_sample),
-            "unknown_objects": None if objects is None else objects.unknown_share,
-            "captioned": captioned(corpus, metric.scope(corpus)),
-            "file_share": corpus.file_share,
-            "trained_on_reference": corpus.trained_on_reference,
-        },
-        "speech": {
-            side: asdict(speech) for side, speech in speeches(corpus, metric.attribute).items()
-        },
-        "language": {
-            "lists": metric.attribute.language,
-            "shares": language_shares(corpus, metric.attribute),
-        },
-        "audit": dict(score.audit),
-        "attackers": dict(getattr(getattr(metric, "probe", None), "spec", {})),
-        "image_std": {str(name): part.image_std for name, part in score.parts.items()},
-        "choice_std": {
-            str(name): part.choice_std
+def _manifest(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]) -> Manifest:
+    """What is known of data, metric and machine."""
+    return Manifest(
+        corpus=_corpus_facts(corpus, metric),
+        speech=speeches(corpus, metric.attribute),
+        language=LanguageFacts(
+            lists=metric.attribute.language,
+            shares={**language_shares(corpus, metric.attribute)},
+        ),
+        audit=score.audit,
+        attackers=getattr(getattr(metric, "probe", None), "spec", {}),
+        image_std={name: part.image_std for name, part in score.parts.items()},
+        choice_std={
+            name: part.choice_std
             for name, part in score.parts.items()
             if not math.isnan(part.choice_std)
         },
-        "split": {"copies": asdict(splits[0].copies)} if splits else {},
-        "notes": _notes(corpus, metric, score, splits),
-        "versions": _versions(),
-        "machine": {
+        split={"copies": splits[0].copies} if splits else {},
+        notes=_notes(corpus, metric, score, splits),
+        versions=_versions(),
+        machine={
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "platform": platform.platform(),
             "cores": os.cpu_count(),
         },
-    }
+        metric=_metric_facts(metric.info, score),
+    )
+
+
+def _corpus_facts(corpus: Corpus, metric: Metric) -> CorpusFacts:
+    objects = _objects_read(corpus, metric)
+    return CorpusFacts(
+        digest=corpus.digest,
+        reference=corpus.reference,
+        file=corpus.file,
+        n_images=len(corpus),
+        n_labelled=int((corpus.groupings[metric.attribute.name].codes >= 0).sum()),
+        n_model_captions=sum(len(sample.model) for sample in corpus.each_sample),
+        n_samples=len(corpus.each_sample),
+        n_human_captions=len(corpus.human),
+        blanks=corpus.blanks,
+        blank_share={side: corpus.absent_share(side) for side in SIDES},
+        declined=sum(int(declined_images(each).sum()) for each in corpus.each_sample),
+        unknown_objects=math.nan if objects is None else objects.unknown_share,
+        captioned=captioned(corpus, metric.scope(corpus)),
+        file_share=corpus.file_share,
+        trained_on_reference=corpus.trained_on_reference,
+    )
 
 
 def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]) -> list[str]:

@@ -40,8 +40,8 @@ from bias_pipeline.io.paths import places
 from bias_pipeline.io.progress import Bar
 from bias_pipeline.io.terminal import guard, redact_files, redacted, redacted_data, trace_of
 from bias_pipeline.metrics import catalogue
-from bias_pipeline.results.rows import Result, mapping_in
-from bias_pipeline.results.settings import READ_AS, read_as
+from bias_pipeline.results.rows import Result
+from bias_pipeline.results.settings import NAMED, READ_AS, read_as
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import slurm
 from bias_pipeline.run.compose import CellConfig, checked_cell
@@ -306,7 +306,7 @@ def close_log() -> None:
 def outcome_of(result: Result, *, cached: bool) -> dict[str, object]:
     """The outcome of a cell that did not fail."""
     status = "cached" if cached else "done"
-    known = {"run_id": result.run_id, "text": mapping_in(result.manifest, "text")}
+    known = {"run_id": result.run_id, "text": result.facts.text}
     return {**known, "status": status, "exit_code": 0, "process": os.getpid()}
 
 
@@ -345,10 +345,8 @@ def _log(here: CellConfig, result: Result, *, resumed: bool) -> None:
 def _compute(
     here: CellConfig, corpus: Corpus, identity: str, facts: Mapping[str, object]
 ) -> Result:
-    from bias_pipeline.run.cell import RunChoices, run_cell
+    from bias_pipeline.run.cell import run_cell
 
-    names = ("encoder", "head", "masking", "alignment", "scoring")
-    origin = RunChoices(**{name: here.choice(name) for name in names})
     included = {name: str(place) for name, place in places().items()}
     described = {"config": here.tree["metric"], "keys": here.keys, "included": included}
     facts = {**described, "text": _text(here), **facts}
@@ -358,7 +356,7 @@ def _compute(
         metric,
         here.seeds,
         run_id=identity,
-        origin=origin,
+        choices={name: here.choice(name) for name in NAMED},
         facts=facts,
         label_noise=here.label_noise,
     )

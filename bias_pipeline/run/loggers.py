@@ -106,8 +106,7 @@ def _with_settings(result: Result) -> str:
 
 
 def _set(result: Result) -> list[str]:
-    given = result.manifest.get("overrides", [])
-    words = [str(word).lstrip("+~") for word in (given if isinstance(given, list) else [])]
+    words = [word.lstrip("+~") for word in result.facts.overrides or ()]
     keys = [word.partition("=")[0] for word in words]
     return [
         word

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.errors import SweepError, UsageError, counted
 from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.report.name_collisions import resolve_file_collisions
@@ -127,22 +128,19 @@ def _print_work(
 ) -> None:
     """Print what the cells that ran took from caches, and how many captions were cut."""
     ran = {str(outcome.get("run_id")) for outcome in outcomes if outcome["status"] == "done"}
-    accounts: list[Any] = [
-        result.manifest.get("training") for result in results if result.run_id in ran
-    ]
-    trained, cached, fresh, embedded_before, cut = (
-        sum(account.get(key, 0) for account in accounts if account)
-        for key in ("trained", "cached", "embedded", "embedded_before", "cut")
-    )
-    if cached and not trained:
-        say(f"nothing was embedded or trained: all {cached} attackers' predictions were cached")
-    if fresh or embedded_before:
+    accounts = (result.facts.training for result in results if result.run_id in ran)
+    work = Training.total(account for account in accounts if account)
+    if work.cached and not work.trained:
         say(
-            f"embedded: {counted(f'{fresh:,}', 'captions')}; "
-            f"{counted(f'{embedded_before:,}', 'were')} embedded before"
+            f"nothing was embedded or trained: all {work.cached} attackers' predictions were cached"
         )
-    if cut:
-        say(f"{counted(f'{cut:,}', 'captions were')} cut to what the encoder reads")
+    if work.embedded or work.embedded_before:
+        say(
+            f"embedded: {counted(f'{work.embedded:,}', 'captions')}; "
+            f"{counted(f'{work.embedded_before:,}', 'were')} embedded before"
+        )
+    if work.cut:
+        say(f"{counted(f'{work.cut:,}', 'captions were')} cut to what the encoder reads")
 
 
 def _outcome(job_folder: Path) -> dict[str, Any]:

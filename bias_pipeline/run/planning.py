@@ -19,7 +19,7 @@ from bias_pipeline.io.terminal import print_out, warn
 from bias_pipeline.metrics import catalogue
 from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Table
-from bias_pipeline.results.rows import Result, mapping_in
+from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run.compose import CellConfig, ComposedCells
 from bias_pipeline.run.launch import SweepRequest, check_captioners, parse_sweep
@@ -27,7 +27,6 @@ from bias_pipeline.run.outcomes import differing
 from bias_pipeline.run.overrides import jobs_of
 
 _PASSED_OVER = (NotApplicableError, AbsentModelError)
-_COUNTED = ("images", "model_captions", "human_captions")
 _MEASURED = ("ngram", "")  # the encoders with known costs
 
 
@@ -144,14 +143,13 @@ def _alike(cell: CellConfig, store: ResultStore) -> list[Result]:
 
 def _taken(result: Result) -> tuple[int, float] | None:
     """Captions times seeds, and the seconds for them; None if attackers were cached."""
-    manifest = result.manifest
-    corpus, training, taken = (manifest.get(key) for key in ("corpus", "training", "seconds"))
-    if not isinstance(corpus, dict) or not isinstance(training, dict) or training.get("cached"):
+    corpus, training = result.facts.corpus, result.facts.training
+    if training is None or training.cached:
         return None
-    images, model, human = (corpus.get(f"n_{kind}", 0) for kind in _COUNTED)
-    settings = mapping_in(manifest, "config")
-    size = catalogue.captions(images, model, human, settings) * result.rows[0].n_seeds
-    return (size, float(taken)) if size and isinstance(taken, int | float) else None
+    sizes = (corpus.n_images, corpus.n_model_captions, corpus.n_human_captions)
+    size = catalogue.captions(*sizes, result.facts.config) * result.rows[0].n_seeds
+    seconds = result.facts.seconds
+    return (size, seconds) if size and not math.isnan(seconds) else None
 
 
 def _print(planned: Sequence[PlannedCell]) -> None:

@@ -14,9 +14,8 @@ images. So every group keeps its share, and images of no group have weight 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from bias_pipeline.corpus.attribute import TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import NotApplicableError, UsageError, counted, did_you_mean
 from bias_pipeline.metrics.value_names import HUMAN, MODEL, SCORE, PartName, object_of
-from bias_pipeline.results.rows import Result
+from bias_pipeline.results.rows import Result, mapping_in
 from bias_pipeline.text.mentions import task_mentions
 
 METRIC = "cooccurrence"
@@ -96,15 +95,13 @@ def too_often(result: Result) -> list[TooOften]:
 
 def groups_of(result: Result) -> tuple[str, str]:
     """The two groups of a run of ``cooccurrence``; the first is the one that shares are of."""
-    config: Any = result.manifest.get("config")
-    attribute = config.get("attribute", {}) if isinstance(config, Mapping) else {}
-    groups = list(attribute.get("groups", ()))
+    groups = list(mapping_in(result.facts.config, "attribute").get("groups", ()))
     if len(groups) != 2:
         raise UsageError(
             f"{result.run_id}: has {counted(len(groups), 'groups')}; weights are made for two "
             "groups"
         )
-    first = config.get("numerator") or groups[0]
+    first = result.facts.config.get("numerator") or groups[0]
     (second,) = set(groups) - {first}
     return first, second
 

@@ -365,8 +365,8 @@ class ScoredFiles:
         """What a run scored, not yet checked against its digest."""
         from bias_pipeline.people.web.captions_behind import CaptionsBehind
 
-        given = result.manifest.get("overrides")
-        if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+        given = result.facts.overrides
+        if given is None:
             raise DataError(
                 "this run was made in Python and names no files, so only its numbers are shown"
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import anyio.to_thread
@@ -108,7 +107,7 @@ class BrowsePages:
             "run",
             result=result,
             headlines=[RunLine(result, row) for row in headline_rows(result)],
-            reading=mapping_in(result.manifest, "metric"),
+            reading=result.facts.metric,
             notes=[*filter(None, [version_note(result)]), *result.notes],
             page=Page(view, len(rows), lambda first, last: numbers_of(rows[first:last], result)),
             view=view,
@@ -192,7 +191,5 @@ def _filters(
 
 
 def _groups(result: Result) -> tuple[str, ...]:
-    config = result.manifest.get("config")
-    attribute = config.get("attribute") if isinstance(config, Mapping) else None
-    groups = attribute.get("groups") if isinstance(attribute, Mapping) else None
+    groups = mapping_in(result.facts.config, "attribute").get("groups")
     return tuple(map(str, groups)) if isinstance(groups, list) else ()

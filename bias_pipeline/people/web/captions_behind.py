@@ -22,7 +22,7 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.data.photos import drawn
 from bias_pipeline.errors import DataError
 from bias_pipeline.people.web.shared_reads import SharedReads
-from bias_pipeline.results.rows import Result, mapping_in
+from bias_pipeline.results.rows import Result
 from bias_pipeline.text.description_words import describing_words
 from bias_pipeline.text.descriptions import ConceptTable, described
 from bias_pipeline.text.mentions import Listed, listed_words, lowered_words, named_group
@@ -201,20 +201,19 @@ class Library:
 
         What could not be read is tried again, since the files may be there later.
         """
-        key = (result.run_id, mapping_in(result.manifest, "corpus").get("digest"))
+        key = (result.run_id, result.facts.corpus.digest)
         return self._reads.start(key, lambda: self._checked(result))
 
     def _checked(self, result: Result) -> CaptionsBehind:
         """What is behind a run, with what the page of its images shows first."""
-        scored = mapping_in(result.manifest, "corpus")
-        n_images = scored.get("n_images")
-        if isinstance(n_images, int) and n_images > MOST_IMAGES:
+        scored = result.facts.corpus
+        if scored.n_images > MOST_IMAGES:
             raise DataError(
-                f"this run scored {n_images:,} images; captions and pictures are shown of runs "
-                f"with up to {MOST_IMAGES:,}, so only numbers are shown"
+                f"this run scored {scored.n_images:,} images; captions and pictures are shown of "
+                f"runs with up to {MOST_IMAGES:,}, so only numbers are shown"
             )
         behind = self._read(result)
-        if behind.corpus.digest != scored.get("digest"):
+        if behind.corpus.digest != scored.digest:
             raise DataError(
                 f"the files of {behind.corpus.dataset} and {behind.corpus.captioner} hold other "
                 "captions, labels or pictures than this run scored (their digest differs), so only "

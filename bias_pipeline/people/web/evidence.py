@@ -99,7 +99,7 @@ class Evidence:
 
     def shares(self, part: str) -> Float64Array | None:
         """(N,) what each image adds to a part; None if the part is not a sum over images."""
-        relation = mapping_in(self.result.manifest, "config").get("relation", "difference")
+        relation = self.result.facts.config.get("relation", "difference")
         if self.scores is None or (part == "score" and relation != "difference"):
             return None
         return self.scores.shares(part)
@@ -195,9 +195,7 @@ def _known(name: str, names: Sequence[str]) -> int:
 
 def scores_of(result: Result, root: Path) -> ImageScores | None:
     """The guesses of a run's attackers, added up by image; None if its numbers are no such sums."""
-    settings = mapping_in(result.manifest, "config")
-    node = settings.get("scoring")
-    node = node if isinstance(node, Mapping) else {}
+    node = mapping_in(result.facts.config, "scoring")
     kind = _SCORINGS.get(str(node.get("_target_", "")).rpartition(".")[2])
     if kind is None:
         return None
@@ -228,7 +226,7 @@ def _check_count(path: Path) -> None:
 
 def predictions_path(result: Result, root: Path) -> Path | None:
     """The file of a run's guesses, or None."""
-    written = mapping_in(result.manifest, "files").get(EXCLUSIVE)
+    written = (result.facts.files or {}).get(EXCLUSIVE)
     if written is None:
         return None
     path = root / result.run_id / EXCLUSIVE

@@ -40,7 +40,7 @@ from bias_pipeline.people.web.run_folder import RunFolder
 from bias_pipeline.people.web.shared_reads import SharedReads, awaited
 from bias_pipeline.people.web.views import Page, View
 from bias_pipeline.results.parquet import EXCLUSIVE
-from bias_pipeline.results.rows import Result, mapping_in
+from bias_pipeline.results.rows import Result
 
 _KNOWN = ("part", *FILTERS, "beside", "sort", "page")
 _THREADS = 4  # pages and pictures that are made at a time
@@ -72,8 +72,7 @@ class ImagePages:
 
     def prepare(self, result: Result) -> tuple[Future[ImageScores | None], Future[CaptionsBehind]]:
         """Begin to read what the pages of its images show, so that they are there at once."""
-        files = mapping_in(result.manifest, "files")
-        key = (result.run_id, files.get(EXCLUSIVE))
+        key = (result.run_id, (result.facts.files or {}).get(EXCLUSIVE))
         scores = self._scores.start(key, partial(self._read_scores, result))
         return scores, self._library.start(result)
 

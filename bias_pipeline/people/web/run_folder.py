@@ -19,7 +19,7 @@ from bias_pipeline.report.exports import CONTENTS
 from bias_pipeline.report.page import require_runs_folder
 from bias_pipeline.report.table import NumberCell
 from bias_pipeline.report.tables import ARROWS, pointing, started, training_of
-from bias_pipeline.results.rows import Result, Row, direction_in
+from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import label, seeds_text, with_settings
 from bias_pipeline.results.store import RESULT, UNFINISHED, ResultStore
 
@@ -244,7 +244,7 @@ _KEYS = {
 def number_of(row: Row, result: Result) -> NumberCell:
     """A number as tables show it; headlines have an arrow."""
     arrow = pointing(row, result) if row.part in HEADLINES else ""
-    tone = _TONES.get(arrow, "") if "lower is fairer" in direction_in(result) else ""
+    tone = _TONES.get(arrow, "") if "lower is fairer" in result.facts.metric.direction else ""
     return NumberCell.of(row, arrow, tone)
 
 

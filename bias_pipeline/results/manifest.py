@@ -1,0 +1,120 @@
+"""What the manifest of a run says: how its numbers were computed, on what, and how to read them.
+
+A manifest is stored as plain data. Readers use :class:`Manifest`, which :func:`manifest_of` makes
+of it: a key that an earlier version did not write has its default, and an absent number is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bias_pipeline.corpus.predictions import Training
+from bias_pipeline.metrics.base import LABELLED, TRAITS, EvidenceRule
+from bias_pipeline.results.plain_data import plain_values, reader_of
+from bias_pipeline.text.caption_statistics import CaptionStatistics
+
+
+@dataclass(frozen=True)
+class CorpusFacts:
+    """What was scored."""
+
+    digest: str = ""  # of captions and labels
+    reference: str | None = None  # digest of all but the captioner's captions; None if unknown
+    file: str = ""  # of the captioner
+    n_images: int = 0
+    n_labelled: int | None = None  # images of a group; earlier versions did not count them
+    n_model_captions: int = 0
+    n_samples: int = 1  # captions of an image that were scored
+    n_human_captions: int = 0
+    blanks: Mapping[str, int] = field(default_factory=dict)  # by side
+    blank_share: Mapping[str, float] = field(default_factory=dict)  # by side, with declined ones
+    declined: int = 0
+    unknown_objects: float = math.nan  # share of objects that the list of tasks does not know
+    captioned: float = math.nan  # share of the images to score that have a caption
+    file_share: float = 1.0  # share of the labelled images that the captioner's file has
+    trained_on_reference: bool | None = None
+
+
+@dataclass(frozen=True)
+class LanguageFacts:
+    """Whether the attribute's word lists fit the captions."""
+
+    lists: str = ""  # language of the lists
+    shares: Mapping[str, float] = field(default_factory=dict)  # of captions in it, by side
+
+
+@dataclass(frozen=True)
+class MetricFacts:
+    """How to read a metric's numbers."""
+
+    title: str = ""
+    direction: str = ""  # such as "lower is fairer"
+    question: str = ""  # the question that it answers, empty if none
+    images: str = LABELLED  # that it is about
+    says: Mapping[str, str] = field(default_factory=dict)  # headline to its meaning
+    # Headline to what a conclusion may rest on; None in results of earlier versions
+    readings: Mapping[str, EvidenceRule] | None = None
+    neutral: Mapping[str, float] = field(default_factory=dict)  # headline to its unbiased value
+    untested: Sequence[str] = ()  # headlines that test nothing
+    # Headline to its lowest and highest value, None for no limit
+    range: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """How the numbers of a run were computed, in the order in which it is stored."""
+
+    corpus: CorpusFacts = CorpusFacts()
+    speech: Mapping[str, CaptionStatistics] = field(default_factory=dict)  # by side
+    language: LanguageFacts = LanguageFacts()
+    audit: Mapping[str, Any] = field(default_factory=dict)  # what a metric says besides numbers
+    attackers: Mapping[str, Any] = field(default_factory=dict)  # their kind; empty without any
+    image_std: Mapping[str, float] = field(default_factory=dict)  # by part
+    choice_std: Mapping[str, float] = field(default_factory=dict)  # by part
+    split: Mapping[str, Any] = field(default_factory=dict)  # captions that are in both halves
+    notes: Sequence[str] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)  # by package
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    metric: MetricFacts = MetricFacts()
+    training: Training | None = None  # without curves; None if unknown
+    started: str = ""  # when the run began, in UTC
+    seconds: float = math.nan
+    config: Mapping[str, Any] = field(default_factory=dict)  # what the metric was built from
+    keys: Mapping[str, str] = field(default_factory=dict)  # paths in it to the keys that set them
+    included: Mapping[str, str] = field(default_factory=dict)  # the user's packages and folders
+    text: Mapping[str, Any] = field(default_factory=dict)  # what of captions was scored
+    overrides: Sequence[str] | None = None  # of the command; None for a call from Python
+    job: Mapping[str, Any] | None = None  # its launcher and number; None for a call from Python
+    files: Mapping[str, str] | None = None  # checksums of the run's files; None until it is stored
+
+    def plain(self) -> dict[str, Any]:
+        """The manifest as it is stored."""
+        stored: dict[str, Any] = plain_values(self)
+        if stored["training"]:
+            del stored["training"]["curves"]  # a line an epoch: a table of its own
+        optional = ("training", "overrides", "job", "files")
+        return {key: v for key, v in stored.items() if key not in optional or v is not None}
+
+
+def manifest_of(stored: Mapping[str, Any]) -> Manifest:
+    """The manifest that plain data describe.
+
+    Raises:
+        ValueError: naming an entry of another type.
+
+    Example:
+        >>> manifest_of({"metric": {"question": "naming"}}).metric.question
+        'naming'
+        >>> manifest_of({"notes": 7})
+        Traceback (most recent call last):
+        ...
+        ValueError: notes is '7'
+    """
+    manifest: Manifest = reader_of(Manifest)(stored, "")
+    for headline, rule in (manifest.metric.readings or {}).items():
+        if {*rule.follows} - {*TRAITS} or "named" not in stored["metric"]["readings"][headline]:
+            raise ValueError(f"metric.readings.{headline[:40]} is {str(rule)[:200]}")
+    return manifest
