@@ -48,7 +48,7 @@ from bias_pipeline.run.audit import (
     audited,
     word_reach,
 )
-from bias_pipeline.run.compose import CellConfig, read_corpus
+from bias_pipeline.run.compose import Cell, read_corpus
 from bias_pipeline.run.job import load_or_run
 from bias_pipeline.run.outcomes import SweepOutcome
 from bias_pipeline.run.presets import UnknownSettingError, in_python, preset
@@ -420,11 +420,11 @@ class _InMemoryRunner:
         store = ResultStore(here.tree["paths"]["outputs"])
         return replace(result, draws=store.draws(result))
 
-    def _cell(self, captioner: str, **chosen: object) -> CellConfig:
+    def _cell(self, captioner: str, **chosen: object) -> Cell:
         source = {"captioner": str(self.files[captioner])}
         return preset({**self.settings, **source, **chosen}, {"dataset": "coco", "logger": None})
 
-    def _corpus(self, here: CellConfig) -> Corpus:
+    def _corpus(self, here: Cell) -> Corpus:
         others = here.tree["metric"].get("others")
         key = json.dumps([here.tree["captioner"], here.tree["attribute"], others])
         if key not in self._read:

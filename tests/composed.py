@@ -12,7 +12,7 @@ from bias_pipeline.run import compose
 
 
 @cache
-def _chosen(*choices: str) -> compose.CellConfig:
+def _chosen(*choices: str) -> compose.Cell:
     return compose.cell(choices)
 
 

@@ -71,7 +71,7 @@ def test_numbers_stand_beside_those_of_the_same_captioner():
 
 
 @cache
-def composed(*words: str) -> compose.CellConfig:
+def composed(*words: str) -> compose.Cell:
     """A cell; several commands have some cells in common."""
     return compose.cell(words)
 

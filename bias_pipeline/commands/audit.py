@@ -50,7 +50,7 @@ from bias_pipeline.run.audit import (
     read_or_refused,
     word_reach,
 )
-from bias_pipeline.run.compose import CellConfig, ComposedCells, cell
+from bias_pipeline.run.compose import Cell, Sweep, cell
 from bias_pipeline.run.outcomes import SweepOutcome
 from bias_pipeline.run.overrides import options_of, quoted
 from bias_pipeline.run.presets import preset
@@ -194,7 +194,7 @@ class FileCells:
     def _of(self, attribute: str) -> list[str]:
         return [*self.overrides, f"attribute={attribute}", *self.labels.get(attribute, ())]
 
-    def cells(self, plans: Mapping[str, Plan]) -> list[CellConfig]:
+    def cells(self, plans: Mapping[str, Plan]) -> list[Cell]:
         """For each attribute the metrics as published, then the metrics at equal style."""
         jobs = [
             [
@@ -204,7 +204,7 @@ class FileCells:
             for attribute, plan in plans.items()
             for metric, settings in plan.cells
         ]
-        return [*ComposedCells(jobs, options_of(()))]
+        return [*Sweep(jobs, options_of(()))]
 
 
 def _words_of(settings: Mapping[str, str]) -> list[str]:

@@ -54,7 +54,7 @@ from bias_pipeline.run.overrides import (
 
 if TYPE_CHECKING:
     from bias_pipeline.report.page import Report
-    from bias_pipeline.run.launch import SweepRequest
+    from bias_pipeline.run.compose import Sweep
     from bias_pipeline.run.outcomes import SweepOutcome
 
 
@@ -326,14 +326,14 @@ def _check(names: Sequence[str], rest: Sequence[str], margin: float | None) -> N
     from bias_pipeline.run import launch
 
     sweep = launch.parse_sweep(rest)
-    for config in sweep.cells if margin is not None else ():
+    for config in sweep.sample if margin is not None else ():
         check_margin(margin, config.build("metric"))
     for chosen in _single(sweep):
         cells = {name: cell([*chosen, f"captioner={quoted(name)}"]) for name in names}
         check_distinct({name: cell.corpus().digest for name, cell in cells.items()})
 
 
-def _single(sweep: SweepRequest) -> list[list[str]]:
+def _single(sweep: Sweep) -> list[list[str]]:
     """The overrides of each corpus that a sweep reads, for each data set and attribute."""
     flags = [w for w in sweep.words if w not in (*sweep.options.overrides, "-m", "--multirun")]
     several = [

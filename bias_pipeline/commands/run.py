@@ -23,7 +23,7 @@ from bias_pipeline.io.terminal import print_out, print_text
 if TYPE_CHECKING:
     from bias_pipeline.commands.main import Command
     from bias_pipeline.results.rows import Result
-    from bias_pipeline.run.launch import SweepRequest
+    from bias_pipeline.run.compose import Sweep
 
 _GROUPS = (
     "metric",
@@ -172,7 +172,7 @@ def submit_command(words: Sequence[str]) -> int:
     from bias_pipeline.run.launch import check_captioners
 
     sweep = _prepare(arguments.expand_flags(words))
-    check_captioners(sweep.overrides, sweep.cells[0])
+    check_captioners(sweep)
     _submit(sweep, [["run", *flags(), *_config_dir(sweep), *job] for job in _jobs(sweep)])
     ready = [word for word in sweep.words if word.partition("=")[0] != "cluster"]
     print_out("when all jobs are done, this prints the table and runs what failed:")
@@ -221,7 +221,7 @@ def _add_shards(parser: Parser) -> None:
     )
 
 
-def _prepare(words: Sequence[str]) -> SweepRequest:
+def _prepare(words: Sequence[str]) -> Sweep:
     """Check the command line; if it names no cluster, Slurm's preset is used."""
     from bias_pipeline.run import launch, slurm
 
@@ -233,7 +233,7 @@ def _prepare(words: Sequence[str]) -> SweepRequest:
     return sweep
 
 
-def _submit(sweep: SweepRequest, jobs: Sequence[Sequence[str]]) -> None:
+def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
     """Submit jobs, each the words of a command, as arrays."""
     from bias_pipeline.run import slurm
     from bias_pipeline.run.job import make_folder
@@ -246,7 +246,7 @@ def _submit(sweep: SweepRequest, jobs: Sequence[Sequence[str]]) -> None:
         print_out(line)
 
 
-def _jobs(sweep: SweepRequest) -> list[list[str]]:
+def _jobs(sweep: Sweep) -> list[list[str]]:
     """The overrides of each job without the launcher's; every job is composed as a check."""
     from bias_pipeline.run.compose import checked_cell
     from bias_pipeline.run.overrides import jobs_of
@@ -260,7 +260,7 @@ def _jobs(sweep: SweepRequest) -> list[list[str]]:
     return jobs
 
 
-def _config_dir(sweep: SweepRequest) -> list[str]:
+def _config_dir(sweep: Sweep) -> list[str]:
     """The user's configuration folder as an absolute path, for jobs that start elsewhere."""
     folder = sweep.options.config_dir
     return ["--config-dir", str(Path(folder).resolve())] if folder else []

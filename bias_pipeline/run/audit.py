@@ -41,7 +41,7 @@ from bias_pipeline.text.transform import applied
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from bias_pipeline.run.compose import CellConfig
+    from bias_pipeline.run.compose import Cell
 
 
 # Attributes that are another one with other labels, or whose groups no captions name.
@@ -241,7 +241,7 @@ def _compared(plan: Plan, cells: Cells, attribute: str, corpus: Corpus) -> Plan:
     return replace(both, seconds=plan.seconds + more)
 
 
-def word_reach(lic: CellConfig, corpus: Corpus) -> float:
+def word_reach(lic: Cell, corpus: Corpus) -> float:
     """The coverage of a corpus's vocabulary, by the settings of a cell of LIC at equal style."""
     *before, matched = lic.build("metric").transforms
     reach: float = matched.reach(applied(before, corpus))

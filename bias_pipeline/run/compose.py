@@ -39,7 +39,12 @@ from bias_pipeline.metrics.base import WEIGHTS, Metric, MetricInfo
 from bias_pipeline.results.identity import groups_used, keys_of, run_id, set_by
 from bias_pipeline.run.corpora import read_once
 from bias_pipeline.run.loggers import ResultLogger
-from bias_pipeline.run.overrides import check_names, options_of
+from bias_pipeline.run.overrides import (
+    check_names,
+    options_of,
+    other_overrides,
+    representative_overrides,
+)
 from bias_pipeline.run.references import References
 from bias_pipeline.run.targets import (
     build,
@@ -103,7 +108,7 @@ class ConfigSchema(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class CellConfig:
+class Cell:
     """A checked configuration of one cell."""
 
     tree: Mapping[str, Any]  # the configuration as resolved plain data
@@ -215,7 +220,7 @@ class CellConfig:
         return self.choices.get(group, "") if group in self.used else ""
 
 
-def cell(words: Sequence[str]) -> CellConfig:
+def cell(words: Sequence[str]) -> Cell:
     """The cell that overrides describe, for commands other than ``run``."""
     options = options_of(words)
     check_names(options)
@@ -277,28 +282,72 @@ def _labelled(dataset: Dataset) -> str:
     return ", ".join(attributes) or "no attribute"
 
 
-def composed_cell(overrides: Sequence[str], options: Namespace) -> CellConfig:
+def composed_cell(overrides: Sequence[str], options: Namespace) -> Cell:
     """The cell of overrides with one value each."""
-    return ComposedCells([overrides], options)[0]
+    return Sweep([overrides], options)[0]
 
 
 @dataclass(frozen=True)
-class ComposedCells(Sequence[CellConfig]):
-    """Cells that are composed when they are needed."""
+class Sweep(Sequence[Cell]):
+    """The cells of a command in their order, each composed when it is needed."""
 
-    jobs: Sequence[Sequence[str]]  # the overrides of each, with one value each
+    jobs: Sequence[Sequence[str]]  # the overrides of each cell, with one value each
     options: Namespace  # Hydra's flags
+    overrides: Sequence[str] = ()  # of all cells, with `all` replaced by its values
+    words: Sequence[str] = ()  # the command line
 
     def __len__(self) -> int:
         return len(self.jobs)
 
-    def __getitem__(self, number: int) -> CellConfig:  # type: ignore[override]
+    def __getitem__(self, number: int) -> Cell:  # type: ignore[override]
         overrides = self.jobs[number]
-        return replace(checked_cell(*self._loader.task(overrides)), overrides=tuple(overrides))
+        return replace(checked_cell(*self.loader.task(overrides)), overrides=tuple(overrides))
+
+    def __getstate__(self) -> dict[str, object]:
+        """For a helper, which composes the cells itself."""
+        return {"jobs": self.jobs, "options": self.options}
 
     @cached_property
-    def _loader(self) -> Loader:
+    def loader(self) -> Loader:
+        """Composes the cells, each once."""
         return composer(self.options)
+
+    @cached_property
+    def config(self) -> DictConfig:
+        """The configuration of the first cell, with Hydra's part."""
+        return self.loader.job(representative_overrides(self.overrides))
+
+    @cached_property
+    def first(self) -> Cell:
+        """The first cell."""
+        return cell_of(self.config)
+
+    @cached_property
+    def sample(self) -> Sequence[Cell]:
+        """The first cell, then one for each further value of the sweep.
+
+        The data set checks the names of captioners, so one stands for all.
+        """
+        named = [
+            representative_overrides([word])[0] if word.startswith("captioner=") else word
+            for word in self.overrides
+        ]
+        others = other_overrides(named)
+        return [self.first, *(checked_cell(*self.loader.task(words)) for words in others)]
+
+    @property
+    def devices(self) -> list[str]:
+        """The GPUs that its processes share out, one each; empty if none are named."""
+        return [str(device) for device in self.config.devices or ()]
+
+    @property
+    def processes(self) -> int | str:
+        """How many processes it may use, ``auto`` for one a core."""
+        if self.devices:
+            return len(self.devices)
+        if self.config.processes == "auto" and any(cell.runs_networks for cell in self.sample):
+            return 1  # networks use several cores by themselves
+        return self.config.processes
 
 
 def composer(options: Namespace) -> Loader:
@@ -309,12 +358,12 @@ def composer(options: Namespace) -> Loader:
     return loader_of(options.config_dir)
 
 
-def cell_of(config: DictConfig) -> CellConfig:
+def cell_of(config: DictConfig) -> Cell:
     """The checked cell of a configuration that Hydra composed."""
     return checked_cell(as_written(config), config.hydra.runtime.choices)
 
 
-def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> CellConfig:
+def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell:
     """The cell of a configuration as plain data, its references resolved, without Hydra's part."""
     for key in written:
         if not isinstance(key, str):
@@ -332,7 +381,7 @@ def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell
         place, equals, rest = str(error).partition("=")
         raise UsageError(f"{set_by(written, place)}{equals}{rest}") from error
     used, keys = groups_used(written, "metric"), keys_of(written, "metric")
-    return CellConfig(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()}, keys)
+    return Cell(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()}, keys)
 
 
 def _taken(tree: Mapping[str, Any], group: str, name: str, kind: Any, usual: object) -> object:

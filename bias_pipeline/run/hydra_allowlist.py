@@ -151,10 +151,10 @@ class Basic(TypedDict, total=False):
 
 
 class Sweeper(TypedDict, total=False):
-    """Hydra's own sweeper."""
+    """Hydra's sweeper, which only names the values of a sweep."""
 
-    max_batch_size: Count | None
-    params: Mapping[str, Line] | None
+    max_batch_size: Annotated[Empty, MustBeEmpty("hydra.launcher.array_parallelism is for Slurm")]
+    params: Annotated[Empty, MustBeEmpty("write key=a,b, or list it under sweep: in an experiment")]
 
 
 class Queue(TypedDict, total=False):

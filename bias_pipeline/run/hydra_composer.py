@@ -128,15 +128,6 @@ class Loader(ConfigLoaderImpl):
         )
         self._composed: dict[tuple[object, ...], _Snapshot] = {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the cache, for another process."""
-        return {**vars(self), "_composed": {}, "repository": Repository(self.config_search_path)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restrict the environment in that process too."""
-        restrict_environment()
-        vars(self).update(state)
-
     def job(self, overrides: Sequence[str]) -> DictConfig:
         """The configuration of one job."""
         return self.load_configuration("config", [*overrides], RunMode.RUN, False)

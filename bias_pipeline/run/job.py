@@ -1,9 +1,8 @@
 """A job runs a cell and records its outcome in the job's folder.
 
 So a failed job neither ends a sweep nor gets lost, and a sweep's progress is read from these
-folders, wherever jobs run. Hydra copies the configuration of each job six times and writes it with
-PyYAML's writer in Python: where a command sets nothing that only Hydra reads, its jobs run without
-Hydra's launcher, leave the same files and take half of the time.
+folders, wherever jobs run. Hydra composes and runs nothing; jobs leave the files that its launcher
+would, in half of the time.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ import json
 import logging
 import os
 import time
+from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -44,14 +44,12 @@ from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import NAMED, READ_AS, read_as
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import slurm
-from bias_pipeline.run.compose import CellConfig, checked_cell
-from bias_pipeline.run.overrides import jobs_of
+from bias_pipeline.run.compose import Cell, Sweep, checked_cell, composer
+from bias_pipeline.run.overrides import as_hydra_writes, jobs_of
 from bias_pipeline.run.references import References
 from bias_pipeline.run.yaml_files import as_written, stamp
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
     from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.run.hydra_composer import Loader
 
@@ -61,77 +59,87 @@ OUTCOME = "outcome.json"
 VISIBLE = "CUDA_VISIBLE_DEVICES"  # the devices that a process sees
 
 
-def job(config: DictConfig) -> Result | None:
-    """One job of Hydra: run a cell and record its outcome; returns results that this process has.
-
-    Raises only on a request to stop, since any exception makes a launcher end the sweep.
-    """
-    from hydra.core.hydra_config import HydraConfig
-    from omegaconf import OmegaConf
-
-    guard()  # a launcher's process did not start in commands/main.py
-    hydra: Any = HydraConfig.get()
-    choices, folder = hydra.runtime.choices, Path(hydra.runtime.output_dir)
-    redact_files((folder / ".hydra").glob("*.yaml"))
-    given: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
-    overrides = [str(override) for override in given]
-    job_id = OmegaConf.select(hydra, "job.id", throw_on_missing=False)
-    where = {
-        "launcher": choices.get("hydra/launcher"),
-        "id": slurm.own_job() if job_id is None else str(job_id),
-    }
-    compose = partial(checked_cell, as_written(config), choices)  # without Hydra's part
-    result = run_recorded(compose, folder, overrides, where)
-    close_log()
-    if result is None or where["launcher"] != slurm.HERE:
-        return None  # other launchers would write it into a file
-    return replace(result, draws={}, tables={})  # those of a large sweep would fill the memory
-
-
-def runs_here(config: DictConfig) -> bool:
-    """Whether jobs run here alone: Hydra would log nothing itself, and its sweeper adds nothing."""
-    hydra: Any = config.hydra
-    alone = hydra.hydra_logging is not None and hydra.hydra_logging.get("root") is None
-    added = hydra.sweeper.params or hydra.sweeper.max_batch_size
-    return slurm.launcher_of(config) == slurm.HERE and alone and not added
-
-
-def run_one(config: DictConfig, cell: CellConfig) -> Result | None:
-    """Run a single job; returns its results, as far as this process has them."""
+def run_one(sweep: Sweep, folder: Path) -> Result | None:
+    """Run the one job of a command; returns its results, as far as this process has them."""
     from hydra.types import RunMode
 
-    written = as_written(config)
+    written = as_written(sweep.config)
     written["hydra"]["mode"] = RunMode.RUN
-    return _run_here(written, Path(config.hydra.run.dir), lambda: cell)
+    return _run_job(written, folder, lambda: sweep.first)
 
 
-def run_sweep(loader: Loader, overrides: Sequence[str]) -> list[Result | None]:
-    """Run the jobs of a sweep in their order; returns what this process has of each."""
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-    from hydra.core.override_parser.overrides_parser import OverridesParser
+def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
+    """Run the jobs of a sweep where its launcher does; returns what this process has of each."""
     from hydra.types import RunMode
 
-    config = loader.load_configuration("config", [*overrides], RunMode.MULTIRUN)
-    folder, given = Path(config.hydra.sweep.dir), config.hydra.overrides
-    folder.mkdir(parents=True, exist_ok=True)
+    config = sweep.loader.load_configuration("config", [*sweep.overrides], RunMode.MULTIRUN)
+    given, launcher = config.hydra.overrides, slurm.launcher_of(config)
     _write_yaml(folder / "multirun.yaml", as_written(config))
-    parsed = OverridesParser.create().parse_overrides([*given.task])
-    (jobs,) = BasicSweeper.split_arguments(parsed, None)
+    jobs = [[*given.hydra, *map(as_hydra_writes, words)] for words in jobs_of(given.task)]
     for words in jobs:
-        loader.task([*given.hydra, *words])
-    results = []
-    for number, words in enumerate(jobs):
-        written = loader.written([*given.hydra, *words])
-        written["hydra"]["job"] |= {"id": str(number), "num": number}
-        choices = written["hydra"]["runtime"]["choices"]
-        compose = partial(checked_cell, written, choices)
-        results.append(_run_here(written, folder / str(number), compose))
-    return results
+        sweep.loader.task(words)
+    if launcher == slurm.HERE:
+        return [
+            _run_composed(sweep.loader, words, folder / str(number), number)
+            for number, words in enumerate(jobs)
+        ]
+    ended = slurm.run_elsewhere(
+        JobElsewhere(sweep.options, folder.absolute(), launcher), jobs, config
+    )
+    for number, (words, end) in enumerate(zip(jobs, ended, strict=True)):
+        if outcome_in(folder / str(number)) is None:  # it was killed, or never started
+            make_folder(folder / str(number))
+            lost = {"status": "failed", "exit_code": 1, "overrides": words[len(given.hydra) :]}
+            record(folder / str(number), {**lost, "error": end})
+    return [None] * len(jobs)
 
 
-def _run_here(
-    written: Mapping[str, Any], folder: Path, compose: Callable[[], CellConfig]
+@dataclass(frozen=True)
+class JobElsewhere:
+    """A job of a sweep that submitit runs in another process."""
+
+    options: Namespace  # Hydra's flags
+    folder: Path  # of the sweep
+    launcher: str
+
+    def __call__(self, words: Sequence[str], number: int) -> None:
+        """Run it; what it computes, the process that waits for it reads from files."""
+        import submitit
+
+        guard()  # this process did not start in commands/main.py
+        job_id = submitit.JobEnvironment().job_id
+        folder = self.folder / str(number)
+        _run_composed(composer(self.options), words, folder, number, job_id, self.launcher)
+
+    def checkpoint(self, *arguments: Any) -> object:
+        """What Slurm queues again when it takes the job back."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self, *arguments)
+
+
+def _run_composed(
+    loader: Loader,
+    words: Sequence[str],
+    folder: Path,
+    number: int,
+    job_id: str = "",
+    launcher: str = slurm.HERE,
 ) -> Result | None:
+    """Run a job of a sweep from the overrides that it has."""
+    written = loader.written(words)
+    written["hydra"]["job"] |= {"id": job_id or str(number), "num": number}
+    compose = partial(checked_cell, written, written["hydra"]["runtime"]["choices"])
+    return _run_job(written, folder, compose, launcher)
+
+
+def _run_job(
+    written: Mapping[str, Any],
+    folder: Path,
+    compose: Callable[[], Cell],
+    launcher: str = slurm.HERE,
+) -> Result | None:
+    """Run a job with its log, and write its configuration as Hydra would."""
     from hydra.core.utils import configure_log
     from omegaconf import OmegaConf
 
@@ -151,9 +159,8 @@ def _run_here(
         _write_yaml(files / "config.yaml", task)
         _write_yaml(files / "overrides.yaml", overrides)
         redact_files(files.glob("*.yaml"))
-    number = hydra["job"].get("id")
-    number = None if number == "???" else number
-    where = {"launcher": slurm.HERE, "id": slurm.own_job() if number is None else str(number)}
+    number = hydra["job"].get("id", "???")
+    where = {"launcher": launcher, "id": slurm.own_job() if number == "???" else str(number)}
     result = run_recorded(compose, folder, overrides, where)
     close_log()
     # Those of a large sweep would fill the memory.
@@ -187,7 +194,7 @@ _YamlWriter.add_multi_representer(Enum, lambda dumper, member: _quoted(dumper, m
 
 
 def run_recorded(
-    compose: Callable[[], CellConfig],
+    compose: Callable[[], Cell],
     folder: Path,
     overrides: Sequence[str],
     where: Mapping[str, object],
@@ -310,7 +317,7 @@ def outcome_of(result: Result, *, cached: bool) -> dict[str, object]:
     return {**known, "status": status, "exit_code": 0, "process": os.getpid()}
 
 
-def load_or_run(here: CellConfig, corpus: Corpus, **facts: object) -> tuple[Result, bool]:
+def load_or_run(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bool]:
     """The result of a cell, computed unless it is cached, and passed to the loggers."""
     identity = here.run_id(corpus)
     store = ResultStore(here.tree["paths"]["outputs"])
@@ -327,12 +334,12 @@ def load_or_run(here: CellConfig, corpus: Corpus, **facts: object) -> tuple[Resu
     return read_as(stored, _text(here)), finished is not None
 
 
-def _text(here: CellConfig) -> dict[str, object]:
+def _text(here: Cell) -> dict[str, object]:
     """What of captions is scored; a setting that changes no caption is the same run."""
     return {key: value for key, value in here.tree["text"].items() if key in READ_AS}
 
 
-def _log(here: CellConfig, result: Result, *, resumed: bool) -> None:
+def _log(here: Cell, result: Result, *, resumed: bool) -> None:
     """Pass the result to the loggers, under a name that no other captioner has."""
     from bias_pipeline.report.name_collisions import as_given
 
@@ -342,9 +349,7 @@ def _log(here: CellConfig, result: Result, *, resumed: bool) -> None:
         logger.try_log(named, resumed=resumed)
 
 
-def _compute(
-    here: CellConfig, corpus: Corpus, identity: str, facts: Mapping[str, object]
-) -> Result:
+def _compute(here: Cell, corpus: Corpus, identity: str, facts: Mapping[str, object]) -> Result:
     from bias_pipeline.run.cell import run_cell
 
     included = {name: str(place) for name, place in places().items()}
@@ -362,21 +367,17 @@ def _compute(
     )
 
 
-def sweep_bar(
-    folder: Path, overrides: Sequence[str], first: CellConfig, corpus: Corpus | None
-) -> SweepBar:
+def sweep_bar(folder: Path, sweep: Sweep, corpus: Corpus | None) -> SweepBar:
     """The bar of a sweep; all its cells are taken to be as large as ``corpus``, if that is known.
 
     Costs of a cell do not all grow with its captions: from cells of 300 captions that are taken to
     be large the time of an attack would be far too long.
     """
-    jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in jobs_of(overrides)]
-    return SweepBar(folder, [_expected(job, first, corpus) for job in jobs])
+    jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in sweep.jobs]
+    return SweepBar(folder, [_expected(job, sweep.first, corpus) for job in jobs])
 
 
-def _expected(
-    job: Mapping[str, str], first: CellConfig, corpus: Corpus | None
-) -> tuple[float, str]:
+def _expected(job: Mapping[str, str], first: Cell, corpus: Corpus | None) -> tuple[float, str]:
     """The expected seconds of a job, and the kind of its cell."""
     metric, n_seeds = job.get("metric", first.metric.name), len(first.seeds)
     info = catalogue.info_of(metric)

@@ -9,12 +9,11 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import dataclass
 from functools import partial
 from io import StringIO
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -34,24 +33,19 @@ from bias_pipeline.results.settings import ANNOTATOR
 from bias_pipeline.run import slurm
 from bias_pipeline.run.compose import (
     INVOCATION,
-    CellConfig,
-    ComposedCells,
-    cell_of,
-    checked_cell,
+    Cell,
+    Sweep,
     composed_cell,
-    composer,
     new_invocation,
 )
 from bias_pipeline.run.hydra_composer import Loader, composition_message, further_folders
 from bias_pipeline.run.job import (
     VISIBLE,
     SweepBar,
-    job,
     make_folder,
     run_one,
     run_recorded,
     run_sweep,
-    runs_here,
     sweep_bar,
 )
 from bias_pipeline.run.outcomes import SweepOutcome, conclude
@@ -65,7 +59,6 @@ from bias_pipeline.run.overrides import (
     expand_intersections,
     jobs_of,
     options_of,
-    other_overrides,
     override_values,
     quoted,
     representative_overrides,
@@ -78,7 +71,6 @@ from bias_pipeline.run.yaml_files import broken, check_yaml
 
 if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
-    from omegaconf import DictConfig
 
     from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.results.rows import Result
@@ -91,58 +83,51 @@ def run(
     words: Sequence[str],
     *,
     skips: Collection[int] = (),
-    announce: Callable[[SweepRequest], None] = lambda sweep: None,
+    announce: Callable[[Sweep], None] = lambda sweep: None,
 ) -> SweepOutcome:
     """Check everything, run the job or the sweep, print its table.
 
     What runs on this machine is announced before.
     """
     sweep = parse_sweep(words)
-    overrides, config, loader = sweep.overrides, sweep.config, sweep.loader
-    launcher = slurm.launcher_of(config)
-    multirun = bool(sweep.options.multirun) or any(sweeps(override) for override in overrides)
-    multirun = multirun or launcher == slurm.SLURM  # a single run would not use the launcher
-    if sweep.shows:
+    config, options, outputs = sweep.config, sweep.options, Path(sweep.config.paths.outputs)
+    if options.cfg or options.info or options.hydra_help:
         _show(sweep)
-        return SweepOutcome(Path(config.paths.outputs))
-    for override in sweep.unused:
+        return SweepOutcome(outputs)
+    for override in _without_effect(sweep):
         warn(f"note: {override} has no effect: nothing that runs here uses it")
     slurm.check_slurm(config)
-    check_captioners(overrides, sweep.cells[0])
+    check_captioners(sweep)
     if sweep.devices:
         os.environ[VISIBLE] = sweep.devices[0]  # helpers have the others
-    check_devices(overrides, loader, config)
-    chosen = [override for override in overrides if override.startswith("captioner=")]
+    check_devices(sweep)
+    chosen = [override for override in sweep.overrides if override.startswith("captioner=")]
     captioners = [value for override in chosen for value in override_values(override)]
     os.environ[SWEPT] = json.dumps(swept_names(captioners))
+    here = slurm.launcher_of(config) == slurm.HERE
+    multirun = bool(options.multirun) or any(map(sweeps, sweep.overrides)) or not here
     folder = Path(config.hydra.sweep.dir if multirun else config.hydra.run.dir)
     make_folder(folder)
-    if launcher == slurm.HERE:
+    if here:
         announce(sweep)
     started = time.monotonic()
-    here = multirun and launcher == slurm.HERE
-    size = _corpus_of(sweep.cells[0]) if here else None
-    bar = sweep_bar(folder, overrides, sweep.cells[0], size) if multirun else None
-    progress = nullcontext() if bar is None else showing(bar)
-    more = here and sweep.processes != 1
-    swept = ComposedCells(jobs_of(overrides), sweep.options) if more else None
-    helpers = worker_pool(swept, sweep.processes, folder, sweep.devices) if swept else nullcontext()
-    results: Sequence[Result | None] = ()
-    with progress, helpers, slurm.waiting(launcher, folder):
-        results = _run_jobs(sweep, multirun)
+    size = _corpus_of(sweep.first) if multirun and here else None
+    progress = showing(sweep_bar(folder, sweep, size)) if multirun else nullcontext()
+    pooled = multirun and here and sweep.processes != 1
+    helpers = (
+        worker_pool(sweep, sweep.processes, folder, sweep.devices) if pooled else nullcontext()
+    )
+    with progress, helpers:
+        results = _run_jobs(sweep, folder, multirun=multirun)
     redact_files(folder.glob("*.yaml"))
     seconds = time.monotonic() - started
-    outputs = Path(config.paths.outputs)
-    jobs = [folder]
-    if multirun:
-        local = [folder / str(number) for number in range(len(results))]
-        jobs = local if launcher == slurm.HERE else slurm.job_folders(folder)
+    jobs = [folder / str(number) for number in range(len(results))] if multirun else [folder]
     return conclude(
-        jobs, results, outputs, seconds, multirun=multirun, skips=skips, of_all=sweep.of_all
+        jobs, results, outputs, seconds, multirun=multirun, skips=skips, of_all=of_all(sweep)
     )
 
 
-def run_cells(cells: Sequence[CellConfig]) -> SweepOutcome:
+def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
     """Run cells in this process and its helpers, skip what data refuse, and print no table."""
     first = cells[0]
     outputs = Path(first.tree["paths"]["outputs"])
@@ -166,7 +151,7 @@ def run_cells(cells: Sequence[CellConfig]) -> SweepOutcome:
     return conclude(folders, results, outputs, seconds, skips=NOT_PERMITTED, tables=False)
 
 
-def _corpus_of(cell: CellConfig) -> Corpus | None:
+def _corpus_of(cell: Cell) -> Corpus | None:
     """What its job scores, None where the job will say what is wrong with the data."""
     try:
         return cell.corpus()
@@ -174,56 +159,15 @@ def _corpus_of(cell: CellConfig) -> Corpus | None:
         return None
 
 
-def _expected_seconds(cell: CellConfig) -> float:
+def _expected_seconds(cell: Cell) -> float:
     try:
         return cell.expected_seconds()
     except BiasPipelineError:
         return 0.0  # its job says what is wrong
 
 
-@dataclass(frozen=True)
-class SweepRequest:
-    """A checked command line."""
-
-    words: Sequence[str]  # the command line
-    options: Namespace  # Hydra's flags
-    overrides: Sequence[str]  # with `all` replaced by its values
-    config: DictConfig  # of its first job
-    # The cell of its first job, then one for each further value of the sweep
-    cells: Sequence[CellConfig]
-    loader: Loader  # composes its jobs, each once
-    unused: Sequence[str] = ()  # overrides without effect
-
-    @property
-    def processes(self) -> int | str:
-        """How many processes it may use, ``auto`` for one a core."""
-        if self.devices:
-            return len(self.devices)
-        if self.config.processes == "auto" and any(cell.runs_networks for cell in self.cells):
-            return 1  # networks use several cores by themselves
-        return self.config.processes
-
-    @property
-    def devices(self) -> list[str]:
-        """The GPUs that its processes share out, one each; empty if none are named."""
-        return [str(device) for device in self.config.devices or ()]
-
-    @property
-    def shows(self) -> bool:
-        """Whether one of Hydra's flags only prints something; then nothing runs."""
-        return bool(self.options.cfg or self.options.info or self.options.hydra_help)
-
-    @property
-    def of_all(self) -> bool:
-        """Whether the command has ``metric=all`` or ``captioner=all``."""
-        return any(word in self.options.overrides for word in (ALL_METRICS, ALL_CAPTIONERS))
-
-
-def parse_sweep(words: Sequence[str]) -> SweepRequest:
-    """Check a command line and every value of its sweep; nothing runs.
-
-    The data set checks the names of captioners.
-    """
+def parse_sweep(words: Sequence[str]) -> Sweep:
+    """Check a command line and every value of its sweep; nothing runs."""
     os.environ[INVOCATION] = new_invocation()
     words = expand_intersections(words)
     options = options_of(words)
@@ -231,30 +175,33 @@ def parse_sweep(words: Sequence[str]) -> SweepRequest:
     overrides = expand(options)
     check_folders(overrides)
     check_size(overrides)
-    loader = composer(options)
-    config = loader.job(representative_overrides(overrides))
-    first = cell_of(config)
-    first.loggers()  # so that a wrong WANDB_MODE is reported before the work
-    named = [
-        representative_overrides([o])[0] if o.startswith("captioner=") else o for o in overrides
-    ]
-    cells = [first, *(checked_cell(*loader.task(chosen)) for chosen in other_overrides(named))]
-    unused = unused_overrides(
-        options.overrides, frozenset[str]().union(*(cell.used for cell in cells))
-    )
-    unused += _added_in_vain(options, config, loader)
-    return SweepRequest(words, options, overrides, config, cells, loader, unused)
+    sweep = Sweep(jobs_of(overrides), options, overrides, words)
+    sweep.first.loggers()  # so that a wrong WANDB_MODE is reported before the work
+    assert sweep.sample  # composes it
+    return sweep
 
 
-def _added_in_vain(options: Namespace, config: DictConfig, loader: Loader) -> list[str]:
+def of_all(sweep: Sweep) -> bool:
+    """Whether a command has ``metric=all`` or ``captioner=all``."""
+    return any(word in sweep.options.overrides for word in (ALL_METRICS, ALL_CAPTIONERS))
+
+
+def _without_effect(sweep: Sweep) -> list[str]:
+    """Overrides that nothing which runs here uses."""
+    used = frozenset[str]().union(*(cell.used for cell in sweep.sample))
+    return [*unused_overrides(sweep.options.overrides, used), *_added_in_vain(sweep)]
+
+
+def _added_in_vain(sweep: Sweep) -> list[str]:
     """The overrides that add a key (``+seed=5``) that nothing refers to."""
     from omegaconf import OmegaConf
 
-    tops = {w: w.lstrip("+").partition("=")[0].partition(".")[0] for w in options.overrides}
+    given = sweep.options.overrides
+    tops = {word: word.lstrip("+").partition("=")[0].partition(".")[0] for word in given}
     added = {word: top for word, top in tops.items() if word[0] == "+" and "@" not in top}
     if not added:
         return []
-    known, text = set(loader.job([])), OmegaConf.to_yaml(config)
+    known, text = set(sweep.loader.job([])), OmegaConf.to_yaml(sweep.config)
     return [
         word
         for word, top in added.items()
@@ -262,30 +209,18 @@ def _added_in_vain(options: Namespace, config: DictConfig, loader: Loader) -> li
     ]
 
 
-def _run_jobs(sweep: SweepRequest, multirun: bool) -> Sequence[Result | None]:
+def _run_jobs(sweep: Sweep, folder: Path, *, multirun: bool) -> Sequence[Result | None]:
     """Run the jobs of a command; returns the results that this process has."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
     logging.raiseExceptions = False  # no traceback for a log that cannot be written
     try:
-        if not runs_here(sweep.config):
-            return _hydra(sweep.loader, sweep.overrides, multirun)
-        if multirun:
-            return run_sweep(sweep.loader, sweep.overrides)
-        return [run_one(sweep.config, sweep.cells[0])]
+        return run_sweep(sweep, folder) if multirun else [run_one(sweep, folder)]
     except (HydraException, OmegaConfBaseException) as error:
         raise UsageError(composition_message(error)) from error
     except OSError as error:
         raise unwritable(error.filename or f"to {sweep.config.paths.outputs}", error) from error
-
-
-def _hydra(loader: Loader, overrides: Sequence[str], multirun: bool) -> list[Result | None]:
-    """Run jobs by Hydra; returns the results that this process has."""
-    with _initialized(loader) as hydra:
-        returned = (hydra.multirun if multirun else hydra.run)("config", job, [*overrides])
-    batches: Any = returned if multirun else [[returned]]
-    return [done.return_value for batch in batches for done in batch]
 
 
 @contextmanager
@@ -303,7 +238,7 @@ def _initialized(loader: Loader) -> Iterator[Hydra]:
         GlobalHydra.instance().clear()
 
 
-def _show(sweep: SweepRequest) -> None:
+def _show(sweep: Sweep) -> None:
     """Print what Hydra's flags request."""
     from hydra._internal.utils import get_args_parser
     from omegaconf import OmegaConf
@@ -421,14 +356,14 @@ def _captioners_of(overrides: Sequence[str], options: Namespace) -> Sequence[str
     return names
 
 
-def check_captioners(overrides: Sequence[str], first: CellConfig) -> None:
-    """Refuse a sweep with an unknown captioner before its first job, ``first``, runs."""
-    swept = {override.partition("=")[0] for override in overrides if sweeps(override)}
+def check_captioners(sweep: Sweep) -> None:
+    """Refuse a sweep with an unknown captioner before its first job runs."""
+    swept = {override.partition("=")[0] for override in sweep.overrides if sweeps(override)}
     if not swept or any(key.partition(".")[0] == "dataset" for key in swept):
         return
-    words = [f"captioner={first.tree['captioner'] or ''}", *overrides]
+    words = [f"captioner={sweep.first.tree['captioner'] or ''}", *sweep.overrides]
     named = [word.partition("=")[2] for word in words if word.startswith("captioner=")]
-    dataset = first.build("dataset")
+    dataset = sweep.first.build("dataset")
     for name in named[-1].split(","):
         if name.replace("_", "").isalnum():  # else an expression, which Hydra checks
             dataset.check_captioner(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from bias_pipeline.report.name_collisions import resolve_file_collisions
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import ANNOTATOR, CHOICES, read_as, with_settings
 from bias_pipeline.results.store import ResultStore
-from bias_pipeline.run import slurm
 from bias_pipeline.run.job import outcome_in
 
 
@@ -145,11 +145,11 @@ def _print_work(
 
 def _outcome(job_folder: Path) -> dict[str, Any]:
     """The outcome of a job; one without an outcome has failed."""
-    try:
-        outcome = outcome_in(job_folder)
-    except (OSError, ValueError):
-        outcome = None
-    return slurm.last_words(job_folder) if outcome is None else {**outcome}
+    with suppress(OSError, ValueError):
+        if (outcome := outcome_in(job_folder)) is not None:
+            return {**outcome}
+    error = f"the job ended without an outcome; its files are in {job_folder}"
+    return {"status": "failed", "exit_code": 1, "error": error, "overrides": []}
 
 
 def differing(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:

@@ -21,10 +21,9 @@ from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Table
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
-from bias_pipeline.run.compose import CellConfig, ComposedCells
-from bias_pipeline.run.launch import SweepRequest, check_captioners, parse_sweep
+from bias_pipeline.run.compose import Cell, Sweep
+from bias_pipeline.run.launch import check_captioners, of_all, parse_sweep
 from bias_pipeline.run.outcomes import differing
-from bias_pipeline.run.overrides import jobs_of
 
 _PASSED_OVER = (NotApplicableError, AbsentModelError)
 _MEASURED = ("ngram", "")  # the encoders with known costs
@@ -45,9 +44,9 @@ class PlannedCell:
 _SHORT_S = 10.0  # shorter work is not announced
 
 
-def announce(sweep: SweepRequest) -> None:
+def announce(sweep: Sweep) -> None:
     """Say what will run and for how long, if that is long or unknown."""
-    first, jobs = sweep.cells[0], jobs_of(sweep.overrides)
+    first, jobs = sweep.first, sweep.jobs
     chosen = [word.removeprefix("metric=") for job in jobs for word in job if word[:7] == "metric="]
     metrics = chosen or [first.metric.name] * len(jobs)
     try:
@@ -69,10 +68,10 @@ def announce(sweep: SweepRequest) -> None:
     warn(f"{counted(len(jobs), 'jobs')} of {names}, {counted(len(first.seeds), 'seeds')}: {time}")
 
 
-def _expected(sweep: SweepRequest, metrics: Sequence[str], store: ResultStore) -> float:
+def _expected(sweep: Sweep, metrics: Sequence[str], store: ResultStore) -> float:
     """Seconds of all jobs, as if each scored the captions of the first; NaN if unknown."""
-    first = sweep.cells[0]
-    if any(cell.runs_networks for cell in sweep.cells):
+    first = sweep.first
+    if any(cell.runs_networks for cell in sweep.sample):
         return len(metrics) * _seconds(first, store)
     corpus, seeds = first.corpus(), len(first.seeds)
     return sum(catalogue.seconds_of(metric, corpus, seeds) for metric in metrics)
@@ -81,12 +80,11 @@ def _expected(sweep: SweepRequest, metrics: Sequence[str], store: ResultStore) -
 def dry_run(words: Sequence[str]) -> int:
     """Print what a command would run; see :func:`print_plan`."""
     sweep = parse_sweep(words)
-    check_captioners(sweep.overrides, sweep.cells[0])
-    cells = ComposedCells(jobs_of(sweep.overrides), sweep.options)
-    return print_plan([*cells], lenient=sweep.of_all)
+    check_captioners(sweep)
+    return print_plan([*sweep], lenient=of_all(sweep))
 
 
-def print_plan(cells: Sequence[CellConfig], *, lenient: bool) -> int:
+def print_plan(cells: Sequence[Cell], *, lenient: bool) -> int:
     """Print what cells would run; reads the data, which decide that, and writes nothing."""
     planned = plan(cells)
     if lenient:
@@ -101,14 +99,14 @@ def print_plan(cells: Sequence[CellConfig], *, lenient: bool) -> int:
     return SweepError.exit_code if any(cell.state == "fails" for cell in planned) else 0
 
 
-def plan(cells: Sequence[CellConfig]) -> list[PlannedCell]:
+def plan(cells: Sequence[Cell]) -> list[PlannedCell]:
     """Which of the cells of one folder of results run, in their order."""
     store = ResultStore(Path(cells[0].tree["paths"]["outputs"]))
     names = set[str]()
     return [_planned(cell, store, names) for cell in cells]
 
 
-def _planned(cell: CellConfig, store: ResultStore, names: set[str]) -> PlannedCell:
+def _planned(cell: Cell, store: ResultStore, names: set[str]) -> PlannedCell:
     overrides = cell.overrides
     try:
         cell.require()
@@ -121,7 +119,7 @@ def _planned(cell: CellConfig, store: ResultStore, names: set[str]) -> PlannedCe
     return PlannedCell(name, overrides, "to run", _seconds(cell, store))
 
 
-def _seconds(cell: CellConfig, store: ResultStore) -> float:
+def _seconds(cell: Cell, store: ResultStore) -> float:
     """Expected seconds, by measured rates; for networks by a finished cell of the same kind."""
     if cell.choice("encoder") in _MEASURED:
         return cell.expected_seconds()
@@ -134,7 +132,7 @@ def _seconds(cell: CellConfig, store: ResultStore) -> float:
     return captions * seeds * taken / size
 
 
-def _alike(cell: CellConfig, store: ResultStore) -> list[Result]:
+def _alike(cell: Cell, store: ResultStore) -> list[Result]:
     """Finished cells of the same metric and encoder."""
     paths = store.root.glob(f"{cell.metric.name}-*")
     results = [result for path in paths if (result := store.load(path.name))]

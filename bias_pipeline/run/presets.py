@@ -14,7 +14,7 @@ from typing import Any
 
 from bias_pipeline.errors import UsageError, did_you_mean
 from bias_pipeline.io.paths import group_choices
-from bias_pipeline.run.compose import CellConfig, checked_cell
+from bias_pipeline.run.compose import Cell, checked_cell
 from bias_pipeline.run.defaults_lists import merged_files, merged_over
 from bias_pipeline.run.overrides import CHOICE, MOST_VALUES
 from bias_pipeline.run.references import References
@@ -52,9 +52,7 @@ class UnknownSettingError(UsageError):
         self.key, self.known = key, known
 
 
-def preset(
-    settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NOTHING
-) -> CellConfig:
+def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NOTHING) -> Cell:
     """The checked cell that settings describe.
 
     Example:

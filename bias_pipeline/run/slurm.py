@@ -1,8 +1,4 @@
-"""Sweeps on other launchers: checks, submitting, waiting for all jobs, and their outcomes.
-
-Hydra's launcher gives up at the first killed job. The others continue, and this module waits for
-them and reads each outcome from the job's folder.
-"""
+"""Sweeps in other processes, on Slurm or here: checks, submitting, and waiting for all jobs."""
 
 from __future__ import annotations
 
@@ -13,19 +9,19 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bias_pipeline.declared import TARGET
 from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
 from bias_pipeline.io import signals
 from bias_pipeline.io.machine import LAUNCHERS
+from bias_pipeline.run.hydra_allowlist import Queue
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
-    from submitit.slurm.slurm import SlurmInfoWatcher
+    from submitit import Job
 
 log = logging.getLogger(__name__)
 
@@ -50,34 +46,6 @@ ENDED = (
     "OUT_OF_MEMORY",
     "TIMEOUT",
 )
-
-
-@dataclass(frozen=True)
-class Submitted:
-    """A job that a launcher submitted."""
-
-    id: str  # its id, such as `12_0`
-    folder: Path  # its logs and its pickled call
-
-    @property
-    def log(self) -> Path:
-        """The file of its stderr, also from before Python started."""
-        return self.folder / f"{self.id}_0_log.err"
-
-    @property
-    def ended(self) -> bool:
-        """Whether it wrote a result, good or bad."""
-        return (self.folder / f"{self.id}_0_result.pkl").exists()
-
-    def overrides(self) -> list[str]:
-        """Its overrides; empty if they cannot be read."""
-        from submitit.core.utils import DelayedSubmission
-
-        try:
-            handed_over = DelayedSubmission.load(self.folder / f"{self.id}_submitted.pkl")
-            return [str(override) for override in handed_over.args[0]]
-        except Exception:  # only a label for people
-            return []
 
 
 def launcher_of(config: DictConfig) -> str:
@@ -119,63 +87,53 @@ def check_slurm(config: DictConfig) -> None:
         )
 
 
-@contextmanager
-def waiting(launcher: str, folder: Path) -> Iterator[None]:
-    """Wait for every job of a sweep, even if the launcher gives up at the first killed one."""
-    if launcher == SLURM:
-        _watch_queue()
+def run_elsewhere(
+    job: Callable[[Sequence[str], int], None], jobs: Sequence[Sequence[str]], config: DictConfig
+) -> list[str]:
+    """Run jobs by submitit and wait for all; for each, what is said if it left no outcome."""
+    import submitit
+    from omegaconf import OmegaConf
+    from submitit.core.utils import FailedJobError
+
+    launcher = launcher_of(config)
+    given: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
+    folder, retries = given.pop("submitit_folder"), given.pop("max_num_timeout", 0)
+    slurms = {"slurm_max_num_timeout": retries} if launcher == SLURM else {}
+    executor = submitit.AutoExecutor(folder, launcher.removeprefix("submitit_"), **slurms)
+    of_all = Queue.__annotations__
+    executor.update_parameters(
+        **{k if k in of_all else f"slurm_{k}": v for k, v in given.items() if k != TARGET}
+    )
     try:
-        yield
-    except RuntimeError as error:
-        if not type(error).__module__.startswith("submitit."):
-            raise
-        jobs = submitted(folder)
-        if not jobs:
-            raise UsageError(f"{launcher}: the jobs were refused: {_last_line(error)}") from error
-        _wait_for(jobs, launcher)
+        submitted = executor.map_array(job, jobs, range(len(jobs)))
+    except FailedJobError as error:
+        raise UsageError(f"{launcher}: the jobs were refused: {_last_line(error)}") from error
+    wait_for(submitted, launcher)
+    return [
+        f"the job ended without an outcome; it was job {one.job_id}; its log is {one.paths.stderr}"
+        for one in submitted
+    ]
 
 
-def submitted(folder: Path) -> list[Submitted]:
-    """The submitted jobs of a sweep, in its order."""
-    paths = folder.glob(".submitit/*/*_submitted.pkl")
-    jobs = [Submitted(path.parent.name, path.parent) for path in paths]
-    return sorted(jobs, key=_place)
+def wait_for(jobs: Sequence[Job[None]], launcher: str) -> None:
+    """Wait until each job has written a result, good or bad, or will not run again.
+
+    Slurm's queue says which jobs are over. submitit would ask Slurm's accounting, which many small
+    clusters lack: there it would wait for a killed job for ever.
+    """
+    running, asked = list(jobs), time.monotonic()
+    while running := [job for job in running if not job.paths.result_pickle.exists()]:
+        if launcher == LOCAL:
+            running = [job for job in running if not job.done()]
+        elif time.monotonic() - asked > QUEUE_S:
+            asked, states = time.monotonic(), queue_states()
+            running = [job for job in running if not is_over(job.job_id, states)]
+        time.sleep(POLL_S)
 
 
-def _place(job: Submitted) -> tuple[int, ...]:
-    """The sort key of a job: its number in Slurm's array, else when it was submitted."""
-    if "_" in job.id:
-        return tuple(int(number) for number in job.id.split("_"))
-    return (job.folder.stat().st_ctime_ns,)
-
-
-def job_folders(folder: Path) -> list[Path]:
-    """A folder for each job of a sweep, in its order; absent for jobs that never started."""
-    started = {path.name for path in folder.glob("*") if (path / ".hydra").is_dir()}
-    names = started | {str(number) for number in range(len(submitted(folder)))}
-    return [folder / name for name in sorted(names, key=lambda name: (len(name), name))]
-
-
-def last_words(job_folder: Path) -> dict[str, Any]:
-    """The outcome of a job without one: it was killed, or never started."""
-    where, overrides = f"its files are in {job_folder}", _own_overrides(job_folder)
-    jobs = submitted(job_folder.parent)
-    if job_folder.name.isdigit() and int(job_folder.name) < len(jobs):
-        job = jobs[int(job_folder.name)]
-        where, overrides = f"it was job {job.id}; its log is {job.log}", job.overrides()
-    error = f"the job ended without an outcome; {where}"
-    return {"status": "failed", "exit_code": 1, "error": error, "overrides": overrides}
-
-
-def _own_overrides(job_folder: Path) -> list[str]:
-    """The overrides that Hydra recorded when the job began, empty if it never did."""
-    import yaml
-
-    try:
-        overrides = yaml.safe_load((job_folder / ".hydra" / "overrides.yaml").read_text())
-    except (OSError, yaml.YAMLError):
-        return []
-    return [str(override) for override in overrides or []]
+def is_over(job_id: str, states: Mapping[str, str] | None) -> bool:
+    """Whether a job will not run again: the queue, if it answers, does not list it, or its end."""
+    return states is not None and states.get(job_id, ENDED[0]) in ENDED
 
 
 def ran_out_of_time(error: BaseException) -> str | None:
@@ -191,64 +149,6 @@ def ran_out_of_time(error: BaseException) -> str | None:
 def _last_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return next((line for line in lines if line.startswith("sbatch:")), lines[-1] if lines else "")
-
-
-def _wait_for(jobs: Sequence[Submitted], launcher: str) -> None:
-    running = list(jobs)
-    log.warning("a job was killed; waiting for the others")
-    while running := [job for job in running if not _is_over(job, launcher)]:
-        time.sleep(POLL_S)
-
-
-def _is_over(job: Submitted, launcher: str) -> bool:
-    if job.ended:
-        return True
-    if launcher == SLURM:
-        from submitit import SlurmJob
-
-        return bool(SlurmJob.watcher.is_done(job.id))
-    try:
-        return os.waitpid(int(job.id), os.WNOHANG)[0] != 0
-    except ChildProcessError:  # waited for already
-        return True
-
-
-def _watch_queue() -> None:
-    """Use the queue to see which jobs are over.
-
-    submitit uses Slurm's accounting, which many small clusters lack: there it would wait for a
-    killed job for ever.
-    """
-    from submitit import SlurmJob
-
-    SlurmJob.watcher = _queue_watcher()
-
-
-def _queue_watcher() -> SlurmInfoWatcher:
-    from submitit.slurm.slurm import SlurmInfoWatcher
-
-    class QueueWatcher(SlurmInfoWatcher):
-        """The states of the user's jobs; a job that the queue no longer lists is over."""
-
-        def update(self) -> None:
-            """Query the queue; change nothing if it does not answer."""
-            self._num_calls += 1
-            self._last_status_check = time.time()
-            states = queue_states()
-            if states is None:
-                return
-            for job_id in self._registered - self._finished:
-                state = states.get(job_id, "GONE")
-                self._info_dict[job_id] = {"State": state}
-                if state == "GONE" or state in ENDED:
-                    self._finished.add(job_id)
-
-        def is_done(self, job_id: str, mode: str = "standard") -> bool:
-            """Whether the job will not run again."""
-            self.get_info(job_id, mode=mode)
-            return job_id in self._finished
-
-    return QueueWatcher(delay_s=QUEUE_S)
 
 
 def queue_states() -> dict[str, str] | None:

@@ -16,7 +16,6 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from itertools import groupby
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bias_pipeline.attack.lightning_loop import context, prepare_worker, require_devices
 from bias_pipeline.errors import BiasPipelineError, ResourceError
@@ -24,15 +23,10 @@ from bias_pipeline.io.machine import free_memory, n_cores, own_memory, return_fr
 from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import slurm
-from bias_pipeline.run.compose import CellConfig, checked_cell
+from bias_pipeline.run.compose import Cell, Sweep
 from bias_pipeline.run.corpora import pickled_corpora, take_over
 from bias_pipeline.run.job import OUTCOME, VISIBLE, done_in, load_or_run, outcome_of, record
-from bias_pipeline.run.overrides import as_hydra_writes, jobs_of
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
-    from bias_pipeline.run.hydra_composer import Loader
+from bias_pipeline.run.overrides import as_hydra_writes
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +38,7 @@ LAST_WORD_S = 5.0  # time for a helper to end once all cells are done
 
 @contextmanager
 def worker_pool(
-    cells: Sequence[CellConfig],
+    cells: Sequence[Cell],
     processes: int | str,
     folder: Path,
     devices: Sequence[str] = (),
@@ -70,7 +64,7 @@ class _Helpers:
 
     def __init__(
         self,
-        cells: Sequence[CellConfig],
+        cells: Sequence[Cell],
         processes: int | str,
         folder: Path,
         devices: Sequence[str],
@@ -151,7 +145,7 @@ def _wanted(processes: int | str) -> int:
     return n_cores() if room is None else min(n_cores(), 1 + room // own_memory())
 
 
-def _help(cells: Sequence[CellConfig], folder: Path, device: str | None, corpora: bytes) -> None:
+def _help(cells: Sequence[Cell], folder: Path, device: str | None, corpora: bytes) -> None:
     """Run a helper."""
     prepare_worker()
     take_over(corpora)
@@ -161,7 +155,7 @@ def _help(cells: Sequence[CellConfig], folder: Path, device: str | None, corpora
         _take_cells(cells, folder)
 
 
-def _take_cells(cells: Sequence[CellConfig], folder: Path) -> None:
+def _take_cells(cells: Sequence[Cell], folder: Path) -> None:
     """Run cells from the end, those that share attackers in their order.
 
     Whoever has begun one of these goes on with the others, since the attackers are in its memory.
@@ -175,7 +169,7 @@ def _take_cells(cells: Sequence[CellConfig], folder: Path) -> None:
                 _take_cell(cell, folder / str(number))
 
 
-def _cells_left(cells: Sequence[CellConfig], folder: Path) -> Iterator[tuple[int, CellConfig]]:
+def _cells_left(cells: Sequence[Cell], folder: Path) -> Iterator[tuple[int, Cell]]:
     """Number and cell of what is not done, from the end."""
     for number in reversed(range(len(cells))):
         if not (folder / str(number) / OUTCOME).exists():
@@ -187,7 +181,7 @@ def _cells_left(cells: Sequence[CellConfig], folder: Path) -> Iterator[tuple[int
             yield number, cell
 
 
-def _is_begun(cell: CellConfig) -> bool:
+def _is_begun(cell: Cell) -> bool:
     """Whether another process is at work on a cell; not if nobody can be."""
     try:
         return ResultStore(cell.tree["paths"]["outputs"]).is_claimed(cell.run_id(cell.corpus()))
@@ -196,7 +190,7 @@ def _is_begun(cell: CellConfig) -> bool:
         return False
 
 
-def _take_cell(cell: CellConfig, job_folder: Path) -> None:
+def _take_cell(cell: Cell, job_folder: Path) -> None:
     """Run a cell unless another process does."""
     if (job_folder / OUTCOME).exists() or _is_begun(cell):
         return
@@ -217,17 +211,17 @@ def _take_cell(cell: CellConfig, job_folder: Path) -> None:
 _CHOOSE = ("trainer", "experiment")  # keys that can choose a device other than the CPU
 
 
-def check_devices(overrides: Sequence[str], loader: Loader, config: DictConfig) -> None:
+def check_devices(sweep: Sweep) -> None:
     """Check before any work that devices exist; finished cells need none."""
-    chosen = any(word.lstrip("+~").startswith(_CHOOSE) for word in overrides)
-    if not chosen or slurm.launcher_of(config) == slurm.SLURM:
+    chosen = any(word.lstrip("+~").startswith(_CHOOSE) for word in sweep.overrides)
+    if not chosen or slurm.launcher_of(sweep.config) == slurm.SLURM:
         return
-    store = ResultStore(Path(config.paths.outputs))
-    for job in jobs_of(overrides):
-        _check_cell(checked_cell(*loader.task(job)), store)
+    store = ResultStore(Path(sweep.config.paths.outputs))
+    for cell in sweep:
+        _check_cell(cell, store)
 
 
-def _check_cell(cell: CellConfig, store: ResultStore) -> None:
+def _check_cell(cell: Cell, store: ResultStore) -> None:
     trainer = cell.tree.get("trainer") if "trainer" in cell.used else None
     if not trainer or trainer.get("accelerator") == "cpu":
         return

@@ -94,7 +94,7 @@ def run(data: Path, rows: pd.DataFrame, n_draws: int) -> pd.DataFrame:
     return rows
 
 
-def audited_cells(folder: Path) -> dict[tuple[str, str], compose.CellConfig]:
+def audited_cells(folder: Path) -> dict[tuple[str, str], compose.Cell]:
     """Alignment and metric to the cell that an audit runs."""
     alignments = EQUAL_SPEECH["alignment"], MATCHED_BOTH
     settings = [*_CELL, f"paths.outputs={folder}"]
@@ -105,7 +105,7 @@ def audited_cells(folder: Path) -> dict[tuple[str, str], compose.CellConfig]:
 
 
 def _scored(
-    captions: Corpus, cells: Mapping[tuple[str, str], compose.CellConfig]
+    captions: Corpus, cells: Mapping[tuple[str, str], compose.Cell]
 ) -> Iterator[dict[str, object]]:
     """A line for each metric, with the answer that an audit gives from both."""
     alignment = EQUAL_SPEECH["alignment"]

@@ -25,7 +25,7 @@ from bias_pipeline.report.verdict import verdict
 from bias_pipeline.results.rows import Result
 from bias_pipeline.run import compose
 from bias_pipeline.run.cell import run_cell
-from bias_pipeline.run.compose import CellConfig
+from bias_pipeline.run.compose import Cell
 from experiments.power import designs, guide, tables
 from experiments.power.designs import SCORED, Scoring
 from experiments.study import is_of_today
@@ -127,7 +127,7 @@ def _scored(scoring: Scoring, corpus: Corpus) -> Result:
 
 
 @cache
-def _cell(scoring: Scoring) -> CellConfig:
+def _cell(scoring: Scoring) -> Cell:
     return compose.cell(scoring.words)
 
 

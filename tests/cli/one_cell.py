@@ -8,11 +8,11 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig
 
 from bias_pipeline.run import compose, overrides
-from bias_pipeline.run.compose import CellConfig
+from bias_pipeline.run.compose import Cell
 from bias_pipeline.run.hydra_composer import check_composed
 
 
-def with_values(choices: tuple[str, ...], values: tuple[str, ...]) -> CellConfig:
+def with_values(choices: tuple[str, ...], values: tuple[str, ...]) -> Cell:
     """The cell of some choices of files, with values set as Hydra sets them.
 
     Raises:

@@ -9,7 +9,7 @@ from bias_pipeline.errors import AbsentModelError
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import planning
-from bias_pipeline.run.compose import CellConfig
+from bias_pipeline.run.compose import Cell
 from bias_pipeline.run.launch import parse_sweep
 from tests.cli.commands import SMALL, results, rows
 from tests.results.test_store import row
@@ -61,14 +61,14 @@ def test_a_dry_run_knows_what_is_there(run):
 
 
 def test_a_dry_run_of_all_metrics_calls_those_skipped_that_the_run_skips(ok, monkeypatch):
-    original = CellConfig.require
+    original = Cell.require
 
-    def require(cell: CellConfig) -> None:
+    def require(cell: Cell) -> None:
         if cell.metric.name == "lic":
             raise AbsentModelError("no weights")
         original(cell)
 
-    monkeypatch.setattr(CellConfig, "require", require)
+    monkeypatch.setattr(Cell, "require", require)
     text = ok("metric=all", "captioner=terse", "dataset.n_images=10", "logger=csv", "--dry-run")
     assert re.search(r"\blic +skipped", text)
     assert " fails" not in text

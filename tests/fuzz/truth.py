@@ -132,7 +132,7 @@ Numbers = Mapping[str, str]
 
 
 @cache
-def _cell(metric: str) -> compose.CellConfig:
+def _cell(metric: str) -> compose.Cell:
     return compose.cell([f"metric={metric}", "dataset=coco", "stats.resamples=2"])
 
 

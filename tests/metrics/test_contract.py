@@ -82,7 +82,7 @@ def further(name: str) -> tuple[str, ...]:
 
 
 @cache
-def cell(name: str, *words: str) -> compose.CellConfig:
+def cell(name: str, *words: str) -> compose.Cell:
     return compose.cell([f"metric={name}", *WORDS, *further(name), *words])
 
 

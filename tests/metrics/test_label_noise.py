@@ -147,7 +147,7 @@ def test_all_samples_have_the_same_labels():
     assert two["label_noise"].value == pytest.approx(noisy()["label_noise"].value, abs=1e-12)
 
 
-def cell(*words: str) -> compose.CellConfig:
+def cell(*words: str) -> compose.Cell:
     return compose.cell(["dataset.n_images=400", "stats.resamples=20", "probe.cache=null", *words])
 
 

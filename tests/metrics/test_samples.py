@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def cell(folder: Path, captioner: str, *words: str) -> compose.CellConfig:
+def cell(folder: Path, captioner: str, *words: str) -> compose.Cell:
     places = {
         "root": folder,
         "attributes": folder / "attributes.csv",
@@ -55,7 +55,7 @@ def cell(folder: Path, captioner: str, *words: str) -> compose.CellConfig:
     return compose.cell(["dataset=coco", *data, captions, *few, *words])
 
 
-def result(here: compose.CellConfig, corpus: Corpus | None = None) -> Result:
+def result(here: compose.Cell, corpus: Corpus | None = None) -> Result:
     scored = here.corpus() if corpus is None else corpus
     return run_cell(scored, here.build("metric"), here.seeds, run_id="x")
 

@@ -34,7 +34,7 @@ NOTHING = "too few to measure which groups it names"
 
 
 @cache
-def cell(metric: str, *words: str) -> compose.CellConfig:
+def cell(metric: str, *words: str) -> compose.Cell:
     further = tiny_weights() if metric == "gender_score" else FURTHER.get(metric, ())
     return compose.cell([f"metric={metric}", *SMALL, *further, *words])
 

@@ -29,7 +29,7 @@ MODEL_ONLY = ("metric.sides=[model]",)
 ALONE = (*MODEL_ONLY, "metric.leaks=[]")
 
 
-def cell(*words: str) -> compose.CellConfig:
+def cell(*words: str) -> compose.Cell:
     return compose.cell(["metric=imagecaptioner2", *WORDS, *words])
 
 

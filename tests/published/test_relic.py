@@ -99,7 +99,7 @@ def test_e21_the_order_of_the_file_does_not_matter(tmp_path):
 
 
 @cache
-def relic_cell(root: str) -> compose.CellConfig:
+def relic_cell(root: str) -> compose.Cell:
     """Composing takes longer than reading."""
     words = ["dataset=relic", f"dataset.root={root}", "dataset.blank_limit=1", "attribute=age"]
     return compose.cell(words)

@@ -27,7 +27,9 @@ def cells(values: Values, reading: object = LOWER, part: str = "score") -> list[
             line = row(
                 captioner=name, metric=metric, value=value, part=headline, run_id=f"{metric}-{name}"
             )
-            results.append(Result(line.run_id, [line], {"metric": manifest, "config": metric}))
+            results.append(
+                Result(line.run_id, [line], {"metric": manifest, "config": {"of": metric}})
+            )
     return results
 
 

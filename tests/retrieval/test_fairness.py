@@ -42,7 +42,7 @@ FEW = ("dataset.n_images=120", "metric.k=10", "stats.resamples=20")
 
 
 @cache
-def cell(*words: str) -> compose.CellConfig:
+def cell(*words: str) -> compose.Cell:
     named = f"encoder.model={tiny_clip()}"
     return compose.cell(["metric=retrieval_fairness", named, *WORDS, *words])
 

@@ -29,7 +29,7 @@ ALONE = tuple(f"~attribute@metric.others.{name}" for name in ("race", "ethnicity
 LEANS = {GENDER: 2.0, AGE: 1.0}
 
 
-def cell(*words: str) -> compose.CellConfig:
+def cell(*words: str) -> compose.Cell:
     named = f"encoder.model={tiny_clip()}"
     return compose.cell(["metric=retrieval_fairness", named, *WORDS, *words])
 

@@ -113,7 +113,7 @@ def base(*words: str) -> Base:
 def build_all(tree: dict[str, Any]) -> None:
     """What the program does with a checked configuration, short of reading data."""
     compose.check_task(tree)
-    cell = compose.CellConfig(tree, frozenset(), {})
+    cell = compose.Cell(tree, frozenset(), {})
     for key in ("dataset", "attribute", "metric", "logger", "masking"):
         if key in cell.tree:
             cell.build(key)

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.run import corpora
-from bias_pipeline.run.compose import CellConfig, cell
+from bias_pipeline.run.compose import Cell, cell
 
 TABLE = "image_id,caption,gender\n1,a man sits,male\n2,a woman sits,female\n"
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> CellConfig:
+def mine(tmp_path: Path) -> Cell:
     """A cell of a table of one's own."""
     file = tmp_path / "mine.csv"
     file.write_text(TABLE)

@@ -39,7 +39,7 @@ class Case:
         corpus = cell.corpus() if with_objects else replace(cell.corpus(), objects=None)
         return run_cell(corpus, cell.build("metric"), seeds_of(n_seeds), run_id="witness")
 
-    def cell(self, outputs: Path, *words: str) -> compose.CellConfig:
+    def cell(self, outputs: Path, *words: str) -> compose.Cell:
         overrides = [*self.dataset, f"captioner={self.captioner}", f"paths.outputs={outputs}"]
         return compose.cell([*overrides, "stats.resamples=2", *words])
 

@@ -24,7 +24,6 @@ from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Cell, NumberCell, Table
 from bias_pipeline.report.word_attribution import print_added, print_words, save_words
 from bias_pipeline.run import compose
-from bias_pipeline.run.compose import CellConfig
 from bias_pipeline.run.overrides import captioners_in, quoted, sweeps
 from bias_pipeline.run.presets import preset
 
@@ -45,7 +44,7 @@ def analysis_words_command(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _cells(overrides: Sequence[str]) -> list[CellConfig]:
+def _cells(overrides: Sequence[str]) -> list[compose.Cell]:
     """One cell a captioner."""
     rest = [word for word in overrides if not word.startswith("captioner=")]
     swept = next((word for word in rest if sweeps(word)), None)
@@ -157,14 +156,14 @@ def _contextual(overrides: Sequence[str]) -> list[str]:
     return [*overrides] if named else ["alignment=contextual", *overrides]
 
 
-def _alignment(cell: CellConfig) -> ContextualAlignment:
+def _alignment(cell: compose.Cell) -> ContextualAlignment:
     align = cell.build("alignment")
     if not isinstance(align, ContextualAlignment):
         raise UsageError("analysis alignment needs alignment=contextual; leave alignment= out")
     return align
 
 
-def _masked(cell: CellConfig) -> Corpus:
+def _masked(cell: compose.Cell) -> Corpus:
     """The captions as they reach the alignment."""
     corpus: Corpus = cell.build("masking")(cell.build("text")(cell.corpus()))
     return corpus

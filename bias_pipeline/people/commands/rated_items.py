@@ -103,7 +103,7 @@ def check_items(study: Any, options: Namespace) -> None:
 
 
 def rated_captions(
-    options: Namespace, cell: compose.CellConfig, photos: Collection[str] = ()
+    options: Namespace, cell: compose.Cell, photos: Collection[str] = ()
 ) -> dict[str, str]:
     """Image id to caption, masked if wanted."""
     layout = Layout()

@@ -14,7 +14,7 @@ from bias_pipeline.run.overrides import path_override
 
 if TYPE_CHECKING:
     from bias_pipeline.corpus.corpus import Corpus
-    from bias_pipeline.run.compose import CellConfig
+    from bias_pipeline.run.compose import Cell
 
 
 GROUNDING = "encoder.grounding="
@@ -54,7 +54,7 @@ def captioner(options: Namespace) -> str:
     )
 
 
-def _equalizer(options: Namespace, cell: CellConfig, corpus: Corpus) -> Equalizer:
+def _equalizer(options: Namespace, cell: Cell, corpus: Corpus) -> Equalizer:
     """The losses of ``--equalizer``; their weights are as given, else the usual ones."""
     given = {"confusion": options.confusion_weight, "confident": options.confident_weight}
     weights = EqualizerWeights(**{key: value for key, value in given.items() if value is not None})
@@ -78,7 +78,7 @@ def _grounding(options: Namespace) -> str | None:
     return given
 
 
-def _cell_of_captioner(options: Namespace) -> CellConfig:
+def _cell_of_captioner(options: Namespace) -> Cell:
     """The configuration of an attacker of this kind; it has the sizes and the training."""
     from bias_pipeline.run import compose
 

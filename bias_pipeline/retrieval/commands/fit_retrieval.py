@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bias_pipeline.attack.lightning_loop import CheckpointSettings
     from bias_pipeline.corpus.corpus import Corpus
     from bias_pipeline.data.regions import Crop
-    from bias_pipeline.run.compose import CellConfig
+    from bias_pipeline.run.compose import Cell
 
 
 _MINUTES = 5  # between two checkpoints of a CLIP
@@ -47,7 +47,7 @@ def clip(options: Namespace) -> str:
     )
 
 
-def _course_of(cell: CellConfig) -> tuple[Mapping[str, Any], CheckpointSettings]:
+def _course_of(cell: Cell) -> tuple[Mapping[str, Any], CheckpointSettings]:
     """Lightning's flags, and where checkpoints are written."""
     from bias_pipeline.attack.lightning_loop import CheckpointSettings
     from bias_pipeline.retrieval.clip_fitting import VERSION
