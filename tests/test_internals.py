@@ -11,7 +11,6 @@ from tests.corpora import REPOSITORY
 # Module and what is used of it, by distribution.
 USED = {
     "hydra-core": [
-        "hydra._internal.config_loader_impl ConfigLoaderImpl load_sweep_config",
         "hydra._internal.config_loader_impl ConfigLoaderImpl load_configuration",
         "hydra._internal.config_loader_impl ConfigLoaderImpl _process_config_searchpath",
         "hydra._internal.config_loader_impl ConfigLoaderImpl _load_configuration_impl",
@@ -24,12 +23,8 @@ USED = {
         "hydra._internal.config_repository CachingConfigRepository load_config",
         "hydra._internal.utils create_config_search_path __call__",
         "hydra._internal.utils get_args_parser __call__",
-        "hydra._internal.hydra Hydra multirun",
         "hydra._internal.hydra Hydra show_cfg",
         "hydra._internal.core_plugins.bash_completion BashCompletion _query",
-        "hydra._internal.core_plugins.basic_launcher BasicLauncher launch",
-        "hydra._internal.core_plugins.basic_sweeper BasicSweeper sweep",
-        "hydra._internal.core_plugins.basic_sweeper BasicSweeper split_arguments",
     ],
     "omegaconf": [
         "omegaconf._utils OmegaConfDumper str_representer",

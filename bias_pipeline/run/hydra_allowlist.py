@@ -150,11 +150,17 @@ class Basic(TypedDict, total=False):
     """One job after the other."""
 
 
+_IN_COMMANDS = MustBeEmpty("write key=a,b, or list it under sweep: in an experiment")
+_ON_SLURM = MustBeEmpty("on Slurm, set hydra.launcher.array_parallelism")
+
+
 class Sweeper(TypedDict, total=False):
     """Hydra's sweeper, which only names the values of a sweep."""
 
-    max_batch_size: Annotated[Empty, MustBeEmpty("hydra.launcher.array_parallelism is for Slurm")]
-    params: Annotated[Empty, MustBeEmpty("write key=a,b, or list it under sweep: in an experiment")]
+    max_batch_size: Annotated[
+        int | None, MustBeEmpty("on Slurm, set hydra.launcher.array_parallelism")
+    ]
+    params: Annotated[Empty, _IN_COMMANDS]
 
 
 class Queue(TypedDict, total=False):

@@ -116,19 +116,22 @@ def run_elsewhere(
 
 
 def wait_for(jobs: Sequence[Job[None]], launcher: str) -> None:
-    """Wait until each job has written a result, good or bad, or will not run again.
+    """Wait until each job has ended, or will not run again.
 
     Slurm's queue says which jobs are over. submitit would ask Slurm's accounting, which many small
     clusters lack: there it would wait for a killed job for ever.
     """
     running, asked = list(jobs), time.monotonic()
-    while running := [job for job in running if not job.paths.result_pickle.exists()]:
-        if launcher == LOCAL:
-            running = [job for job in running if not job.done()]
-        elif time.monotonic() - asked > QUEUE_S:
+    while running := [job for job in running if not _has_ended(job, launcher)]:
+        if launcher == SLURM and time.monotonic() - asked > QUEUE_S:
             asked, states = time.monotonic(), queue_states()
             running = [job for job in running if not is_over(job.job_id, states)]
         time.sleep(POLL_S)
+
+
+def _has_ended(job: Job[None], launcher: str) -> bool:
+    """Whether the process of a job here is over, or a job of Slurm wrote a result, good or bad."""
+    return job.done() if launcher == LOCAL else job.paths.result_pickle.exists()
 
 
 def is_over(job_id: str, states: Mapping[str, str] | None) -> bool:

@@ -1,23 +1,18 @@
 """What is known of jobs that ran elsewhere; a real Slurm is in test_slurm.py."""
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from submitit.core.utils import DelayedSubmission, FailedJobError, UncompletedJobError
+from submitit.core.utils import FailedJobError, UncompletedJobError
 
 from bias_pipeline.errors import UsageError
-from bias_pipeline.run import slurm
+from bias_pipeline.run import launch, slurm
 from tests.cli.commands import SMALL, results
 
 SQUEUE = "12_0 RUNNING\n12_1 COMPLETED\n13 PENDING\n"
-
-
-def hand_over(folder: Path, job_id: str, *overrides: str) -> None:
-    """A job as submitit leaves it."""
-    (folder / ".submitit" / job_id).mkdir(parents=True)
-    handed_over = DelayedSubmission(print, list(overrides))
-    handed_over.dump(folder / ".submitit" / job_id / f"{job_id}_submitted.pkl")
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, text: str | Exception) -> None:
@@ -31,41 +26,6 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str | Exception) -> None:
     monkeypatch.setattr(subprocess, "run", run)
 
 
-@pytest.mark.parametrize(
-    ("started", "ordered"),
-    [
-        (["12_10", "12_2", "12_0"], ["12_0", "12_2", "12_10"]),
-        (["71", "9", "500"], ["71", "9", "500"]),
-    ],
-    ids=["an array is in the order of the sweep", "this machine's are as they started"],
-)
-def test_jobs_stand_in_order(tmp_path, started, ordered):
-    for job in started:
-        hand_over(tmp_path, job)
-    assert [job.id for job in slurm.submitted(tmp_path)] == ordered
-
-
-def test_a_job_that_never_started_counts(tmp_path):
-    hand_over(tmp_path, "12_0")
-    hand_over(tmp_path, "12_1")
-    (tmp_path / "0" / ".hydra").mkdir(parents=True)
-    assert [path.name for path in slurm.job_folders(tmp_path)] == ["0", "1"]
-
-
-def test_a_job_that_left_no_word_is_told_with_its_overrides_and_log(tmp_path):
-    hand_over(tmp_path, "12_0", "seeds=3")
-    last_words = slurm.last_words(tmp_path / "0")
-    assert last_words["overrides"] == ["seeds=3"]
-    assert "job 12_0" in last_words["error"]
-    assert last_words["error"].endswith("12_0_0_log.err")
-
-
-def test_what_was_handed_over_may_be_unreadable(tmp_path):
-    hand_over(tmp_path, "12_0", "seeds=3")
-    (tmp_path / ".submitit" / "12_0" / "12_0_submitted.pkl").write_bytes(b"")
-    assert slurm.last_words(tmp_path / "0")["overrides"] == []
-
-
 def test_the_queue_tells_states(monkeypatch):
     answer(monkeypatch, SQUEUE)
     assert slurm.queue_states() == {"12_0": "RUNNING", "12_1": "COMPLETED", "13": "PENDING"}
@@ -76,45 +36,60 @@ def test_the_queue_tells_states(monkeypatch):
 )
 def test_a_job_is_over_when_it_ended_or_is_forgotten(monkeypatch, job, over):
     answer(monkeypatch, SQUEUE)
-    assert slurm._queue_watcher().is_done(job) == over
+    assert slurm.is_over(job, slurm.queue_states()) == over
 
 
 @pytest.mark.parametrize("error", [OSError(), subprocess.CalledProcessError(1, "squeue")])
 def test_no_job_is_over_because_the_queue_does_not_answer(monkeypatch, error):
     answer(monkeypatch, error)
-    assert not slurm._queue_watcher().is_done("12_0")
+    assert not slurm.is_over("12_0", slurm.queue_states())
 
 
-def test_the_others_are_waited_for_when_a_launcher_gives_up(tmp_path, monkeypatch):
-    hand_over(tmp_path, "12_0")
-    hand_over(tmp_path, "12_1")
-    (tmp_path / ".submitit" / "12_1" / "12_1_0_result.pkl").touch()
-    answers = iter([False, False, True])
-    requested: list[str] = []
+class Executor:
+    """Takes jobs as submitit does, and runs none: one after the other ends without an outcome."""
 
-    def is_over(job: slurm.Submitted, _: str) -> bool:
-        requested.append(job.id)
-        return job.ended or next(answers)
+    def __init__(self, folder: str, cluster: str, **_: object) -> None:
+        self.folder = Path(folder)
+        assert cluster == "local"
 
+    def update_parameters(self, **parameters: object) -> None:
+        assert parameters["timeout_min"] == 60
+
+    def map_array(self, job: object, *arguments: Sequence[object]) -> list[SimpleNamespace]:
+        refusal = "Command failed\nsbatch: error: invalid partition specified: x\nsbatch: error: Ba"
+        if self.folder.parts[0] == "refused":
+            raise FailedJobError(refusal)
+        jobs = []
+        for number in range(len(arguments[0])):
+            paths = SimpleNamespace(
+                result_pickle=self.folder / str(number), stderr=self.folder / f"{number}.err"
+            )
+            states = iter([number == 0, True])
+            jobs.append(SimpleNamespace(job_id=f"{number}", paths=paths, done=states.__next__))
+        return jobs
+
+
+def test_a_job_that_was_killed_is_named_with_its_overrides_and_log(monkeypatch, tmp_path, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("submitit.AutoExecutor", Executor)
     monkeypatch.setattr(slurm, "POLL_S", 0.0)
-    monkeypatch.setattr(slurm, "_is_over", is_over)
-    with slurm.waiting(slurm.LOCAL, tmp_path):
-        raise FailedJobError("killed")
-    assert requested == ["12_0", "12_1", "12_0", "12_0"]
+    words = [*SMALL, "hydra/launcher=submitit_local", "captioner=faithful,terse"]
+    assert launch.run(words).exit_code == 4
+    message = capfd.readouterr().err
+    for number, captioner in enumerate(["faithful", "terse"]):
+        said = (
+            f"captioner={captioner}: the job ended without an outcome; it was job {number}; its log"
+        )
+        assert said in message
+    assert "0.err" in message
 
 
-def test_a_refusal_is_told_in_slurms_words(tmp_path):
-    refusal = "Command failed\nsbatch: error: invalid partition specified: x\nsbatch: error: Batch"
-    with (
-        pytest.raises(UsageError, match="jobs were refused: sbatch: error: invalid partition"),
-        slurm.waiting(slurm.LOCAL, tmp_path),
-    ):
-        raise FailedJobError(refusal)
-
-
-def test_errors_that_are_not_the_launchers_pass(tmp_path):
-    with pytest.raises(RuntimeError, match="mine"), slurm.waiting(slurm.LOCAL, tmp_path):
-        raise RuntimeError("mine")
+def test_a_refusal_is_in_slurms_words(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("submitit.AutoExecutor", Executor)
+    words = [*SMALL, "hydra/launcher=submitit_local", "paths.outputs=refused"]
+    with pytest.raises(UsageError, match="jobs were refused: sbatch: error: invalid partition"):
+        launch.run(words)
 
 
 def test_a_job_whose_time_was_up_is_no_bug():

@@ -10,8 +10,8 @@ import pytest
 
 from bias_pipeline.io import progress
 from bias_pipeline.io.progress import Bar, bar, track
-from bias_pipeline.run.compose import cell
 from bias_pipeline.run.job import SweepBar, sweep_bar
+from bias_pipeline.run.launch import parse_sweep
 from tests.corpora import leaky_corpus
 
 LIC = (2.0, "ngram")
@@ -154,7 +154,7 @@ def test_a_dear_metric_takes_more_of_the_time_left_and_its_cell_shortens_it(tmp_
 
 def test_metrics_whose_models_are_absent_take_no_time(tmp_path, monkeypatch):
     words = ["captioner=terse,faithful", "metric=lic,gender_score"]
-    progress = aged(sweep_bar(tmp_path, words, cell(["seeds=1"]), None), monkeypatch, 60.0)
+    progress = aged(sweep_bar(tmp_path, parse_sweep([*words, "seeds=1"]), None), monkeypatch, 60.0)
     for number, status in enumerate(["done", "failed"]):
         ended(tmp_path, number, status)
     progress.update()
@@ -163,7 +163,7 @@ def test_metrics_whose_models_are_absent_take_no_time(tmp_path, monkeypatch):
 
 def test_the_cells_of_a_sweep_are_those_of_its_command(tmp_path):
     words = ["metric=lic,dbac", "captioner=terse,faithful", "limit=300"]
-    built = sweep_bar(tmp_path, words, cell(["seeds=2"]), None)
+    built = sweep_bar(tmp_path, parse_sweep([*words, "seeds=2"]), None)
     lic, lic_again, dbac, dbac_again = built.weights
     assert built.total == 4
     assert lic == lic_again < dbac == dbac_again
@@ -173,7 +173,7 @@ def test_a_slow_start_on_few_captions_announces_no_hours(tmp_path, monkeypatch):
     """Under load its first cells took 20 s each, of 1 s; they say nothing of attacks."""
     words = ["metric=declines,gender_error,lic,dbac"]
     few = leaky_corpus(300)
-    built = sweep_bar(tmp_path, words, cell(["seeds=2"]), few)
+    built = sweep_bar(tmp_path, parse_sweep([*words, "seeds=2"]), few)
     progress = aged(built, monkeypatch, 20.0)
     for number, seconds in enumerate([20.0, 40.0]):
         aged(progress, monkeypatch, seconds)

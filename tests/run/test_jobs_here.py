@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bias_pipeline.errors import UsageError
 from bias_pipeline.report.page import write_page
 from bias_pipeline.results.parquet import DRAWS, EXCLUSIVE
 from bias_pipeline.results.store import RESULT
@@ -37,16 +38,24 @@ def files(folder: Path) -> dict[str, object]:
     }
 
 
+def run_by_hydra(words: list[str]) -> None:
+    """Run jobs that do nothing by Hydra's own launcher, which writes their files."""
+    sweep = launch.parse_sweep(words)
+    several = sweep.options.multirun or len(sweep) > 1
+    with launch._initialized(sweep.loader) as hydra:
+        run = hydra.multirun if several else hydra.run
+        run("config", lambda config: None, [*sweep.overrides])
+
+
 @pytest.mark.parametrize(
     "words", [(), ODD, SWEPT, ("--multirun",)], ids=["one", "odd values", "sweep", "sweep of one"]
 )
 def test_the_files_of_jobs_are_those_of_hydra(tmp_path, monkeypatch, words):
     written = []
-    for by_hydra in (True, False):
-        (folder := tmp_path / str(by_hydra)).mkdir()
+    for run in (run_by_hydra, lambda words: launch.run(words)):
+        (folder := tmp_path / str(len(written))).mkdir()
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(launch, "runs_here", lambda _, no=by_hydra: not no)
-        assert launch.run([*SMALL, *words]).exit_code == 0
+        run([*SMALL, *words])
         written.append(files(folder))
     assert len(written[0]) >= 3
     assert written[0] == written[1]
@@ -66,23 +75,14 @@ def test_jobs_that_are_one_run_have_one_line(tmp_path, monkeypatch, capsys):
     assert (len(lines), table.count(",score,")) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("word", "alone"),
-    [
-        ("seeds=1", True),
-        ("hydra/hydra_logging=default", False),
-        ("hydra.sweeper.max_batch_size=1", False),
-        ("hydra/launcher=submitit_local", False),
-    ],
-)
-def test_hydra_runs_jobs_that_set_what_only_it_reads(word, alone):
-    assert launch.runs_here(launch.parse_sweep([*SMALL, word]).config) == alone
-
-
-def test_hydra_runs_the_jobs_of_values_in_its_sweeper(tmp_path):
+def test_values_in_hydras_sweeper_are_refused(tmp_path):
+    """Nothing would run them: an experiment has them under `sweep:`."""
     text = yaml.safe_dump({"hydra": {"sweeper": {"params": {"seeds": "1,2"}}}})
     mine = own_choice(tmp_path, "experiment", f"# @package _global_\n{text}")
-    assert not launch.runs_here(launch.parse_sweep([*SMALL, mine, "experiment=own"]).config)
+    with pytest.raises(UsageError, match="write key=a,b, or list it under sweep:"):
+        launch.parse_sweep([*SMALL, mine, "experiment=own"])
+    with pytest.raises(UsageError, match="array_parallelism"):
+        launch.parse_sweep([*SMALL, "hydra.sweeper.max_batch_size=1"])
 
 
 def test_a_sweep_finds_its_jobs_whatever_their_files_are_called(tmp_path, monkeypatch, capsys):
@@ -91,11 +91,9 @@ def test_a_sweep_finds_its_jobs_whatever_their_files_are_called(tmp_path, monkey
     assert "terse" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("by_hydra", [True, False])
-def test_a_key_of_the_files_that_are_swept_can_be_set(tmp_path, monkeypatch, by_hydra):
+def test_a_key_of_the_files_that_are_swept_can_be_set(tmp_path, monkeypatch):
     """The usual metric has no `words`."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(launch, "runs_here", lambda _: not by_hydra)
     swept = ("metric=gender_error,group_accuracy", "metric.words=hendricks")
     assert launch.run([*SMALL[1:], *swept]).exit_code == 0
 

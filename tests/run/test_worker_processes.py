@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.run import launch, worker_processes
-from bias_pipeline.run.compose import ComposedCells
-from bias_pipeline.run.job import OUTCOME, VISIBLE
-from bias_pipeline.run.overrides import jobs_of
+from bias_pipeline.run.compose import Sweep
+from bias_pipeline.run.job import OUTCOME, VISIBLE, run_sweep
 
 SWEEP = (
     "captioner=faithful,terse,stereotyper",
@@ -20,12 +19,16 @@ SWEEP = (
 )
 
 
-def prepared(outputs: Path, *words: str) -> launch.SweepRequest:
+def prepared(outputs: Path, *words: str) -> Sweep:
     return launch.parse_sweep([*SWEEP, f"paths.outputs={outputs}", *words])
 
 
-def cells_of(sweep: launch.SweepRequest) -> ComposedCells:
-    return ComposedCells(jobs_of(sweep.overrides), sweep.options)
+def run_jobs(sweep: Sweep) -> Path:
+    """Run the jobs of a sweep; returns their folder."""
+    folder = Path(sweep.config.hydra.sweep.dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    run_sweep(sweep, folder)
+    return folder
 
 
 def outcomes(folder: Path) -> dict[str, dict[str, object]]:
@@ -33,14 +36,12 @@ def outcomes(folder: Path) -> dict[str, dict[str, object]]:
     return {path.parent.name: json.loads(path.read_bytes()) for path in folder.glob(f"*/{OUTCOME}")}
 
 
-def take(sweep: launch.SweepRequest, folder: Path) -> None:
-    worker_processes._take_cells(cells_of(sweep), folder)
+def take(sweep: Sweep, folder: Path) -> None:
+    worker_processes._take_cells(sweep, folder)
 
 
 def test_a_helper_leaves_the_word_that_the_sweep_would_which_leaves_it_as_it_is(tmp_path):
-    sweep = prepared(tmp_path / "alone")
-    launch._run_jobs(sweep, multirun=True)
-    (folder,) = (tmp_path / "alone" / ".hydra_jobs").iterdir()
+    folder = run_jobs(prepared(tmp_path / "alone"))
     pooled = prepared(tmp_path / "helped")
     jobs = Path(pooled.config.hydra.sweep.dir)
     take(pooled, jobs)
@@ -51,7 +52,7 @@ def test_a_helper_leaves_the_word_that_the_sweep_would_which_leaves_it_as_it_is(
     assert len(words[0]) == 3
     assert words[0] == words[1]
     before = {path: path.stat().st_mtime_ns for path in jobs.glob(f"*/{OUTCOME}")}
-    launch._run_jobs(pooled, multirun=True)
+    run_jobs(pooled)
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
@@ -59,8 +60,7 @@ def test_a_helper_writes_values_as_the_sweep_does(tmp_path):
     """Else a table of both would have a column in which False and false differ."""
     words = ("text.keep_unknown=false", "stats.level=0.950")
     alone, pooled = (prepared(tmp_path / name, *words) for name in ("alone", "helped"))
-    launch._run_jobs(alone, multirun=True)
-    (folder,) = (tmp_path / "alone" / ".hydra_jobs").iterdir()
+    folder = run_jobs(alone)
     jobs = Path(pooled.config.hydra.sweep.dir)
     take(pooled, jobs)
     mine, theirs = (outcomes(one)["0"]["overrides"] for one in (jobs, folder))
@@ -103,7 +103,7 @@ def begun(tmp_path, monkeypatch) -> Path:
 
 def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(tmp_path, begun):
     sweep = prepared(tmp_path, "processes=2")
-    with worker_processes.worker_pool(cells_of(sweep), 2, begun):
+    with worker_processes.worker_pool(sweep, 2, begun):
         wait_for_outcomes(begun, 3)
     assert sorted(outcomes(begun)) == ["0", "1", "2"]
 
@@ -116,7 +116,7 @@ def devices_of(outputs: Path) -> set[str]:
 
 def test_a_helper_sees_its_own_device_alone(tmp_path):
     sweep, jobs = prepared(tmp_path, "devices=[a,b]"), tmp_path / "jobs"
-    with worker_processes.worker_pool(cells_of(sweep), 2, jobs, sweep.devices):
+    with worker_processes.worker_pool(sweep, 2, jobs, sweep.devices):
         wait_for_outcomes(jobs, 3)
     assert devices_of(tmp_path) == {"b"}
 
@@ -135,7 +135,7 @@ def test_a_helper_has_processes_of_its_own(tmp_path):
     words = ["captioner=terse,faithful", "metric=lic", *SWEEP[2:], *attackers]
     sweep = launch.parse_sweep([*words, f"paths.outputs={tmp_path}", "devices=[a,b]"])
     jobs = tmp_path / "jobs"
-    with worker_processes.worker_pool(cells_of(sweep), 2, jobs, sweep.devices):
+    with worker_processes.worker_pool(sweep, 2, jobs, sweep.devices):
         wait_for_outcomes(jobs, 2, 100)
     assert devices_of(tmp_path) == {"b"}
 
@@ -152,7 +152,7 @@ def test_no_helper_outlives_a_sweep_that_is_stopped(tmp_path, begun, monkeypatch
     sweep = prepared(tmp_path, "processes=2")
 
     def stopped() -> None:
-        with worker_processes.worker_pool(cells_of(sweep), 2, begun):
+        with worker_processes.worker_pool(sweep, 2, begun):
             while not started:
                 worker_processes.time.sleep(0.05)
             raise KeyboardInterrupt
