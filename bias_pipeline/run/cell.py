@@ -218,7 +218,10 @@ def _manifest(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Spl
         speech=speeches(corpus, metric.attribute),
         language=LanguageFacts(
             lists=metric.attribute.language,
-            shares={**language_shares(corpus, metric.attribute)},
+            shares={
+                str(side): share
+                for side, share in language_shares(corpus, metric.attribute).items()
+            },
         ),
         audit=score.audit,
         attackers=getattr(getattr(metric, "probe", None), "spec", {}),
