@@ -61,7 +61,7 @@ def _worded(value: Any) -> Any:
 def _stored(result: Result) -> dict[str, Any]:
     """Rows, draws and the manifest entries that tests need; no paths of this machine."""
     manifest = {name: result.manifest[name] for name in _MANIFEST_KEYS if name in result.manifest}
-    corpus = mapping_in(result.manifest, "corpus")  # as an earlier version wrote it too
+    corpus = mapping_in(result.manifest, "corpus")
     manifest |= {"corpus": {**corpus, "file": ""}, "files": {}}
     manifest["config"] = deciding(manifest.get("config"), result.rows[0].dataset)
     manifest["notes"] = result.notes

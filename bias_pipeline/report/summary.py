@@ -22,10 +22,8 @@ from bias_pipeline.report.tables import (
     BLANK,
     captioners,
     has_blanks,
-    images_of,
     latest,
     legend,
-    started,
     training_of,
 )
 from bias_pipeline.report.verdict import JUDGED, Verdict, verdict
@@ -145,7 +143,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
     corpora = [result.facts.corpus for result in results]
     files = {corpus.file for corpus in corpora} - {""}
     whose = names[0] if len(names) == 1 else f"{len(names)} captioners"
-    labelled = [_n_labelled(result) for result in results if images_of(result) == LABELLED]
+    labelled = [_n_labelled(result) for result in results if result.facts.metric.images == LABELLED]
     blanks = {result.rows[0].captioner: _blanks(result, "model") for result in results}
     blank_human = max(_blanks(result, "human") for result in results)
     declined = {
@@ -157,7 +155,7 @@ def facts(results: Sequence[Result]) -> list[tuple[str, str]]:
     }
     return [
         ("Captions", files.pop() if len(files) == 1 and len(names) == 1 else whose),
-        ("Run", max(map(started, results))[:10] or "–"),
+        ("Run", max(result.facts.started for result in results)[:10] or "–"),
         ("Labelled images", f"{max(labelled, default=0):,}"),
         ("With a caption", _span(corpus.captioned for corpus in corpora)),
         (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bias_pipeline.errors import counted
 from bias_pipeline.io.files import write_file
 from bias_pipeline.io.terminal import print_out, print_text
-from bias_pipeline.metrics.base import HEADLINES, LABELLED
+from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.metrics.value_names import COMPARED, CURVE, UNEVEN
 from bias_pipeline.report.compare import ALL_PAIRS
 from bias_pipeline.report.conclusion_checks import (
@@ -24,7 +24,7 @@ from bias_pipeline.report.conclusion_checks import (
 from bias_pipeline.report.pareto import front_verdicts, fronts
 from bias_pipeline.report.screen import fits_in_width, print_table
 from bias_pipeline.report.table import Cell, NumberCell, Table, p_cell
-from bias_pipeline.results.rows import Result, Row, mapping_in, rows_csv
+from bias_pipeline.results.rows import Result, Row, rows_csv
 from bias_pipeline.results.settings import (
     CHOICES,
     NAMED,
@@ -333,23 +333,18 @@ def print_leaderboards(leaderboards: Sequence[Leaderboard], decisions: Sequence[
 
 def latest(results: Iterable[Result]) -> list[Result]:
     """The latest result of each cell, in the order of their start."""
-    return list({_cell_of(result): result for result in sorted(results, key=started)}.values())
+    return list(
+        {
+            _cell_of(result): result
+            for result in sorted(results, key=lambda result: result.facts.started)
+        }.values()
+    )
 
 
 def _cell_of(result: Result) -> tuple[object, ...]:
     row = result.rows[0]
     names = ("dataset", "attribute", "captioner", "metric", *NAMED)
     return (*(getattr(row, name) for name in names), *result.settings.items())
-
-
-def started(result: Result) -> str:
-    """When a run began, as its manifest says; empty if it does not."""
-    return str(result.manifest.get("started", ""))
-
-
-def images_of(result: Result) -> str:
-    """The images a metric is about; for results of earlier versions, images of a group."""
-    return str(mapping_in(result.manifest, "metric").get("images", LABELLED))
 
 
 def captioners(results: Sequence[Result]) -> list[str]:

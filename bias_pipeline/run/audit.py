@@ -29,7 +29,6 @@ from bias_pipeline.report.conclusion_checks import LIMITS, Limits, foreign_to_li
 from bias_pipeline.report.label_errors import noise_sentences
 from bias_pipeline.report.notes import notes
 from bias_pipeline.report.table import percent
-from bias_pipeline.report.tables import images_of
 from bias_pipeline.report.verdict import Verdict, verdict
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results, with_settings
@@ -400,7 +399,8 @@ def _caution(results: Sequence[Result], corpus: Corpus) -> str:
         )
     rates: dict[str, float] = {}
     foreign = {result.rows[0].attribute for result in results if foreign_to_lists(result)}
-    of_groups = [row for result in results if images_of(result) == LABELLED for row in result.rows]
+    labelled = [result for result in results if result.facts.metric.images == LABELLED]
+    of_groups = [row for result in labelled for row in result.rows]
     for row in (row for row in of_groups if row.part in HEADLINES):
         if not math.isnan(row.neutral_rate) and row.attribute not in foreign:
             rates.setdefault(row.attribute, row.neutral_rate)

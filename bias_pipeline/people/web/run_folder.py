@@ -18,7 +18,7 @@ from bias_pipeline.people.web.views import View, sorted_by
 from bias_pipeline.report.exports import CONTENTS
 from bias_pipeline.report.page import require_runs_folder
 from bias_pipeline.report.table import NumberCell
-from bias_pipeline.report.tables import ARROWS, pointing, started, training_of
+from bias_pipeline.report.tables import ARROWS, pointing, training_of
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import label, seeds_text, with_settings
 from bias_pipeline.results.store import RESULT, UNFINISHED, ResultStore
@@ -215,7 +215,7 @@ class RunLine:
     @property
     def day(self) -> str:
         """When the run began."""
-        return started(self.result).replace("T", " ")[:16]
+        return self.result.facts.started.replace("T", " ")[:16]
 
     @property
     def mark(self) -> str:
@@ -237,7 +237,7 @@ _KEYS = {
     "dataset": lambda line: line.row.dataset,
     "settings": lambda line: line.settings,
     "images": lambda line: float(line.row.n_images),
-    "started": lambda line: started(line.result),
+    "started": lambda line: line.result.facts.started,
 }
 
 
