@@ -91,18 +91,18 @@ def _audit(words: Sequence[str]) -> int:
     check_places(options.json)
     photos = find_photos(options.images) if options.images else None
     out = options.out or Path("outputs") / f"audit-{slug(stem(options.file))}"
-    cells = cells_of_file(options, out)
-    announce = partial(_announce, options.file, cells)
+    source = source_of_file(options, out)
+    announce = partial(_announce, options.file, source)
     if options.dry_run:
-        corpora, plans = planned(cells, options.minutes, announce)
-        return cells.print_plan(
+        corpora, plans = planned(source, options.minutes, announce)
+        return source.print_plan(
             {
                 name: replace(plan, metrics=_permitted(plan, corpora[name]))
                 for name, plan in plans.items()
             }
         )
     limits = Limits(coverage=options.least_coverage, negligible=options.negligible)
-    result = audited(cells, options.minutes, limits, announce)
+    result = audited(source, options.minutes, limits, announce)
     if options.tables:
         _print_tables(result)
     print_out(*result.screen())
@@ -122,8 +122,8 @@ def _audit(words: Sequence[str]) -> int:
     return result.exit_code
 
 
-def cells_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -> FileCells:
-    """The cells of a file of captions, as options and further overrides describe it."""
+def source_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -> FileSource:
+    """A file of captions, as options and further overrides describe it."""
     names = options.only or attribute_names()
     meanings = {name: _meanings(name) if options.map else NO_MEANINGS for name in names}
     _check_map(options.map, meanings)
@@ -133,7 +133,7 @@ def cells_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) ->
             check_file(path)
     _check_noise(options.label_noise, meanings)
     overrides = [*_overrides(options, out), *further]
-    return FileCells(overrides, _labels_of(overrides, options, meanings))
+    return FileSource(overrides, _labels_of(overrides, options, meanings))
 
 
 def _print_tables(result: Audit) -> None:
@@ -151,7 +151,7 @@ def _print_tables(result: Audit) -> None:
 
 
 @dataclass(frozen=True)
-class FileCells:
+class FileSource:
     """What an audit of files reads and runs."""
 
     overrides: Sequence[str]  # what all cells share
@@ -341,9 +341,9 @@ def _labels_of(
 ) -> dict[str, list[str]]:
     """Attribute to the overrides for its labels; empty if the labels do not fit."""
     words_by_attribute = {name: _own_labels(options, words) for name, words in meanings.items()}
-    cells = FileCells(overrides, words_by_attribute)
+    source = FileSource(overrides, words_by_attribute)
     read = {
-        name: read_or_refused(cells, name)
+        name: read_or_refused(source, name)
         for name in words_by_attribute
         if words_by_attribute[name]
     }
@@ -402,7 +402,7 @@ def _meanings(name: str) -> Meanings:
 
 
 def _announce(
-    file: Path, cells: FileCells, corpora: Mapping[str, Corpus], plans: Mapping[str, Plan]
+    file: Path, source: FileSource, corpora: Mapping[str, Corpus], plans: Mapping[str, Plan]
 ) -> None:
     first = next(iter(corpora.values()))
     groups = [f"{name} ({_sizes(corpus, name)})" for name, corpus in corpora.items()]
@@ -437,7 +437,7 @@ def _announce(
                 "often"
             )
         if plan.left_out:
-            alone = cells.alone(name, plan.left_out)
+            alone = source.alone(name, plan.left_out)
             warn(
                 f"{which}no time for {', '.join(plan.left_out)}; --minutes gives more, or: {alone}"
             )

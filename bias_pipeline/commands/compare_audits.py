@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bias_pipeline.commands.audit import FileCells, cells_of_file, slug
+from bias_pipeline.commands.audit import FileSource, source_of_file, slug
 from bias_pipeline.data.binary_tables import stem
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.terminal import print_out
@@ -47,19 +47,19 @@ def audited_files(
     out = options.out or Path("outputs") / f"compare-{slug(stem(Path(files[0])))}"
     fixed = {"quick": False, "limit": None, "label_noise": None, "only": None}
     every = [
-        cells_of_file(Namespace(**{**vars(options), **fixed, "file": Path(file)}), out, further)
+        source_of_file(Namespace(**{**vars(options), **fixed, "file": Path(file)}), out, further)
         for file in files
     ]
     corpora, plans = planned(every[0], options.minutes)
     attribute = next(iter(corpora))
-    digests = [cells.corpus(attribute).digest for cells in every]
+    digests = [source.corpus(attribute).digest for source in every]
     check_distinct(dict(zip(files, digests, strict=True)))
-    for cells in every[1:]:
-        plans = {name: _common(name, plan, cells) for name, plan in plans.items()}
+    for source in every[1:]:
+        plans = {name: _common(name, plan, source) for name, plan in plans.items()}
     known = set(chosen) or (earlier and {result.rows[0].metric for result in earlier.results})
     if known:
         plans = {name: _restricted(plan, known) for name, plan in plans.items()}
-    finished = run_cells([cell for cells in every for cell in cells.cells(plans)])
+    finished = run_cells([cell for source in every for cell in source.cells(plans)])
     results = finished.with_draws()
     if not results:
         raise DataError("nothing could be scored: no metric applies to these data")
@@ -68,11 +68,11 @@ def audited_files(
     return first, [result for result in results if result not in first], finished.skipped
 
 
-def _common(attribute: str, plan: Plan, cells: FileCells) -> Plan:
+def _common(attribute: str, plan: Plan, source: FileSource) -> Plan:
     """The plan that suits the words of a further captioner too."""
     if not plan.matched:
         return plan
-    return replace(plan, reach=min(plan.reach, cells.reach(attribute, EQUAL_SPEECH)))
+    return replace(plan, reach=min(plan.reach, source.reach(attribute, EQUAL_SPEECH)))
 
 
 def _restricted(plan: Plan, metrics: set[str]) -> Plan:

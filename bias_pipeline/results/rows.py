@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -112,7 +112,7 @@ class Result:
         """The rows as a table, one line a row, with the columns of :class:`Row`."""
         from pandas import DataFrame
 
-        return DataFrame([asdict(row) for row in self.rows], columns=list(COLUMNS))
+        return DataFrame([vars(row) for row in self.rows], columns=list(COLUMNS))
 
     def __repr__(self) -> str:
         """Metric, captioner, data and main numbers, shares in per cent.
@@ -204,7 +204,7 @@ def rows_csv(
     lines = []
     for row in rows:
         values = settings.get(row.run_id, {})
-        lines.append([*asdict(row).values(), *(values.get(name, "") for name in further)])
+        lines.append([*vars(row).values(), *(values.get(name, "") for name in further)])
     return csv_text([[*COLUMNS, *further], *lines])
 
 

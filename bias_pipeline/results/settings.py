@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -58,7 +58,7 @@ class Results(tuple[Result, ...]):
         from pandas import DataFrame
 
         apart = with_settings(self)
-        rows = [{**result.settings, **asdict(row)} for result in apart for row in result.rows]
+        rows = [{**result.settings, **vars(row)} for result in apart for row in result.rows]
         return DataFrame(
             rows, columns=[*COLUMNS, *further_columns(result.settings for result in apart)]
         )

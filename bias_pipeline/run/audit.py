@@ -188,8 +188,8 @@ class Audit:
         return self.results.frame()
 
 
-class Cells(Protocol):
-    """What an audit reads and runs: cells of a file, or of data in memory."""
+class Source(Protocol):
+    """What an audit reads and runs: a file, or data in memory."""
 
     @property
     def attributes(self) -> Collection[str]:
@@ -214,27 +214,27 @@ class Cells(Protocol):
 
 
 def planned(
-    cells: Cells,
+    source: Source,
     minutes: float | None = None,
     announce: Announce = lambda corpora, plans: None,
 ) -> tuple[Mapping[str, Corpus], Mapping[str, Plan]]:
     """The corpus and the plan of each attribute."""
-    corpora = _labelled(cells)
+    corpora = _labelled(source)
     plans = {}
     for name, corpus in corpora.items():
         usual = 1 if len(corpus.model) <= _FEW_CAPTIONS else 5
-        plan = plan_for(corpus, 60 * (minutes or usual), noisy=cells.noisy(name))
-        plans[name] = _compared(plan, cells, name, corpus) if plan.matched else plan
+        plan = plan_for(corpus, 60 * (minutes or usual), noisy=source.noisy(name))
+        plans[name] = _compared(plan, source, name, corpus) if plan.matched else plan
     announce(corpora, plans)
     return corpora, plans
 
 
-def _compared(plan: Plan, cells: Cells, attribute: str, corpus: Corpus) -> Plan:
+def _compared(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> Plan:
     """The plan with the coverage of the captions' words, and of first sentences if it is low."""
-    whole = replace(plan, reach=cells.reach(attribute, EQUAL_SPEECH))
+    whole = replace(plan, reach=source.reach(attribute, EQUAL_SPEECH))
     if not whole.too_rich or AT_EQUAL_SPEECH[0] not in plan.matched:
         return whole
-    first = cells.reach(attribute, {**EQUAL_SPEECH, **FIRST_SENTENCE})
+    first = source.reach(attribute, {**EQUAL_SPEECH, **FIRST_SENTENCE})
     both = replace(whole, first_sentence=first)
     more = catalogue.seconds_of(AT_EQUAL_SPEECH[0], corpus, plan.seeds) if both.by_sentence else 0.0
     return replace(both, seconds=plan.seconds + more)
@@ -248,14 +248,14 @@ def word_reach(lic: Cell, corpus: Corpus) -> float:
 
 
 def audited(
-    cells: Cells,
+    source: Source,
     minutes: float | None = None,
     limits: Limits = LIMITS,
     announce: Announce = lambda corpora, plans: None,
 ) -> Audit:
     """Run every metric that data and time permit, for every labelled attribute."""
-    corpora, plans = planned(cells, minutes, announce)
-    scored = cells.scored(plans)
+    corpora, plans = planned(source, minutes, announce)
+    scored = source.scored(plans)
     results = Results(scored.results)
     if not results and scored.exit_code:
         raise SweepError(
@@ -271,9 +271,9 @@ def attribute_names() -> list[str]:
     return [name for name in group_choices("attribute") if name not in _LEFT]
 
 
-def _labelled(cells: Cells) -> dict[str, Corpus]:
+def _labelled(source: Source) -> dict[str, Corpus]:
     """The corpus under every attribute that the label file has in two groups or more."""
-    read = {name: read_or_refused(cells, name) for name in cells.attributes}
+    read = {name: read_or_refused(source, name) for name in source.attributes}
     labelled = {
         name: corpus
         for name, corpus in read.items()
@@ -333,10 +333,10 @@ def _check_labelled(
         )
 
 
-def read_or_refused(cells: Cells, attribute: str) -> Corpus | DataError:
+def read_or_refused(source: Source, attribute: str) -> Corpus | DataError:
     """The corpus, or the error on reading it."""
     try:
-        return cells.corpus(attribute)
+        return source.corpus(attribute)
     except DataError as error:
         return error
 

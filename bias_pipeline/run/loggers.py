@@ -18,7 +18,6 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, ClassVar
@@ -26,6 +25,7 @@ from typing import Annotated, Any, ClassVar
 from bias_pipeline.declared import Configurable, Seconds, Text
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.terminal import redacted_data
+from bias_pipeline.results.plain_data import plain_values
 from bias_pipeline.results.rows import COLUMNS, Result, Row, rows_csv
 
 log = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ class WandbLogger(ResultLogger):
                 "tree": json.dumps(result.manifest.get("config")),
             },
             "summary": summary_of(result.rows),
-            "rows": [[_plain(value) for value in asdict(row).values()] for row in result.rows],
+            "rows": [[*_table_line(row).values()] for row in result.rows],
             "history": history_of(result.tables.get("curves", ())),
         }
         named = {"id": result.run_id, "name": result.run_id}
@@ -313,10 +313,9 @@ def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
     ]
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    return " ".join(map(str, value)) if isinstance(value, tuple) else value
+def _table_line(row: Row) -> dict[str, object]:
+    """A row as a line of W&B's table, which has no lists."""
+    return {**plain_values(row), "seeds": " ".join(map(str, row.seeds))}
 
 
 def has_key() -> bool:
