@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bias_pipeline.commands.audit import FileSource, source_of_file, slug
+from bias_pipeline.commands.audit import FileSource, slug, source_of_file
 from bias_pipeline.data.binary_tables import stem
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.terminal import print_out

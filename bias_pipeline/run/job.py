@@ -75,22 +75,22 @@ def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
     config = sweep.loader.load_configuration("config", [*sweep.overrides], RunMode.MULTIRUN)
     given, launcher = config.hydra.overrides, slurm.launcher_of(config)
     _write_yaml(folder / "multirun.yaml", as_written(config))
-    jobs = [[*given.hydra, *map(as_hydra_writes, words)] for words in jobs_of(given.task)]
+    jobs = [[*map(as_hydra_writes, words)] for words in jobs_of(given.task)]
     for words in jobs:
-        sweep.loader.task(words)
+        sweep.loader.task(words)  # a job that does not compose is refused before any runs
     if launcher == slurm.HERE:
         return [
-            _run_composed(sweep.loader, words, folder / str(number), number)
+            _run_composed(sweep.loader, [*given.hydra, *words], folder / str(number), number)
             for number, words in enumerate(jobs)
         ]
-    ended = slurm.run_elsewhere(
-        JobElsewhere(sweep.options, folder.absolute(), launcher), jobs, config
-    )
+    job = JobElsewhere(sweep.options, [*given.hydra], folder.absolute(), launcher)
+    ended = slurm.run_elsewhere(job, jobs, config)
     for number, (words, end) in enumerate(zip(jobs, ended, strict=True)):
-        if outcome_in(folder / str(number)) is None:  # it was killed, or never started
-            make_folder(folder / str(number))
-            lost = {"status": "failed", "exit_code": 1, "overrides": words[len(given.hydra) :]}
-            record(folder / str(number), {**lost, "error": end})
+        place = folder / str(number)
+        if outcome_in(place) is None:  # it was killed, or never started
+            make_folder(place)
+            lost = {"status": "failed", "exit_code": 1, "error": end}
+            record(place, {**lost, "overrides": redacted_data(words)})
     return [None] * len(jobs)
 
 
@@ -99,6 +99,7 @@ class JobElsewhere:
     """A job of a sweep that submitit runs in another process."""
 
     options: Namespace  # Hydra's flags
+    hydra: Sequence[str]  # overrides of Hydra's own settings
     folder: Path  # of the sweep
     launcher: str
 
@@ -108,7 +109,7 @@ class JobElsewhere:
 
         guard()  # this process did not start in commands/main.py
         job_id = submitit.JobEnvironment().job_id
-        folder = self.folder / str(number)
+        folder, words = self.folder / str(number), [*self.hydra, *words]
         _run_composed(composer(self.options), words, folder, number, job_id, self.launcher)
 
     def checkpoint(self, *arguments: Any) -> object:
