@@ -22,7 +22,6 @@ from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.object_type import ObjectType
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import OverrideType
 from hydra.core.utils import JobRuntime
 from hydra.errors import HydraException, OverrideParseException
@@ -47,6 +46,7 @@ from bias_pipeline.run.override_signs import refused_sign
 from bias_pipeline.run.overrides import (
     CHOICE,
     choices_with,
+    parsed_override,
     refused_choice,
     refused_key,
     representative_overrides,
@@ -150,7 +150,7 @@ class Loader(ConfigLoaderImpl):
         runtime, job = hydra["runtime"], hydra["job"]
         chosen = {key: one for key, one in choices.items() if not isinstance(one, list)}
         dirname = get_overrides_dirname(
-            [_parsed(word) for word in overrides], **job["config"]["override_dirname"]
+            [parsed_override(word) for word in overrides], **job["config"]["override_dirname"]
         )
         noted = {
             "runtime": {**runtime, "choices": {**runtime["choices"], **chosen}},
@@ -383,16 +383,10 @@ class Loader(ConfigLoaderImpl):
 
 
 @lru_cache(maxsize=1000)
-def _parsed(word: str) -> Override:
-    """An override; parsing it takes a millisecond."""
-    return OverridesParser.create().parse_override(word)
-
-
-@lru_cache(maxsize=1000)
 def _plain_setting(word: str) -> tuple[Sequence[str], Any] | None:
     """The path and the value of an override that sets a plain value, else None."""
     try:
-        parsed = _parsed(word)
+        parsed = parsed_override(word)
     except HydraException:
         return None
     path = parsed.key_or_group.split(".")

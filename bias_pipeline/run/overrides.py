@@ -19,7 +19,7 @@ from bias_pipeline.errors import UsageError, counted, did_you_mean, listed_names
 from bias_pipeline.io.paths import choices_of, conf_dirs, conf_file, group_choices
 
 if TYPE_CHECKING:
-    from hydra.core.override_parser.types import RangeSweep
+    from hydra.core.override_parser.types import Override, RangeSweep
 
 MOST_VALUES = 10_000  # of one key of a sweep
 MOST_JOBS = 100_000
@@ -144,12 +144,17 @@ over several has no brackets: metric=lic,dbac
 
 
 @lru_cache(maxsize=1000)
-def sweeps(override: str) -> bool:
-    """Whether an override has several values; parsing it takes about a millisecond."""
+def parsed_override(override: str) -> Override:
+    """An override by Hydra's grammar; parsing it takes a millisecond."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
+    return OverridesParser.create().parse_override(override)
+
+
+def sweeps(override: str) -> bool:
+    """Whether an override has several values."""
     try:
-        return bool(OverridesParser.create().parse_override(override).is_sweep_override())
+        return bool(parsed_override(override).is_sweep_override())
     except Exception:  # composing parses it again, with a better message
         return False
 
@@ -195,10 +200,9 @@ def other_overrides(overrides: Sequence[str]) -> Iterator[list[str]]:
 
 def choices_in(override: str) -> list[str]:
     """The single overrides of a sweep over one key; a value given twice is one."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import Glob, RangeSweep
 
-    parsed = OverridesParser.create().parse_override(override)
+    parsed = parsed_override(override)
     if not parsed.is_discrete_sweep() or isinstance(parsed._value, Glob):
         raise UsageError(f"{override}: a sweep must list its values, as {parsed.key_or_group}=a,b")
     value = parsed._value
@@ -231,10 +235,8 @@ def override_values(override: str) -> list[str]:
         >>> override_values("captioner=sat,'a b.json'"), override_values("captioner=null")
         (['sat', 'a b.json'], ['None'])
     """
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
     single = choices_in(override) if sweeps(override) else [override]
-    return [str(OverridesParser.create().parse_override(one).value()) for one in single]
+    return [str(parsed_override(one).value()) for one in single]
 
 
 def captioners_in(overrides: Sequence[str]) -> list[str]:
@@ -314,9 +316,7 @@ def as_hydra_writes(override: str) -> str:
         >>> as_hydra_writes("dataset.strict=false"), as_hydra_writes("attribute.min_share=1e-2")
         ('dataset.strict=False', 'attribute.min_share=0.01')
     """
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    parsed = OverridesParser.create().parse_override(override)
+    parsed = parsed_override(override)
     return f"{parsed.get_key_element()}={parsed.get_value_element_as_str()}"
 
 
