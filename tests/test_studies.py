@@ -109,6 +109,7 @@ COMMANDS = {
     "anonymous/rows.csv": "experiments.anonymous.study OUTPUTS DATA",
     "assumed_group/rows.csv": "experiments.assumed_group.study DATA",
     "chain/rows.csv": "experiments.chain --rows OUTPUTS",
+    "dbac_readings/authors_rows.csv": "experiments.dbac_readings.authors DATA",
     "dbac_readings/contextual_rows.csv": "experiments.dbac_readings.contextual DATA",
     "dbac_readings/rows.csv": "experiments.dbac_readings.study DATA",
     "dbac_readings/support.csv": "experiments.dbac_readings.support DATA",

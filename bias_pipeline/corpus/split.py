@@ -59,13 +59,21 @@ class Split:
 
     seed: int  # the seed of the draw and of the attackers trained on it
     train: IntArray  # rows of the corpus
-    test: IntArray  # rows of the corpus, disjoint from `train`
+    # Rows of the corpus, disjoint from `train` but for `split=same`
+    test: IntArray
     # Rows of the corpus, disjoint from both; empty unless the rule asks for them
     validation: IntArray
     # Whether every group is cut to the size of the smallest; the rows drawn last are dropped
     balanced: bool
     copies: Copies = NO_COPIES  # of images, see `Copies`
     whole_test: bool = False  # whether the test part is exempt from that cut
+
+    def notes(self) -> list[str]:
+        """Sentences for readers of the result."""
+        warning = ""
+        if np.array_equal(self.train, self.test):
+            warning = "attackers are tested on the captions that they learnt from (split=same)"
+        return [*filter(None, [self.copies.note(), warning])]
 
     def select(self, images: IntArray, labels: IntArray) -> tuple[IntArray, IntArray]:
         """Train and test positions within a table of labelled captions.

@@ -294,3 +294,16 @@ def _after(order: IntArray, fold_of: IntArray, fold: int) -> IntArray:
         [9, 7]
     """
     return np.concatenate([order[fold_of > fold], order[fold_of < fold]])
+
+
+@dataclass(frozen=True)
+class SameImages(SplitRule):
+    """Attackers learn from all images and are tested on the same, as DBAC's authors' code has it.
+
+    Such an attacker has seen the captions that it guesses from, so its quality says little.
+    """
+
+    def draw(self, corpus: Corpus, attribute: str, seeds: Sequence[int]) -> list[Split]:
+        """One split for each seed."""
+        rows = np.concatenate([*rows_by_group(corpus, attribute).values()])
+        return [Split(seed, rows, rows, _NONE, balanced=False) for seed in seeds]

@@ -344,10 +344,10 @@ def _doubts(
     ]
     reasons += conclusion_checks.incomparable_reasons(*pair, reading, limits)
     if not reasons and math.isnan(difference.value):
-        seen = all(row.value or row.ci_low for _, row in rows if row)
+        anything = all(row.value or row.ci_low for _, row in rows if row)
         reasons = [
             "it was made without resampling, or by an earlier version; run the jobs again"
-            if seen
+            if anything
             else "hardly any caption shows it"
         ]
     if not higher_is_better(pair[0]):

@@ -273,7 +273,7 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
         *noted,
         *([objects.renamed(), objects.fault(metric.task.name)] if objects else []),
         declines_note(corpus, metric.attribute.name),
-        *(split.copies.note() for split in splits[:1]),
+        *(note for split in splits[:1] for note in split.notes()),
         *_too_few_tested(score, sum(corpus.groupings[metric.attribute.name].sizes.values())),
         _all_alike(corpus),
     ]

@@ -11,6 +11,7 @@ from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.split import Split, SplitRule
 from bias_pipeline.declared import Count, NotNegative
+from bias_pipeline.errors import UsageError
 from bias_pipeline.metrics.attack.attack_runner import over_alternatives
 from bias_pipeline.metrics.attack.dbac_direction import DBACSettings, Direction
 from bias_pipeline.metrics.attack.dbac_scorer import DirectionScorer
@@ -103,11 +104,13 @@ class DBAC(Metric):
     split: SplitRule  # how splits are drawn
     scoring: Scoring  # the attackers' quality Q, above 0 and larger for better
     stats: Bootstrap  # how intervals are made
-    aggregate: dbac.Aggregate = "weighted"  # see `dbac_score`
+    # See `dbac_score`; `images`: as the authors' code, with `prior=object_set`
+    aggregate: dbac.Aggregate | Literal["images"] = "weighted"
     # See there; `labels`: for `t_to_a`, P(group), the supported groups and the weights of pairs are
     # those of the images' labels on both sides, so that groups count which captions hardly name,
-    # such as those of race (`a_to_t` is as under `counts`)
-    prior: dbac.Prior | Literal["labels"] = "counts"
+    # such as those of race (`a_to_t` is as under `counts`); `object_set`: how frequent the exact
+    # set of objects is that a caption names, see `dbac_object_sets`
+    prior: dbac.Prior | Literal["labels", "object_set"] = "counts"
     positions: Count = 5  # how many human captions of an image are used
     # The share of human captions that must name a task; for `t_to_a`, of images that must
     # contain an object and of human captions that must name a group. Ours. It never depends on
@@ -122,6 +125,12 @@ class DBAC(Metric):
         """Check what no annotation says."""
         check_excluded(self.exclude_tasks, self.task)
         self.split.check_trains()
+        if (self.prior == dbac.OBJECT_SET) != (self.aggregate == dbac.IMAGES):
+            raise UsageError(
+                f"metric.prior={self.prior} with metric.aggregate={self.aggregate}: sets of "
+                "objects are averaged over images alone; set metric.prior=object_set and "
+                "metric.aggregate=images, or neither"
+            )
 
     @property
     def settings(self) -> DBACSettings:

@@ -83,12 +83,12 @@ class Direction:
 
     def __init__(self, settings: DBACSettings, name: str, view: CorpusView) -> None:
         self.settings, self.name, self.corpus = settings, name, view.corpus
-        self._all_tasks = view
+        self.all_tasks = view
 
     @cached_property
     def images(self) -> IntArray:
         """(M,) corpus rows of the images that both sides describe; for T→A with objects."""
-        view = self._all_tasks
+        view = self.all_tasks
         usable = view.labelled & view.has("model") & view.of_captions(self.transformed).has("human")
         if not self.to_task:
             usable &= view.known
@@ -106,7 +106,7 @@ class Direction:
         Tasks that human captions rarely name (or images rarely contain, if attackers guess
         objects) are merged or dropped.
         """
-        counts = PairCounts.of(self._all_tasks, self.images)
+        counts = PairCounts.of(self.all_tasks, self.images)
         mention_rates = counts.tasks["human"].sum(axis=0) / counts.captions["human"].sum()
         share = mention_rates if self.to_task else counts.objects.mean(axis=0)
         rare = share < self.least
@@ -117,8 +117,8 @@ class Direction:
     def _counted(self) -> CorpusView:
         """The view that is counted: at equal style of the captions that attackers read."""
         if not at_equal_speech(self.settings.transforms[self.name]):
-            return self._all_tasks
-        return self._all_tasks.of_captions(self.transformed)
+            return self.all_tasks
+        return self.all_tasks.of_captions(self.transformed)
 
     @cached_property
     def counts(self) -> PairCounts:
@@ -158,7 +158,7 @@ class Direction:
     @property
     def by_group(self) -> bool:
         """Whether each group also has a score, as the groups of an intersection have."""
-        return self.settings.attribute.crossed
+        return self.settings.attribute.crossed and self.settings.prior != dbac.OBJECT_SET
 
     @property
     def values(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -262,7 +262,7 @@ class DirectionAttackers:
 
     def with_fewer_images(self, share: float) -> DirectionAttackers:
         """Attackers of the first seed and position that learn from a share of its images."""
-        return DirectionAttackers(self.direction, with_fewer_images(self.splits, share), 1)
+        return type(self)(self.direction, with_fewer_images(self.splits, share), 1)
 
     @cached_property
     def predictions(self) -> dict[str, list[Predictions]]:

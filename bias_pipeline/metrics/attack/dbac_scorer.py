@@ -12,6 +12,7 @@ from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.corpus.split import SMALLEST_GROUP, Split
 from bias_pipeline.errors import counted
 from bias_pipeline.metrics.attack.dbac_direction import Direction, DirectionAttackers
+from bias_pipeline.metrics.attack.dbac_object_sets import ObjectSetAttackers
 from bias_pipeline.metrics.attack.extra_parts import (
     NO_LESS_THAN_NONE,
     equal_speech_parts,
@@ -24,6 +25,7 @@ from bias_pipeline.metrics.attack.extra_parts import (
     smaller_shares,
 )
 from bias_pipeline.metrics.base import Number, Score
+from bias_pipeline.metrics.functional.dbac import OBJECT_SET
 from bias_pipeline.metrics.value_names import PartName
 from bias_pipeline.stats.bootstrap import Estimate, steady
 from bias_pipeline.stats.scoring import Accuracy
@@ -39,7 +41,8 @@ class DirectionScorer:
 
     def __init__(self, direction: Direction, splits: Sequence[Split]) -> None:
         self.direction = direction
-        self.attackers = DirectionAttackers(direction, splits)
+        by_sets = direction.settings.prior == OBJECT_SET
+        self.attackers = (ObjectSetAttackers if by_sets else DirectionAttackers)(direction, splits)
         self.name, self.settings, self.to_task = (
             direction.name,
             direction.settings,
@@ -145,7 +148,8 @@ class DirectionScorer:
         The share (M - H) / (M + H) of accuracies near p on n captions leans by about
         (1 - p) / (4 p n) towards the side that rests on more captions, the human side.
         """
-        if not (self.to_task and isinstance(self.settings.scoring, Accuracy)):
+        by_pairs = self.to_task and self.settings.prior != OBJECT_SET
+        if not (by_pairs and isinstance(self.settings.scoring, Accuracy)):
             return []
         tested = sum(block.counts[:-1].sum(axis=1) for block in self.attackers.blocks["model"])
         per_seed = (np.asarray(tested) / self.attackers.n_seeds)[self.supported.ravel()]
@@ -247,8 +251,9 @@ class DirectionScorer:
     def _amplified(self, estimates: Mapping[PartName, Estimate]) -> list[tuple[int, int, Estimate]]:
         """Pairs whose interval is above 0, the largest score first."""
         pairs = [
-            (int(g), int(o), estimates[self.direction.pair(g, o)])
+            (int(g), int(o), estimates[pair])
             for g, o in zip(*np.nonzero(self.supported), strict=True)
+            if (pair := self.direction.pair(g, o)) in estimates
         ]
         return sorted((p for p in pairs if p[2].ci_low > 0), key=lambda p: -p[2].value)
 

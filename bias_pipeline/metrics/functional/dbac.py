@@ -1,7 +1,8 @@
 """DBAC: directional bias amplification in captions, as functions of qualities and priors.
 
-The paper does not say how to aggregate pairs of groups and tasks, and there is no public code;
-every choice is a named parameter. Arrays are (..., G, O): a *given* variable with
+The paper does not say how to aggregate pairs of groups and tasks, and its authors' code weights
+exact sets of objects (:mod:`bias_pipeline.metrics.attack.dbac_object_sets`); every choice is a
+named parameter. Arrays are (..., G, O): a *given* variable with
 G values (the attribute for A→T, the task for T→A) and the *other* one with O values. Leading axes
 are free (seeds, bootstrap samples).
 """
@@ -22,6 +23,7 @@ Prior = Literal["counts", "shared", "none"]
 AGGREGATES: tuple[Aggregate, ...] = get_args(Aggregate)
 PRIORS: tuple[Prior, ...] = get_args(Prior)
 LABELS = "labels"  # of images, for both sides: shared, whatever captions name
+OBJECT_SET, IMAGES = "object_set", "images"  # prior and aggregate of the authors' code
 
 
 @dataclass(frozen=True, eq=False)

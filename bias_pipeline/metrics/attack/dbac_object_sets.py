@@ -1,0 +1,178 @@
+"""DBAC as its authors' code has it: guesses count as the sets of objects in captions are frequent.
+
+The code is on a branch of their repository (kerner-lab/Bias-Amplification, ``text-dev``). A side's
+omega is a mean over captions of Q P(other) / P(given). For A→T, Q is the attacker's probability of
+the image's group, other the exact set of objects that the caption names (the empty set too), given
+the group. For T→A, Q is the product over objects of the attacker's probability that the object is
+there or not, other the set of groups that the caption names, given the exact set of objects in the
+image.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.corpus.corpus import SIDES
+from bias_pipeline.metrics.attack.dbac_direction import DirectionAttackers
+from bias_pipeline.metrics.functional.dbac import dbac
+from bias_pipeline.metrics.value_names import PartName
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One side's captions of M images, by the set that each names.
+
+    Attributes:
+        sets: (P, M) set of each image's caption, one line for each position.
+        counts: (M, G * O) number of an image's captions by its given value and by their set.
+        quality: (P, S, M) the attackers' quality, 0 where a seed does not test the image.
+        tested: (P, S, M) 1 where it does.
+    """
+
+    sets: IntArray
+    counts: sparse.csr_array
+    quality: Float64Array
+    tested: Float64Array
+
+
+class ObjectSetAttackers(DirectionAttackers):
+    """Attackers of both sides, whose guesses count as the sets of objects are frequent."""
+
+    def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
+        """All numbers of the direction under weights of the images, (B, S); counts (B, 1)."""
+        part = self.direction.part
+        given = self._shares_of_given(weights)
+        shares = {side: self._shares(side, weights) for side in SIDES}
+        human = shares["human"]
+        by_prior = {
+            "": {side: self._omega(side, weights, shares[side], given) for side in SIDES},
+            "shared": {side: self._omega(side, weights, human, given) for side in SIDES},
+            "none": {side: self._quality_of(side, weights) for side in SIDES},
+            "priors": {side: self._prior(side, weights, shares[side], given) for side in SIDES},
+        }
+        values = {part(name): dbac(of["model"], of["human"]) for name, of in by_prior.items()}
+        for side in SIDES:
+            values[part("quality", side=side)] = by_prior["none"][side]
+            values[part("prior", side=side)] = by_prior["priors"][side]
+        return values
+
+    def headline(self, weights: Float64Array) -> Float64Array:
+        """(B, S) the score alone under weights of the images."""
+        return self.evaluate(weights)[self.direction.part()]
+
+    @cached_property
+    def _given(self) -> IntArray:
+        """(M,) the given value of each image: its group, or its set of objects."""
+        one = self.direction
+        if one.to_task:
+            return one.view.codes[one.images]
+        return distinct_rows(one.counts.objects > 0)
+
+    @cached_property
+    def _named(self) -> dict[str, IntArray]:
+        """Side to the set of objects, or of groups, that each of its captions names."""
+        one = self.direction
+        tables = {
+            side: one.all_tasks.mentions(side) if one.to_task else one.view.groups_named(side)
+            for side in SIDES
+        }
+        every = distinct_rows(np.concatenate([t.toarray() > 0 for t in tables.values()]))
+        model, human = np.split(every, [tables["model"].shape[0]])
+        return {"model": model, "human": human}
+
+    @property
+    def _n_sets(self) -> int:
+        return 1 + max(int(sets.max()) for sets in self._named.values())
+
+    @cached_property
+    def _sides(self) -> dict[str, _Side]:
+        return {side: self._side_of(side) for side in SIDES}
+
+    def _side_of(self, side: str) -> _Side:
+        one, named = self.direction, self._named[side]
+        captions = one.view.corpus.side(side)
+        place = np.full(len(one.corpus), -1, np.int64)
+        place[one.images] = np.arange(len(one.images))
+        sets, quality, tested = [], [], []
+        for k, predictions in enumerate(self.predictions[side]):
+            chosen = captions.in_turn(k)
+            rows = chosen[np.searchsorted(captions.image_rows[chosen], one.images)]
+            sets.append(named[rows])
+            of_seeds = np.zeros((2, self.n_seeds, len(one.images)))
+            for seed, (images, truth, probs) in enumerate(predictions):
+                guess = self.settings.scoring.per_guess(probs, truth)
+                of_seeds[0, seed, place[images]] = guess if one.to_task else guess.prod(axis=1)
+                of_seeds[1, seed, place[images]] = 1
+            quality.append(of_seeds[0])
+            tested.append(of_seeds[1])
+        images = place[captions.image_rows]
+        used = images >= 0
+        column = self._given[images[used]] * self._n_sets + named[used]
+        shape = (len(one.images), (1 + int(self._given.max())) * self._n_sets)
+        counts = sparse.csr_array((np.ones(used.sum()), (images[used], column)), shape)
+        return _Side(np.stack(sets), counts, np.stack(quality), np.stack(tested))
+
+    def _shares_of_given(self, weights: Float64Array) -> Float64Array:
+        """(B, G) P(given) from the images."""
+        rows = np.arange(len(self._given))
+        members = sparse.csr_array((np.ones(len(rows)), (rows, self._given)))
+        shares: Float64Array = weights @ members / weights.sum(axis=1, keepdims=True)
+        return shares
+
+    def _pairs(self, side: str, weights: Float64Array) -> Float64Array:
+        """(B, G, O) weighted number of captions by given value and set."""
+        table = weights @ self._sides[side].counts
+        return table.reshape(len(weights), -1, self._n_sets)
+
+    def _shares(self, side: str, weights: Float64Array) -> Float64Array:
+        """(B, O) P(other): how frequent each set is among the side's captions."""
+        counts = self._pairs(side, weights).sum(axis=1)
+        shares: Float64Array = counts / counts.sum(axis=1, keepdims=True)
+        return shares
+
+    def _omega(
+        self, side: str, weights: Float64Array, shares: Float64Array, given: Float64Array
+    ) -> Float64Array:
+        """(B, S) the mean of Q P(other) / P(given) over the tested captions."""
+        one = self._sides[side]
+        of_image = given[:, self._given]  # 0 only where the image's own weight is 0
+        by_given = np.divide(weights, of_image, out=np.zeros_like(weights), where=of_image > 0)
+        omegas = [
+            (by_given * shares[:, sets]) @ quality.T / (weights @ tested.T)
+            for sets, quality, tested in zip(one.sets, one.quality, one.tested, strict=True)
+        ]
+        return np.mean(omegas, axis=0)
+
+    def _quality_of(self, side: str, weights: Float64Array) -> Float64Array:
+        """(B, S) the attackers' quality alone."""
+        one = self._sides[side]
+        means = [
+            weights @ quality.T / (weights @ tested.T)
+            for quality, tested in zip(one.quality, one.tested, strict=True)
+        ]
+        return np.mean(means, axis=0)
+
+    def _prior(
+        self, side: str, weights: Float64Array, shares: Float64Array, given: Float64Array
+    ) -> Float64Array:
+        """(B, 1) the mean of P(other) / P(given) over all captions, without attackers."""
+        pairs = self._pairs(side, weights)
+        by_given = np.where(given > 0, pairs.sum(axis=(1, 2))[:, None] * given, np.inf)
+        total = (pairs / by_given[:, :, None] * shares[:, None, :]).sum(axis=(1, 2))
+        return total[:, None]
+
+
+def distinct_rows(flags: np.ndarray) -> IntArray:
+    """(N,) the number of each row among the distinct rows of (N, C) flags.
+
+    Example:
+        >>> distinct_rows(np.array([[True, False], [False, False], [True, False]])).tolist()
+        [1, 0, 1]
+    """
+    _, number = np.unique(flags, axis=0, return_inverse=True)
+    return np.asarray(number, np.int64).ravel()
