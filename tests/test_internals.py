@@ -25,6 +25,8 @@ USED = {
         "hydra._internal.utils get_args_parser __call__",
         "hydra._internal.hydra Hydra show_cfg",
         "hydra._internal.core_plugins.bash_completion BashCompletion _query",
+        "hydra._internal.core_plugins.basic_launcher BasicLauncher __init__",
+        "hydra._internal.core_plugins.basic_sweeper BasicSweeper __init__",
     ],
     "omegaconf": [
         "omegaconf._utils OmegaConfDumper str_representer",

@@ -117,4 +117,7 @@ def manifest_of(stored: Mapping[str, Any]) -> Manifest:
     for headline, rule in (manifest.metric.readings or {}).items():
         if {*rule.follows} - {*TRAITS} or "named" not in stored["metric"]["readings"][headline]:
             raise ValueError(f"metric.readings.{headline[:40]} is {str(rule)[:200]}")
+    for headline, ends in manifest.metric.range.items():
+        if len(ends) != 2:
+            raise ValueError(f"metric.range.{headline[:40]} is {str(ends)[:40]}")
     return manifest

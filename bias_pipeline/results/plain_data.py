@@ -87,7 +87,7 @@ def reader_of(kind: Any) -> Reader:
             math.nan if value is None else float(checked(value, int | float, place))
         )
     if kind is bool:
-        return lambda value, place: value if value in (True, False) else checked(value, (), place)
+        return lambda value, place: value if type(value) is bool else checked(value, (), place)
     if kind in (Any, object):
         return lambda value, place: value
     return lambda value, place: checked(value, kind, place)

@@ -121,10 +121,10 @@ def wait_for(jobs: Sequence[Job[None]], launcher: str) -> None:
     Slurm's queue says which jobs are over. submitit would ask Slurm's accounting, which many small
     clusters lack: there it would wait for a killed job for ever.
     """
-    running, asked = list(jobs), time.monotonic()
+    running, queried = list(jobs), time.monotonic()
     while running := [job for job in running if not _has_ended(job, launcher)]:
-        if launcher == SLURM and time.monotonic() - asked > QUEUE_S:
-            asked, states = time.monotonic(), queue_states()
+        if launcher == SLURM and time.monotonic() - queried > QUEUE_S:
+            queried, states = time.monotonic(), queue_states()
             running = [job for job in running if not is_over(job.job_id, states)]
         time.sleep(POLL_S)
 

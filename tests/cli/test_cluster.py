@@ -77,10 +77,10 @@ def test_a_job_that_was_killed_is_named_with_its_overrides_and_log(monkeypatch, 
     assert launch.run(words).exit_code == 4
     message = capfd.readouterr().err
     for number, captioner in enumerate(["faithful", "terse"]):
-        said = (
+        sentence = (
             f"captioner={captioner}: the job ended without an outcome; it was job {number}; its log"
         )
-        assert said in message
+        assert sentence in message
     assert "0.err" in message
 
 

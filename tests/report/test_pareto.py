@@ -125,7 +125,7 @@ def test_headlines_under_which_the_same_can_be_said_share_a_sentence():
         Result(
             f"leakage-{k}",
             [replace(one.rows[0], metric="leakage")],
-            {**one.manifest, "config": "leakage"},
+            {**one.manifest, "config": {"of": "leakage"}},
         )
         for k, one in enumerate(results)
         if one.rows[0].metric == "lic"

@@ -189,6 +189,10 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
     "metric no object": nothing_of_it("metric", [1]),
     "neutral of text": nothing_of_it("metric", {"neutral": {"score": "none"}}),
     "range of text": nothing_of_it("metric", {"range": {"score": "01"}}),
+    "range of one end": nothing_of_it("metric", {"range": {"score": [0]}}),
+    "truth of a number": nothing_of_it("corpus", {"trained_on_reference": 1}),
+    "training of text": nothing_of_it("training", {"cached": "all"}),
+    "overrides no texts": nothing_of_it("overrides", [7]),
     "corpus no object": nothing_of_it("corpus", 7),
     "notes no list": nothing_of_it("notes", 7),
 }

@@ -13,7 +13,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.paths import conf_dir, group_choices
+from bias_pipeline.run.compose import Sweep
 from bias_pipeline.run.hydra_composer import _ORDINARY, Loader, loader_of
+from bias_pipeline.run.overrides import options_of
 from bias_pipeline.run.references import References
 from bias_pipeline.run.yaml_files import as_written
 
@@ -146,12 +148,6 @@ def test_changing_a_job_leaves_the_next_as_it_was(loader, master):
     assert loader.load_sweep_config(master, ["seeds=[1]"]).attribute.name == "gender"
 
 
-def test_it_is_sent_to_a_process_without_what_was_composed(loader, master):
-    empty = len(pickle.dumps(loader))
-    loader.load_sweep_config(master, JOB)
-    assert len(pickle.dumps(loader)) == empty
-
-
 def test_so_many_jobs_are_kept(loader, composed, monkeypatch):
     monkeypatch.setattr("bias_pipeline.run.hydra_composer.MOST_CACHED", 1)
     for seeds in ("seeds=[0]", "seeds=[1]", "seeds=[0]", "seeds=[1]"):
@@ -159,10 +155,15 @@ def test_so_many_jobs_are_kept(loader, composed, monkeypatch):
     assert composed == ["seeds=[0]", "seeds=[1]", "seeds=[1]"]
 
 
-def test_it_arrives_in_a_process_that_knows_no_plugins(loader):
-    """As in a worker of a launcher, before Hydra has told it of anything."""
-    code = "import pickle, sys; pickle.load(sys.stdin.buffer)"
-    subprocess.run([sys.executable, "-c", code], input=pickle.dumps(loader), check=True)
+def test_a_sweep_arrives_in_a_helper_which_composes_its_cells_itself():
+    sweep = Sweep([["seeds=[1]"], ["seeds=[2]"]], options_of([]))
+    alone = len(pickle.dumps(sweep))
+    assert sweep[1].seeds == (2,)
+    sent = pickle.dumps(sweep)
+    assert len(sent) == alone
+    code = "import pickle, sys; print(*(cell.seeds for cell in pickle.load(sys.stdin.buffer)))"
+    done = subprocess.run([sys.executable, "-c", code], input=sent, check=True, capture_output=True)
+    assert done.stdout == b"(1,) (2,)\n"
 
 
 def test_what_is_written_is_plain_as_omegaconf_has_it(loader):
