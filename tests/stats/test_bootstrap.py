@@ -9,7 +9,7 @@ from scipy import stats as scipy_stats
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.hashing import LIMITS, hash_ids, poisson
+from bias_pipeline.io.hashing import LIMITS, hash_ids, poisson, random_words
 from bias_pipeline.stats.bootstrap import (
     Bootstrap,
     Draws,
@@ -85,8 +85,25 @@ def test_images_count_as_a_poisson_law_says():
     assert np.bincount(drawn.astype(int))[:7] == pytest.approx(expected, rel=0.1)
 
 
+@pytest.mark.parametrize("resamples", [7, 500])
+def test_stored_weights_are_those_that_are_drawn_anew(monkeypatch, resamples):
+    keys = hash_ids(map(str, range(300)))
+    stored = weights(keys, resamples=resamples, seed=3)
+    assert (weights(keys, resamples=resamples, seed=3) == stored).all()
+    monkeypatch.setattr("bias_pipeline.stats.bootstrap._MOST_STORED", 0)
+    monkeypatch.setattr("bias_pipeline.stats.bootstrap._BATCH_BYTES", 8 * 300 * 4)
+    monkeypatch.setattr("bias_pipeline.io.hashing._BLOCK", 128)
+    assert stored.shape == (resamples, 300)
+    assert (weights(keys, resamples=resamples, seed=3) == stored).all()
+    one_by_one = [
+        poisson(random_words("resample", 3, keys, np.array([b], np.uint64)))
+        for b in range(resamples)
+    ]
+    assert (np.array(one_by_one) == stored).all()
+
+
 def test_weights_are_inverted_exactly_beside_every_limit():
-    """There the table of 16 bits does not suffice; the definition, one word after the other."""
+    """The definition, one word after the other."""
     limits = LIMITS.astype(np.uint64)
     high = np.concatenate([limits - np.uint64(1), limits, limits + np.uint64(1)])
     high = high[high < 1 << 32]
