@@ -38,7 +38,7 @@ class Case:
         people: whether people's five captions of each image are given too.
         objects: whether the objects in the images are given.
         attributes: columns of labels that are kept; each is audited.
-        seconds: the target.
+        seconds: of CPU, the target.
         metric: what is run alone; empty: an audit.
     """
 
@@ -63,10 +63,11 @@ class Case:
 
 ALL = ("bb_gender", "bb_skin", "age")  # the labels of scenes that dataset=coco knows
 CASES: Mapping[str, Case] = {
+    "start": Case(300, people=True, objects=True, attributes=ALL[:1], seconds=4.5),
     "few": Case(5_000, people=True, objects=True, attributes=ALL, seconds=60),
     "one": Case(5_000, people=True, objects=True, attributes=ALL[:1], seconds=22),
     "many": Case(200_000, people=False, objects=False, attributes=ALL[:1], seconds=300),
-    "many-people": Case(200_000, people=True, objects=False, attributes=ALL[:1], seconds=300),
+    "many-people": Case(200_000, people=True, objects=True, attributes=ALL[:1], seconds=120),
     "lic": Case(200_000, True, False, attributes=ALL[:1], seconds=60, metric="lic"),
 }
 SEEDS = 2  # of a metric that is run alone
@@ -177,16 +178,16 @@ def line(case: Case, outcome: Outcome) -> list[str]:
         plan,
         announced,
         f"{usage.wall:.0f}",
-        f"{usage.user:.0f}",
+        f"{usage.cpu:.0f}",
         f"{usage.peak / 1e6:.0f}",
-        f"{case.seconds:.0f}",
-        "met" if usage.wall <= case.seconds else "missed",
+        f"{case.seconds:g}",
+        "met" if usage.cpu <= case.seconds else "missed",
     ]
 
 
 def main(*names: str) -> None:
     measured = {name: measure(CASES[name]) for name in names or CASES}
-    header = ["what", "plan", "announced (s)", "wall (s)", "user (s)", "peak (MB)", "target (s)"]
+    header = ["what", "plan", "announced (s)", "wall (s)", "CPU (s)", "peak (MB)", "target (CPU s)"]
     body = table([*header, ""], [line(CASES[name], result) for name, result in measured.items()])
     load = os.getloadavg()[1]
     body += (

@@ -28,12 +28,12 @@ class Usage:
 
     Attributes:
         wall: seconds from start to end.
-        user: seconds of CPU in the process and its children.
+        cpu: seconds of CPU in the process and its children, the system's included.
         peak: bytes of its largest process.
     """
 
     wall: float
-    user: float
+    cpu: float
     peak: int
 
 
@@ -44,7 +44,7 @@ class Case:
     Attributes:
         name: in words.
         words: after ``python -m bias_pipeline``.
-        seconds: the target.
+        seconds: of CPU, the target.
         gigabytes: the target, None if there is none.
         prepared: whether the command runs once before it is measured, in the same folder.
     """
@@ -69,16 +69,16 @@ def cases() -> list[Case]:
         Case(
             f"7 captioners, 10 seeds, 5 folds, learning curves: 2,870 fits, {where}",
             [*real, "captioner=all", "seeds=10"],
-            60,
+            18,
             2,
         ),
         Case(
             f"7 captioners, 10 seeds, `split=lic`, learning curves: 574 fits, {where}",
             [*real, "captioner=all", "seeds=10", "split=lic"],
-            60,
+            9.5,
             2,
         ),
-        Case("100 cached cells", [captioners, f"seeds={seeds}"], 20, prepared=True),
+        Case("100 cached cells", [captioners, f"seeds={seeds}"], 2.5, prepared=True),
     ]
 
 
@@ -86,7 +86,7 @@ def measure(case: Case) -> Usage:
     """The fastest of a few runs; a long command runs once. Every run has a folder of its own."""
     best = _fresh(case)
     for _ in range(REPEATS - 1 if best.wall < SHORT_S else 0):
-        best = min(best, _fresh(case), key=lambda usage: usage.wall)
+        best = min(best, _fresh(case), key=lambda usage: usage.cpu)
     return best
 
 
@@ -117,16 +117,16 @@ def run(words: Sequence[str], folder: Path) -> Usage:
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {child.returncode}: {log.read_text()}")
-    return Usage(wall, used.ru_utime, used.ru_maxrss * RSS_UNIT)
+    return Usage(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * RSS_UNIT)
 
 
 def line(case: Case, usage: Usage) -> list[str]:
     target = f"{case.seconds:g} s"
-    met = usage.wall <= case.seconds
+    met = usage.cpu <= case.seconds
     if case.gigabytes is not None:
         target += f", {case.gigabytes:g} GB"
         met &= usage.peak <= case.gigabytes * 1e9
-    measured = [f"{usage.wall:.2f}", f"{usage.user:.2f}", f"{usage.peak / 1e6:.0f}"]
+    measured = [f"{usage.wall:.2f}", f"{usage.cpu:.2f}", f"{usage.peak / 1e6:.0f}"]
     return [case.name, *measured, target, "met" if met else "missed"]
 
 
@@ -135,7 +135,7 @@ def main() -> None:
     for case in cases():
         print(f"{case.name} ...", file=sys.stderr, flush=True)
         lines.append(line(case, measure(case)))
-    body = table(["what", "wall (s)", "user (s)", "peak (MB)", "target", ""], lines)
+    body = table(["what", "wall (s)", "CPU (s)", "peak (MB)", "target (CPU)", ""], lines)
     body += f"\nWhole processes. Below {SHORT_S:g} s the best of {REPEATS}, above it one run.\n"
     publish("Commands", "python -m benchmarks.cells", body)
 

@@ -126,7 +126,7 @@ def main(folder: str = str(DATA / "photos" / "images")) -> None:
     lines = []
     for name, case in CASES.items():
         usage, n_images, rate, again = measure(case, photos)
-        cpu = f"{1000 * (usage.user - again.user) / n_images:.1f}"
+        cpu = f"{1000 * (usage.cpu - again.cpu) / n_images:.1f}"
         lines.append([name, str(n_images), f"{rate:.1f}", cpu, f"{usage.peak / 1e6:.0f}"])
         lines[-1].append(f"{again.wall:.1f}")
         print(name, lines[-1], file=sys.stderr, flush=True)
@@ -137,7 +137,7 @@ def main(folder: str = str(DATA / "photos" / "images")) -> None:
         f"{os.cpu_count()} cores. CPU includes starting and loading the model; 'again' is the same "
         f"command when all is there. Weights are random.\n\n"
         f"`embed --gather` of {N_GATHERED:,} vectors of {SIZE} numbers: {gathering.wall:.0f} s "
-        f"({gathering.user:.0f} s of CPU), {gathering.peak / 1e6:.0f} MB.\n"
+        f"({gathering.cpu:.0f} s of CPU), {gathering.peak / 1e6:.0f} MB.\n"
     )
     publish("Photos", "python -m benchmarks.photos", body)
 

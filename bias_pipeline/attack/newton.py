@@ -26,7 +26,7 @@ FORCING = 0.1  # the solver of a step stops when the residual is at most this sh
 MAX_STEPS, MAX_PRODUCTS, MAX_HALVINGS = 100, 100, 40
 # Frequent features are solved for together: about one in so many items, at most so many at all; how
 # often they occur together is counted in so many items, and multiplied by so many columns at once.
-ITEMS_EACH, MOST_FREQUENT, SAMPLED, COLUMNS = 16, 2048, 1 << 15, 16
+ITEMS_EACH, MOST_FREQUENT, SAMPLED, COLUMNS = 16, 1024, 1 << 15, 16
 TINY = np.finfo(np.float32).tiny
 BLOCK = 1024  # items whose losses are computed at once
 
@@ -181,10 +181,10 @@ class DesignMatrix:
     def occurrences(self) -> tuple[Float64Array, IntArray, AnyFloat]:
         """(F + 1,) sums of squared features, (M,) the most frequent, (M, M) sums of products."""
         n_items = self.x.shape[0]
-        squares = np.asarray((self.x * self.x).sum(axis=0), np.float64)
+        squares = np.asarray(_squared(self.x).sum(axis=0), np.float64)
         n_frequent = min(1 + n_items // ITEMS_EACH, MOST_FREQUENT)
         frequent = np.sort(np.argsort(-squares, kind="stable")[:n_frequent])
-        some = self.x[:: max(1, n_items // SAMPLED)][:, frequent]
+        some = _of_features(self.x[:: max(1, n_items // SAMPLED)], frequent)
         products = some.T @ some
         dense = products if isinstance(products, np.ndarray) else products.toarray()
         dense *= n_items / max(1, some.shape[0])
@@ -206,6 +206,27 @@ def _with_ones(x: Matrix) -> Matrix:
     if isinstance(x, np.ndarray):
         return np.hstack([x, ones])
     return sparse.csr_array(sparse.hstack([x, sparse.csr_array(ones)], format="csr"))
+
+
+def _squared(x: Matrix) -> Matrix:
+    """Each number times itself; SciPy's own product compares all places of two matrices."""
+    if isinstance(x, np.ndarray):
+        return x * x
+    return sparse.csr_array((x.data * x.data, x.indices, x.indptr), shape=x.shape)
+
+
+def _of_features(x: Matrix, chosen: IntArray) -> Matrix:
+    """Some columns in ascending order; SciPy looks each up in each row."""
+    if isinstance(x, np.ndarray):
+        return x[:, chosen]
+    place = np.full(x.shape[1], -1, x.indices.dtype)
+    place[chosen] = np.arange(len(chosen))
+    columns = place[x.indices]
+    remaining = columns >= 0
+    ends = np.append(0, np.cumsum(remaining))[x.indptr]
+    return sparse.csr_array(
+        (x.data[remaining], columns[remaining], ends), shape=(x.shape[0], len(chosen))
+    )
 
 
 def _inverted(block: AnyFloat) -> AnyFloat:
@@ -299,7 +320,7 @@ class _Fits:
     ) -> _Fits:
         """The start: no feature has a weight, every output its base rate; or weights near by."""
         n_items, n_fits, n_outputs = truths.shape
-        squares = np.asarray((design.x * design.x).T @ counts)[:, :, None]
+        squares = np.asarray(_squared(design.x).T @ counts)[:, :, None]
         penalty = np.append(np.ones(len(squares) - 1), 0.0)[:, None, None]
         unit = 1 / np.sqrt(penalty + design.items.inverse_penalty * squares / 4)
         weight = summed(counts)[:, None] + 0.5 * max(2, n_outputs)

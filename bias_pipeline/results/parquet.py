@@ -32,7 +32,9 @@ def write_predictions(
     """
     exclusive = [p for p in predictions if p.truth[0].ndim == 1]
     tasks = [p for p in predictions if p.truth[0].ndim == 2]
-    written = {EXCLUSIVE: _write(folder / EXCLUSIVE, _origin(exclusive, ids) | _groups(exclusive))}
+    origin, groups = _origin(exclusive, ids), _groups(exclusive)
+    repeated = [*origin, "truth"]  # a dictionary of all probabilities would take half the time
+    written = {EXCLUSIVE: _write(folder / EXCLUSIVE, origin | groups, repeated)}
     if tasks:
         written[TASKS] = _write(folder / TASKS, _origin(tasks, ids) | _tasks(tasks))
     return written
@@ -172,11 +174,12 @@ def _stacked(arrays: Sequence[IntArray]) -> IntArray:
     return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
 
 
-def _write(path: Path, columns: Mapping[str, Any]) -> str:
+def _write(path: Path, columns: Mapping[str, Any], repeated: Sequence[str] | bool = True) -> str:
+    """Write a column for each name, those of many equal values as numbers of them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     arrays = {k: _numbers(v) if isinstance(v, np.ndarray) else v for k, v in columns.items()}
     content = pa.BufferOutputStream()
-    pq.write_table(pa.table(arrays), content)
+    pq.write_table(pa.table(arrays), content, use_dictionary=repeated)
     return write_hashed(path, content.getvalue())

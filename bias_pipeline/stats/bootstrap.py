@@ -10,18 +10,17 @@ from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.declared import Configurable, InnerShare, Resamples, Seed
-from bias_pipeline.io.hashing import UIntArray, poisson_counts
+from bias_pipeline.io.hashing import UInt8Array, UIntArray, poisson_counts
 from bias_pipeline.stats.scores import ScoreTable
 from bias_pipeline.stats.shares import effective_trials, wilson
 
 LEAST_TESTED = 3  # images of a seed; ours
 MOST_VOID = 0.08  # share of resamplings without any of them; exp(-3) is below, exp(-2) above
-_BATCH_BYTES = 64_000_000
-_MOST_STORED = 25_000_000  # counts of a byte that are stored, such as 1,000 of 25,000 images
+_BATCH_BYTES = 16_000_000  # larger arrays would be given back to the system after each batch
+_MOST_STORED = 250_000_000  # counts that are stored in half a byte, such as 1,000 of 250,000 images
 
 # Resampling tested images does not show the effect of other training images. Null scores of people
 # with 100 to 4,000 images vary 1.0 (accuracy) to 1.35 (LIC) times as much as resampling estimates,
@@ -208,25 +207,46 @@ class Bootstrap(Configurable):
         Args:
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
         """
+        together = _together(len(keys))
+        starts = range(0, self.resamples, together)
         if len(keys) * self.resamples > _MOST_STORED:
-            yield from _drawn_counts(keys, self.resamples, self.seed)
+            for start in starts:
+                numbers = range(start, min(start + together, self.resamples))
+                yield poisson_counts(keys, numbers, self.seed).astype(np.float64)
         else:
-            for counts in _stored_counts(keys.tobytes(), self.resamples, self.seed):
-                yield counts.astype(np.float64)
+            pairs = _stored_pairs(keys.tobytes(), self.resamples, self.seed)
+            for start in starts:
+                some = _both(pairs[start // 2 : (start + together) // 2])
+                yield some[: self.resamples - start]
 
 
-@lru_cache(maxsize=4)
-def _stored_counts(keys: bytes, resamples: int, seed: int) -> tuple[npt.NDArray[np.uint8], ...]:
-    """The batches of :func:`_drawn_counts`; most estimates of a run are of the same images."""
-    drawn = _drawn_counts(np.frombuffer(keys, np.uint64), resamples, seed)
-    return tuple(counts.astype(np.uint8) for counts in drawn)
+def _together(n_images: int) -> int:
+    """How many resamplings are in a batch, always an even number."""
+    return 2 * max(1, _BATCH_BYTES // (16 * max(1, n_images)))
 
 
-def _drawn_counts(keys: UIntArray, resamples: int, seed: int) -> Iterator[Float64Array]:
-    """(b, I) how often each image counts, batch by batch."""
-    batch = max(1, _BATCH_BYTES // (8 * len(keys)))
-    for start in range(0, resamples, batch):
-        yield poisson_counts(keys, range(start, min(start + batch, resamples)), seed)
+@lru_cache(maxsize=2)
+def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
+    """(half of B, I) how often each image counts, those of two resamplings in a byte.
+
+    Most estimates of a run are of the same images. No count is above 12, see `poisson`.
+    """
+    images = np.frombuffer(keys, np.uint64)
+    pairs = np.empty((-(-resamples // 2), len(images)), np.uint8)
+    together = _together(len(images))
+    for start in range(0, resamples, together):
+        end = min(start + together, 2 * len(pairs))
+        counts = poisson_counts(images, range(start, end), seed)
+        pairs[start // 2 : end // 2] = counts[::2] | counts[1::2] << np.uint8(4)
+    return pairs
+
+
+def _both(pairs: UInt8Array) -> Float64Array:
+    """(2 P, I) the counts of P pairs of resamplings."""
+    counts = np.empty((len(pairs), 2, pairs.shape[1]))
+    np.bitwise_and(pairs, np.uint8(15), out=counts[:, 0], casting="unsafe")
+    np.right_shift(pairs, np.uint8(4), out=counts[:, 1], casting="unsafe")
+    return counts.reshape(-1, pairs.shape[1])
 
 
 def summary(draws: Draws, level: float = 0.95) -> Estimate:

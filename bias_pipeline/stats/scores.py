@@ -56,44 +56,55 @@ class ScoreTable:
         with np.errstate(invalid="ignore"):
             mean = np.where(present, each, 0.0).sum(axis=0) / present.sum(axis=0)
         scores = self.scoring.link(mean)
-        member = np.eye(self.n_seeds)[self.seed_of]
+        member = np.eye(self.n_seeds)[self._columns[1]]
         known = np.isfinite(scores)  # NaN times 0 is NaN, so one NaN would spread to every seed
         means = np.where(known, scores, 0.0) @ (member / member.sum(axis=0))
         return np.where(~known @ member > 0, np.nan, means)
 
     @cached_property
-    def _by_group(self) -> list[tuple[slice | IntArray, Float64Array, Float64Array | None]]:
-        """For each group which images it has, their scores with 0 for NaN, and 1 where tested.
+    def _columns(self) -> tuple[Float64Array, IntArray]:
+        """(I, A) scores, and which seed each column belongs to.
 
-        Images that stand together are a slice, which is not copied; None if all were tested.
+        A seed's attackers are one column, their mean, where all were tested on the same images and
+        a score is a mean: means of means are then the same in any order.
         """
-        parts = []
+        tested = self.values[self.group_of >= 0]
+        if type(self.scoring).link is not Scoring.link or np.isnan(tested).any():
+            return self.values, self.seed_of
+        member = np.eye(self.n_seeds)[self.seed_of]
+        return self.values @ member / member.sum(axis=0), np.arange(self.n_seeds)
+
+    @cached_property
+    def _by_group(self) -> list[tuple[slice | IntArray, Float64Array]]:
+        """For each group which images it has, their A scores with 0 for NaN, and 1 where tested.
+
+        Images that stand together are a slice, which is not copied. Where all were tested, one
+        column of ones serves all scores.
+        """
+        parts, columns = [], self._columns[0]
         for group in np.unique(self.group_of[self.group_of >= 0]):
             images = np.flatnonzero(self.group_of == group)
             first, last = int(images[0]), int(images[-1])
-            values = self.values[images]
+            values = columns[images]
             tested = np.isfinite(values)
+            counted = np.ones((len(images), 1)) if tested.all() else tested.astype(np.float64)
             parts.append(
                 (
                     slice(first, last + 1) if last - first < len(images) else images,
-                    np.where(tested, values, 0.0),
-                    None if tested.all() else tested.astype(np.float64),
+                    np.hstack([np.where(tested, values, 0.0), counted]),
                 )
             )
         return parts
 
-    @staticmethod
     def _means(
-        weights: Float64Array,
-        images: slice | IntArray,
-        values: Float64Array,
-        tested: Float64Array | None,
+        self, weights: Float64Array, images: slice | IntArray, scores_and_tested: Float64Array
     ) -> Float64Array:
         """(B, A) each attacker's mean over a group; NaN where a resampling lacks the group."""
         counted = weights[:, images] if isinstance(images, slice) else weights.take(images, axis=1)
-        number = counted.sum(axis=1, keepdims=True) if tested is None else counted @ tested
+        n_columns = self._columns[0].shape[1]
+        sums, number = np.split(counted @ scores_and_tested, [n_columns], axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(counted @ values / number, np.float64)
+            return np.asarray(sums / number, np.float64)
 
     @staticmethod
     def images_by_group(tables: Sequence[ScoreTable]) -> IntArray:

@@ -145,3 +145,15 @@ def test_a_group_that_no_item_has_is_hardly_ever_predicted():
     scores = decide(x, fit(sparse.csr_array(x), counts, truths, C))[:, 0]
     probs = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     assert probs[:, 2].max() < 1e-3
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, np.asarray])
+def test_squares_and_columns_are_those_of_scipy_and_numpy(kind):
+    numbers = np.random.default_rng(4).random((30, 12)) * (np.arange(12) % 3 > 0)
+    x, chosen = kind(numbers), np.array([0, 1, 5, 11])
+    for matrix, expected in (
+        (newton._squared(x), numbers * numbers),
+        (newton._of_features(x, chosen), numbers[:, chosen]),
+    ):
+        dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+        assert (dense == expected).all()

@@ -9,7 +9,7 @@ from scipy import stats as scipy_stats
 
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.errors import UsageError
-from bias_pipeline.io.hashing import LIMITS, hash_ids, poisson
+from bias_pipeline.io.hashing import LIMITS, hash_ids, poisson, random_words
 from bias_pipeline.stats.bootstrap import (
     Bootstrap,
     Draws,
@@ -21,7 +21,7 @@ from bias_pipeline.stats.bootstrap import (
     summary,
 )
 from bias_pipeline.stats.scores import ScoreTable
-from bias_pipeline.stats.scoring import Accuracy, InverseCrossEntropy, Scoring
+from bias_pipeline.stats.scoring import Accuracy, InverseCrossEntropy, Lic, Scoring
 
 
 def predictions(
@@ -85,8 +85,56 @@ def test_images_count_as_a_poisson_law_says():
     assert np.bincount(drawn.astype(int))[:7] == pytest.approx(expected, rel=0.1)
 
 
+@pytest.mark.parametrize("resamples", [7, 500])
+def test_stored_weights_are_those_that_are_drawn_anew(monkeypatch, resamples):
+    keys = hash_ids(map(str, range(300)))
+    stored = weights(keys, resamples=resamples, seed=3)
+    assert (weights(keys, resamples=resamples, seed=3) == stored).all()
+    monkeypatch.setattr("bias_pipeline.stats.bootstrap._MOST_STORED", 0)
+    monkeypatch.setattr("bias_pipeline.stats.bootstrap._BATCH_BYTES", 8 * 300 * 4)
+    monkeypatch.setattr("bias_pipeline.io.hashing._BLOCK", 128)
+    assert stored.shape == (resamples, 300)
+    assert (weights(keys, resamples=resamples, seed=3) == stored).all()
+    one_by_one = [
+        poisson(random_words("resample", 3, keys, np.array([b], np.uint64)))
+        for b in range(resamples)
+    ]
+    assert (np.array(one_by_one) == stored).all()
+
+
+@pytest.mark.parametrize("scoring", [Accuracy("captions"), Lic("groups"), InverseCrossEntropy()])
+@pytest.mark.parametrize("n", [120, 90])
+def test_a_seed_scores_as_the_mean_of_its_attackers_alone(scoring, n):
+    """Of 120 images, all of which or some of which each of 3 x 2 attackers was tested on."""
+    generator = np.random.default_rng(6)
+    images = [np.sort(generator.choice(120, n, replace=False)) for _ in range(6)]
+    truth = generator.integers(0, 2, 120)
+    probs = [generator.dirichlet(np.ones(2), n) for _ in images]
+    parts = [
+        Predictions(
+            "m", (0, 1), *(tuple(x[k : k + 2]) for x in (images, [truth[i] for i in images], probs))
+        )
+        for k in (0, 2, 4)
+    ]
+    weights = generator.poisson(1.0, (5, 120)).astype(float)
+
+    def alone(attacker: int) -> np.ndarray:
+        guess = scoring.per_guess(probs[attacker], truth[images[attacker]])
+        each, counts = np.zeros((2, 120)), np.zeros((2, 120))
+        groups = truth[images[attacker]] if scoring.average == "groups" else 0
+        each[groups, images[attacker]], counts[groups, images[attacker]] = guess, 1
+        with np.errstate(invalid="ignore"):
+            return scoring.link(np.nanmean(weights @ each.T / (weights @ counts.T), axis=1))
+
+    expected = [np.mean([alone(a) for a in (seed, seed + 2, seed + 4)], axis=0) for seed in (0, 1)]
+    per_seed = ScoreTable.of(parts, scoring)
+    assert per_seed.at(per_seed.images).per_seed(weights) == pytest.approx(
+        np.stack(expected, axis=1), rel=1e-12
+    )
+
+
 def test_weights_are_inverted_exactly_beside_every_limit():
-    """There the table of 16 bits does not suffice; the definition, one word after the other."""
+    """The definition, one word after the other."""
     limits = LIMITS.astype(np.uint64)
     high = np.concatenate([limits - np.uint64(1), limits, limits + np.uint64(1)])
     high = high[high < 1 << 32]

@@ -246,7 +246,8 @@ class _Block:
 
     seed: int
     rows: IntArray
-    scores: Float64Array  # (M, C) score of a guess where it belongs to a column, else 0
+    # (C, M) score of a guess where it belongs to a column, else 0; few belong to a pair's
+    scores: Float64Array | sparse.csr_array
     counts: sparse.csr_array  # (C, M) 1 where it belongs to a column; (1, M) if to every column
 
 
@@ -346,18 +347,16 @@ class DirectionAttackers:
 
     def _quality(self, side: str, weights: Float64Array) -> tuple[Float64Array, Float64Array]:
         """(B, S, G, O) quality on pairs and (B, S) on all captions, mean over positions."""
-        n_columns = self.blocks[side][0].scores.shape[1]
+        n_columns = self.blocks[side][0].scores.shape[0]
         total = np.zeros((len(weights), self.n_seeds, n_columns))
         n_known = np.zeros_like(total)
         by_image = np.ascontiguousarray(weights.T)
         for block in self.blocks[side]:
             every_image = len(block.rows) == weights.shape[1]
-            block_weights = weights if every_image else weights[:, block.rows]
-            block_counts = block.counts @ (by_image if every_image else by_image[block.rows])
+            of_block = by_image if every_image else by_image[block.rows]
             with np.errstate(divide="ignore", invalid="ignore"):
-                quality = self.settings.scoring.link(
-                    (block_weights @ block.scores) / block_counts.T
-                )
+                means = np.asarray((block.scores @ of_block) / (block.counts @ of_block))
+                quality = self.settings.scoring.link(means.T)
             known = np.isfinite(quality)
             total[:, block.seed] += np.where(known, quality, 0.0)
             n_known[:, block.seed] += known
@@ -402,8 +401,12 @@ class DirectionAttackers:
                 else:
                     counts, scores = np.empty((len(guess), 0)), guess
                 all_guesses = guess.mean(axis=1, keepdims=True)
-                scores = np.hstack([scores, all_guesses])
-                counts = np.hstack([counts, np.ones_like(all_guesses)])
                 order = np.argsort(place[images])
-                belongs = sparse.csr_array(counts[order].T)
-                yield _Block(seed, place[images][order], scores[order], belongs)
+                by_column = np.hstack([scores, all_guesses])[order].T
+                counts = np.hstack([counts, np.ones_like(all_guesses)])[order].T
+                yield _Block(
+                    seed,
+                    place[images][order],
+                    sparse.csr_array(by_column) if one.to_task else by_column.copy(),
+                    sparse.csr_array(counts),
+                )

@@ -32,6 +32,7 @@ from bias_pipeline.metrics.attack.extra_parts import (
     learning_parts,
     smaller_shares,
 )
+from bias_pipeline.metrics.attack.guess_sums import GuessSums
 from bias_pipeline.metrics.base import (
     Cost,
     EvidenceRule,
@@ -331,18 +332,23 @@ class _Direction:
         ]
         return np.stack(columns, axis=1)
 
-    def _quality(self, side: str, weights: Float64Array) -> Float64Array:
-        """(B, S, C) quality of each seed's attackers, for each task if there are several."""
+    @cached_property
+    def _guesses(self) -> dict[str, list[GuessSums]]:
+        """Side to the guesses of each seed's attackers."""
         place = np.full(len(self.view.corpus), -1)
         place[self.question.images] = np.arange(len(self.question.images))
-        qualities = []
-        for images, truth, probs in self.predictions[side]:
-            guess = self.metric.scoring.per_guess(probs, truth).reshape(len(images), -1)
-            tested = weights[:, place[images]]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                mean = tested @ guess / tested.sum(axis=1, keepdims=True)
-            qualities.append(self.metric.scoring.link(mean))
-        return np.stack(qualities, axis=1)
+        return {
+            side: [
+                GuessSums.of(self.metric.scoring, place[images], truth, probs, place.max() + 1)
+                for images, truth, probs in predictions
+            ]
+            for side, predictions in self.predictions.items()
+        }
+
+    def _quality(self, side: str, weights: Float64Array) -> Float64Array:
+        """(B, S, C) quality of each seed's attackers, for each task if there are several."""
+        means = [guesses.mean(weights) for guesses in self._guesses[side]]
+        return np.stack([self.metric.scoring.link(mean) for mean in means], axis=1)
 
     def evaluate(self, weights: Float64Array) -> dict[PartName, Float64Array]:
         """All numbers of the direction under weights of the images, (B, S); counts (B, 1)."""
@@ -352,21 +358,26 @@ class _Direction:
         values |= {
             of("quality", side="model"): model.mean(axis=-1),
             of("quality", side="human"): human.mean(axis=-1),
-            of("accuracy"): self._mean(question.labels == question.predicted, weights),
+            of("accuracy"): self._mean("accuracy", weights),
         }
         if question.several:
             scores = normalised(model, human)
             values |= {of(object=t): scores[..., k] for k, t in enumerate(question.classes)}
-            for side, named in (("model", question.predicted), ("human", question.labels)):
-                values[of("mentions", side=side)] = len(question.classes) * self._mean(
-                    named, weights
-                )
+            for side in SIDES:
+                mean = self._mean(side, weights)
+                values[of("mentions", side=side)] = len(question.classes) * mean
         return values
 
-    def _mean(self, values: BoolArray | IntArray, weights: Float64Array) -> Float64Array:
+    @cached_property
+    def _of_images(self) -> dict[str, Float64Array]:
+        """(M,) means over tasks: of right labels by captions, of tasks named and labelled."""
+        labels, named = self.question.labels, self.question.predicted
+        values = {"accuracy": labels == named, "model": named, "human": labels}
+        return {what: each.reshape(len(each), -1).mean(axis=1) for what, each in values.items()}
+
+    def _mean(self, what: str, weights: Float64Array) -> Float64Array:
         """(B, 1) weighted mean over images and tasks."""
-        each = values.reshape(len(values), -1).mean(axis=1)
-        mean: Float64Array = (weights @ each / weights.sum(axis=1))[:, None]
+        mean: Float64Array = (weights @ self._of_images[what] / weights.sum(axis=1))[:, None]
         return mean
 
     def score(self) -> Score:

@@ -1,0 +1,77 @@
+"""Mean scores of guesses at several tasks under weights of images, as one product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.io.hashing import UIntArray, mix
+from bias_pipeline.stats.scoring import Scoring
+
+
+@dataclass(frozen=True, eq=False)
+class GuessSums:
+    """Scores of one seed's guesses, by what few of them differ in.
+
+    A task that is false of an image scores as it does for all images whose predictions are equal,
+    such as those of one group; a task that is true of it has a score of its own. Few are true.
+
+    Attributes:
+        table: (I, P + C) which of P predictions an image has, 0 for all where it was not tested,
+            and how much more each of C tasks scores than if it were false.
+        false: (P, C) scores of each prediction where no task is true.
+    """
+
+    table: sparse.csr_array
+    false: Float64Array
+
+    @classmethod
+    def of(
+        cls,
+        scoring: Scoring,
+        place: IntArray,
+        truth: IntArray,
+        probs: Float64Array,
+        n_images: int,
+    ) -> GuessSums:
+        """The sums of M guesses.
+
+        Args:
+            place: (M,) the place of each guessed image among all I.
+            truth: (M,) classes of one variable, or (M, C) 0 or 1 for each task.
+            probs: the attackers' predictions, see :mod:`bias_pipeline.stats.scoring`.
+            n_images: I.
+        """
+        if truth.ndim == 1:
+            false, kind = np.zeros((1, 1)), np.zeros(len(truth), np.int64)
+            image, task = np.arange(len(truth)), np.zeros(len(truth), np.int64)
+            more = scoring.per_guess(probs, truth)
+        else:
+            _, first, kind = np.unique(_row_hashes(probs), return_index=True, return_inverse=True)
+            false = scoring.per_guess(probs[first], np.zeros_like(truth[first]))
+            true = scoring.per_guess(probs[first], np.ones_like(truth[first]))
+            image, task = np.nonzero(truth)
+            more = (true - false)[kind[image], task]
+        rows = np.concatenate([place, place[image]])
+        columns = np.concatenate([kind, len(false) + task])
+        values = np.concatenate([np.ones(len(place)), more])
+        shape = (n_images, len(false) + false.shape[1])
+        return cls(sparse.csr_array((values, (rows, columns)), shape=shape), false)
+
+    def mean(self, weights: Float64Array) -> Float64Array:
+        """(B, C) mean scores of the tested images, each of which counts as (B, I) weights say."""
+        sums = np.asarray(weights @ self.table)
+        tested, more = np.split(sums, [len(self.false)], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((tested @ self.false + more) / tested.sum(axis=1, keepdims=True))
+
+
+def _row_hashes(numbers: Float64Array) -> UIntArray:
+    """(M,) equal for rows of equal numbers."""
+    hashes = np.zeros(len(numbers), np.uint64)
+    for column in numbers.T:
+        hashes = mix(hashes ^ np.ascontiguousarray(column, np.float64).view(np.uint64))
+    return hashes
