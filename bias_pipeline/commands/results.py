@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -76,7 +77,7 @@ def compare_command(words: Sequence[str]) -> int:
     options, rest = compare_parser().parse_known_args(arguments.expand_flags(words))
     names = [word for word in rest if _names_captioner(word)]
     rest = [*(word for word in rest if word not in names), *arguments.column_overrides(options)]
-    rest += [f"--config-dir={options.config_dir}"] if options.config_dir else []
+    rest += _words_of(options)
     if len(set(names)) < (1 if options.baseline else 2):
         hint = arguments.file_like_an_option(words)
         given = f"{names[0]} alone" if len(names) > 1 else len(names)
@@ -118,6 +119,14 @@ def compare_command(words: Sequence[str]) -> int:
     if options.fail_if_worse or options.margin is not None:
         return _gate_of_questions(rows) if by_questions else _gate(comparison, results)
     return 0
+
+
+def _words_of(options: Namespace) -> list[str]:
+    """Options as the words of `run`."""
+    words = [f"--config-dir={options.config_dir}"] if options.config_dir else []
+    if options.gold and options.attributes is None:  # else only for what they correct
+        words.append(f"dataset.gold={quoted(str(options.gold))}")
+    return words
 
 
 def _cells(
@@ -206,6 +215,7 @@ def compare_parser() -> Parser:
         "--objects": ("FILE", "objects in the images"),
         "--out": ("DIR", "folder of runs (default: outputs/compare-NAME)"),
     }
+    files.add_argument("--gold", type=Path, metavar="FILE", help=arguments.GOLD)
     for option, (metavar, text) in what.items():
         files.add_argument(option, type=Path, metavar=metavar, help=text)
     files.add_argument(

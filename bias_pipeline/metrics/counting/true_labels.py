@@ -1,7 +1,7 @@
 """Captions by true label, where gold labels show the true labels of some images.
 
 A draw weights every image by an exponential number, so the images of cells are drawn from their
-posterior (a Dirichlet distribution, as in the Bayesian bootstrap), and so are the gold labels within
+posterior (a Dirichlet distribution, as in the Bayesian bootstrap), and so are the gold labels of
 each cell. The weights are hashes of the images' ids: two captioners have the same ones, and their
 numbers can be subtracted draw by draw. An image has one weight, however many captions it has.
 """
@@ -22,6 +22,7 @@ from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.gold import (
     NO_GROUP_LABELS,
     NO_GROUP_OUTCOMES,
+    PRIOR,
     label_priors,
     true_label_counts,
 )
@@ -70,11 +71,13 @@ class TrueLabels:
         generator = np.random.default_rng(int(hash_ids([name])[0]))
         blocks = ResamplingBlocks(np.flatnonzero(np.diff(table.indptr)), self.keys, n_cells)
         sums = blocks.sums(table)
+        unseen = self._outcome_priors(sums.sum(axis=0))
         parts = []
         for numbers in _batches(self.draws):
             cells = _weights("cells", blocks.keys, numbers) @ sums
-            gold = _weights("gold", self.keys[self.rows], numbers) @ within
-            gold = gold.reshape(len(numbers), n_cells, -1)
+            cells = cells + generator.standard_gamma(unseen, size=cells.shape)
+            known = _weights("gold", self.keys[self.rows], numbers) @ within
+            gold = known.reshape(len(numbers), n_cells, -1)
             gold = gold + generator.standard_gamma(self._priors, size=gold.shape)
             parts.append(self._by_outcome(true_label_counts(cells, gold)))
         return np.concatenate(parts)
@@ -87,7 +90,7 @@ class TrueLabels:
         scale = share(each.sum(keepdims=True), (each**2).sum(keepdims=True))[0]
         return self._table(captions, each * scale)
 
-    def found(self, captions: CaptionOutcomes) -> Float64Array:
+    def labelled_counts(self, captions: CaptionOutcomes) -> Float64Array:
         """(1, T, O) the gold images' captions, counted."""
         return self._table(captions, np.where(self._place(captions) >= 0, captions.weights, 0.0))
 
@@ -117,6 +120,12 @@ class TrueLabels:
         possible[: self.n_groups] = True
         priors[:, ~possible] = 0
         return priors
+
+    def _outcome_priors(self, cells: Float64Array) -> Float64Array:
+        """(C,) the prior of what captions say, so that what no caption says may still be said."""
+        of_machine = cells.reshape(-1, self.n_groups + NO_GROUP_LABELS).sum(axis=0)
+        n_outcomes = self.n_groups + NO_GROUP_OUTCOMES
+        return np.tile(PRIOR * of_machine / max(of_machine.sum(), 1.0), n_outcomes)
 
     def _cells(self, captions: CaptionOutcomes) -> tuple[IntArray, int]:
         """(C,) the cell of each caption, and how many cells there are."""
@@ -158,7 +167,7 @@ class TrueLabels:
         """(B, T, O) from (B, C, T): the machine's labels do not matter any more."""
         n_labels = self.n_groups + NO_GROUP_LABELS
         split = counts.reshape(len(counts), self.n_groups + NO_GROUP_OUTCOMES, n_labels, n_labels)
-        return split.sum(axis=2).transpose(0, 2, 1)
+        return np.asarray(split.sum(axis=2).transpose(0, 2, 1), np.float64)
 
     def _table(self, captions: CaptionOutcomes, weights: Float64Array) -> Float64Array:
         """(1, T, O) sums of weights of the gold images' captions."""
@@ -168,7 +177,7 @@ class TrueLabels:
         n_labels = self.n_groups + NO_GROUP_LABELS
         at = self.truth[place[known]] * n_outcomes + captions.outcomes[known]
         sums = np.bincount(at, weights[known], n_labels * n_outcomes)
-        return sums.reshape(1, n_labels, n_outcomes)
+        return np.asarray(sums, np.float64).reshape(1, n_labels, n_outcomes)
 
 
 def _batches(draws: int) -> Iterator[IntArray]:

@@ -18,8 +18,8 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.functional.counts import share
 
-# Of Dirichlet distributions, in gold images: Jeffreys' 1/2. With 1/2 for an error in each of the large
-# cells that almost never err, rare rates would seem too high, and few of their intervals hold.
+# Of Dirichlet distributions, in gold images: Jeffreys' 1/2. With 1/2 for an error in each of the
+# large cells that almost never err, rare rates would seem too high.
 PRIOR = 0.5
 PRIOR_AGAINST_BOTH = 0.25  # of a label that contradicts machine and caption where these agree
 # What is beside the K groups: of labels (unsure, other), of captions (no group, several, declined).

@@ -58,7 +58,7 @@ def test_a_ratio_is_that_of_brute_force():
     def gradient(means: Float64Array) -> Float64Array:
         return np.array([1 / means[1], -means[0] / means[1] ** 2])
 
-    found = prediction_powered(lambda m: float(m[0] / m[1]), gradient, gold, machine, rest)
+    corrected = prediction_powered(lambda m: float(m[0] / m[1]), gradient, gold, machine, rest)
     slope = gradient(gold.mean(0) + rest.mean(0) - machine.mean(0))
     tried = np.linspace(0, 1, 1001)
     errors = [
@@ -66,9 +66,9 @@ def test_a_ratio_is_that_of_brute_force():
         + lam**2 * np.var(rest @ slope, ddof=1) / 500
         for lam in tried
     ]
-    assert found.weight == pytest.approx(tried[np.argmin(errors)], abs=0.05)  # other variances
-    means = gold.mean(0) + found.weight * (rest.mean(0) - machine.mean(0))
-    assert found.value == pytest.approx(means[0] / means[1])
+    assert corrected.weight == pytest.approx(tried[np.argmin(errors)], abs=0.05)  # other variances
+    means = gold.mean(0) + corrected.weight * (rest.mean(0) - machine.mean(0))
+    assert corrected.value == pytest.approx(means[0] / means[1])
 
 
 def labelled(
@@ -225,4 +225,4 @@ def test_intervals_cover_the_truth(n: int, captions: int):
             low, high = np.quantile(values[name], [0.025, 0.975])
             covered[name] += low <= value <= high
     shares = {name: count / runs for name, count in covered.items()}
-    assert all(0.91 <= share for share in shares.values()), shares
+    assert all(share >= 0.91 for share in shares.values()), shares
