@@ -23,7 +23,7 @@ from tests.corpora import GENDER, make_corpus
 
 STATS = Bootstrap(resamples=50)
 N = 3000
-SAID = {"m": "a man", "f": "a woman"}
+NAMED_BY = {"m": "a man", "f": "a woman"}
 OTHER = {"m": "f", "f": "m"}
 
 
@@ -48,7 +48,7 @@ class World:
                 self.captions.append("a person")
             else:
                 named = OTHER[t] if errs[i] < (0.06 if t == "f" else 0.02) else t
-                self.captions.append(SAID[named])
+                self.captions.append(NAMED_BY[named])
         self.truth = ["unsure" if h else t for t, h in zip(self.truth, hidden, strict=True)]
         self.machine = [
             "unsure" if h and i % 10 else m
@@ -172,7 +172,7 @@ def test_human_captions_are_corrected_with_all_of_an_image():
 
 def test_images_that_were_not_drawn_at_random_are_refused():
     world = World()
-    easy = np.array([i for i in range(N) if world.captions[i] == SAID[world.machine[i]]][:500])
+    easy = np.array([i for i in range(N) if world.captions[i] == NAMED_BY[world.machine[i]]][:500])
     with pytest.raises(DataError, match=r"not drawn at random.*--gold-size"):
         scored(world.corpus(), world.gold(easy))
     chances = {str(i): 0.2 for i in easy.tolist()}
