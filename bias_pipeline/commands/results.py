@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from bias_pipeline.commands.compare_audits import (
     print_questions,
     stored_audits,
 )
-from bias_pipeline.declared import NotNegative, Positive, Seconds
+from bias_pipeline.declared import Count, NotNegative, Positive, Seconds
 from bias_pipeline.errors import (
     DataError,
     NotApplicableError,
@@ -39,6 +40,7 @@ from bias_pipeline.report.compared_questions import (
 )
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, untried
 from bias_pipeline.report.gate import Comparison, check_margin, compared
+from bias_pipeline.report.looks import MOST, counted_look
 from bias_pipeline.report.name_collisions import check_distinct
 from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit, model_card, skipped_cells
@@ -116,9 +118,21 @@ def compare_command(words: Sequence[str]) -> int:
         write_file(options.json, baseline.stored(first, **decided))
     if options.junit:
         write_file(options.junit, junit(comparison))
-    if options.fail_if_worse or options.margin is not None:
-        return _gate_of_questions(rows) if by_questions else _gate(comparison, results)
-    return 0
+    gate = (
+        partial(_gate_of_questions, rows) if by_questions else partial(_gate, comparison, results)
+    )
+    return _decide(options, comparison, gate)
+
+
+def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int]) -> int:
+    """The exit code, after this look at the pictures is counted."""
+    gated = options.fail_if_worse or options.margin is not None
+    if options.history:
+        looks = counted_look(options.history, comparison)
+        print_out(*looks.sentences())
+        if gated:
+            looks.check(options.looks)
+    return gate() if gated else 0
 
 
 def _words_of(options: Namespace) -> list[str]:
@@ -207,6 +221,20 @@ def compare_parser() -> Parser:
         "only "
         f"if the whole interval of each difference is below it, {WORSE} if one is above it, "
         f"{UndecidedError.exit_code} otherwise",
+    )
+    parser.add_argument(
+        "--history",
+        type=Path,
+        metavar="FOLDER",
+        help="count in this folder how many versions were compared on the same pictures",
+    )
+    parser.add_argument(
+        "--looks",
+        type=number(Count),
+        default=MOST,
+        metavar="N",
+        help="with --history: after N versions on the same pictures the gate decides nothing "
+        f"(exit code {UndecidedError.exit_code}) until there are new pictures (default: {MOST})",
     )
     files = parser.add_argument_group("files, as audit takes them (A and B are files of captions)")
     what = {
