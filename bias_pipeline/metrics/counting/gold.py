@@ -105,7 +105,7 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
     assert isinstance(metric, CorrectedByGold)
     view = metric.see(corpus)
     captions = _captions_by_part(metric, view)
-    labels = _true_labels(corpus, gold, captions[MODEL])
+    labels = true_labels(corpus, gold, captions[MODEL])
     _check_random(labels, captions[MODEL], gold)
     corrected = _Corrected.of(metric, view, labels, captions)
     parts: dict[str, Number] = {}
@@ -159,7 +159,7 @@ def _only(captions: CaptionOutcomes, images: BoolArray) -> CaptionOutcomes:
     )
 
 
-def _true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> TrueLabels:
+def true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> TrueLabels:
     grouping = corpus.groupings[gold.attribute]
     n_groups = len(grouping.names)
     machine = grouping.codes.copy()

@@ -65,7 +65,7 @@ class TrueLabels:
             captions: of a side.
             name: of the captions; what is unknown of two captioners' cells is drawn independently.
         """
-        cell, n_cells = self._cells(captions)
+        cell, n_cells = self.cells(captions)
         table = self._by_image(captions, cell, n_cells)
         within = self._gold_of(captions, cell, n_cells)
         generator = np.random.default_rng(int(hash_ids([name])[0]))
@@ -94,9 +94,15 @@ class TrueLabels:
         """(1, T, O) the gold images' captions, counted."""
         return self._table(captions, np.where(self._place(captions) >= 0, captions.weights, 0.0))
 
+    def gold_cells(self, captions: CaptionOutcomes) -> Float64Array:
+        """(C, T) the gold images' captions by cell and true label, as many as they are worth."""
+        cell, n_cells = self.cells(captions)
+        sums = np.asarray(self._gold_of(captions, cell, n_cells).sum(axis=0), np.float64)
+        return sums.reshape(n_cells, -1)
+
     def p_random(self, captions: CaptionOutcomes) -> float:
         """P of gold images that fall into the cells this unevenly if they were drawn at random."""
-        cell, n_cells = self._cells(captions)
+        cell, n_cells = self.cells(captions)
         every = np.bincount(cell, captions.weights, n_cells)
         gold = np.bincount(
             cell, np.where(self._place(captions) >= 0, captions.weights, 0.0), n_cells
@@ -127,7 +133,7 @@ class TrueLabels:
         n_outcomes = self.n_groups + NO_GROUP_OUTCOMES
         return np.tile(PRIOR * of_machine / max(of_machine.sum(), 1.0), n_outcomes)
 
-    def _cells(self, captions: CaptionOutcomes) -> tuple[IntArray, int]:
+    def cells(self, captions: CaptionOutcomes) -> tuple[IntArray, int]:
         """(C,) the cell of each caption, and how many cells there are."""
         n_labels = self.n_groups + NO_GROUP_LABELS
         cell = captions.outcomes * n_labels + self.machine[captions.rows]
