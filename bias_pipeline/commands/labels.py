@@ -13,7 +13,7 @@ from bias_pipeline.data.tables import check_file
 from bias_pipeline.declared import Range
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.counting.gold_plan import NeededLabels
-from bias_pipeline.run.compose import CellConfig, cell
+from bias_pipeline.run.compose import Cell, cell
 from bias_pipeline.run.overrides import quoted
 from bias_pipeline.stats.shares import NORMAL_95
 
@@ -62,7 +62,7 @@ def add_machine_option(parser: Parser, *, required: bool = False) -> None:
     )
 
 
-def machine_labelled(options: Namespace) -> CellConfig:
+def machine_labelled(options: Namespace) -> Cell:
     """The cell of captions whose machine labels are to be corrected."""
     check_file(options.machine, "--machine")
     check_file(options.captions, "--captions")

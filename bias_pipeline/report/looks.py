@@ -18,7 +18,6 @@ from pathlib import Path
 from bias_pipeline.errors import DataError, UndecidedError, UsageError, unwritable
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.report.gate import Comparison
-from bias_pipeline.results.rows import Result, mapping_in
 
 FILE = "looks.jsonl"
 MOST = 5  # looks on the same pictures that a gate decides
@@ -103,28 +102,24 @@ def _looks_of(comparison: Comparison) -> list[Look]:
     first = [result for result in comparison.results if result.rows[0].captioner == name]
     others = [result for result in comparison.results if result not in first]
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    baselines = {_digest(result, "digest") for result in others}
+    baselines = {result.facts.corpus.digest for result in others}
     verdicts: dict[tuple[str, str], str] = {}
     for decision in comparison.decisions:
         verdicts[decision.metric, decision.attribute] = decision.outcome
     looks = {
         Look(
             now,
-            _digest(result, "reference"),
+            result.facts.corpus.reference or "",
             " ".join(sorted(baselines)),
             row.metric,
             row.attribute,
-            _digest(result, "digest"),
+            result.facts.corpus.digest,
             verdicts.get((row.metric, row.attribute), "undecided"),
         ): None
         for result in first
         for row in result.rows[:1]
     }
     return list(looks)
-
-
-def _digest(result: Result, name: str) -> str:
-    return str(mapping_in(result.manifest, "corpus").get(name, ""))
 
 
 @contextmanager
