@@ -102,6 +102,11 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
     alone. A part that is not corrected has no value.
     """
     check_correctable(metric)
+    if corpus.samples:
+        raise NotApplicableError(
+            "gold labels correct one caption an image; score the first of each "
+            "(metric.samples=first)"
+        )
     assert isinstance(metric, CorrectedByGold)
     view = metric.see(corpus)
     captions = _captions_by_part(metric, view)
@@ -121,6 +126,7 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
             parts[_of(name, _GOLD)] = replace(part, **vars(corrected.alone(name)))
     notes = [
         *gold.notes,
+        *_elsewhere(len(labels.rows), gold),
         *corrected.sentences(score.parts, parts, metric.info),
         *corrected.label_sentences(),
         *_not_corrected(lost),
@@ -336,6 +342,14 @@ class _Corrected:
             else []
         )
         return [f"machine labels are wrong for {', '.join(wrong)}, by gold labels", *alike]
+
+
+def _elsewhere(n_gold: int, gold: GoldLabels) -> list[str]:
+    """A note if some of the gold labels are of images that are not scored."""
+    every = len(gold.groups) + len(gold.unsure) + len(gold.others)
+    if n_gold == every:
+        return []
+    return [f"{n_gold} of {every} gold labels are of images that are scored; the others do nothing"]
 
 
 def _not_corrected(parts: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Gold labels correct shares of captions; what they cannot correct says why."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -184,6 +185,21 @@ def test_other_images_are_refused():
     gold = GoldLabels("gold.csv", "gender", {"9000": "male"}, frozenset(), frozenset(), {})
     with pytest.raises(DataError, match=r"gold\.csv: the gold labels are of other images"):
         scored(world.corpus(), gold)
+
+
+def test_gold_labels_of_images_that_are_not_scored_are_noted():
+    world = World()
+    gold = replace(world.gold(drawn(400)), others=frozenset({"9000"}))
+    metric = GenderError(GENDER, STATS, words=None)
+    notes = run_cell(world.corpus(), metric, [0], run_id="x", gold=gold).notes
+    assert "400 of 401 gold labels are of images that are scored" in "\n".join(notes)
+
+
+def test_several_captions_an_image_are_not_corrected():
+    world = World()
+    corpus = replace(world.corpus(), samples=(world.corpus(),))
+    with pytest.raises(NotApplicableError, match=r"metric\.samples=first"):
+        scored(corpus, world.gold(drawn(400)))
 
 
 def test_a_maximum_over_groups_and_attackers_are_not_corrected():
