@@ -15,24 +15,32 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from bias_pipeline.data.memory import caption_file, check_aligned, label_file, object_file
+from bias_pipeline.data.memory import (
+    caption_file,
+    check_aligned,
+    gold_file,
+    label_file,
+    object_file,
+)
 from bias_pipeline.data.rating_tables import read_label_errors
 from bias_pipeline.declared import NotNegative, Positive, Share
 from bias_pipeline.errors import (
     BiasPipelineError,
+    DataError,
     NotApplicableError,
     TooFewImagesError,
     UsageError,
 )
 from bias_pipeline.io.machine import REPORT
 from bias_pipeline.io.paths import safe_name
+from bias_pipeline.metrics.catalogue import corrected_by_gold
 from bias_pipeline.report.conclusion_checks import COVERAGE, LIMITS, Limits
 from bias_pipeline.report.gate import Comparison, check_margin, compared
 from bias_pipeline.report.name_collisions import check_distinct, resolve_name_collisions
@@ -56,7 +64,7 @@ from bias_pipeline.run.targets import check_value
 
 if TYPE_CHECKING:
     from bias_pipeline.corpus.corpus import Corpus
-    from bias_pipeline.data.memory import Captions, Labels, Objects
+    from bias_pipeline.data.memory import Captions, Gold, Labels, Objects
     from bias_pipeline.metrics.base import Metric
 
 Settings = Mapping[str, Any]
@@ -90,6 +98,7 @@ def score(
     objects: Objects | None = None,
     *,
     captioner: str = "captions",
+    gold: Gold | None = None,
     out: str | Path | None = None,
     **settings: Any,
 ) -> Result:
@@ -106,6 +115,9 @@ def score(
         objects: image id to the names of the objects in the image, lists, a DataFrame with columns
             ``id`` and ``category``, or a file.
         captioner: its name in results; a file has its own name.
+        gold: labels by people of some images drawn at random, where ``labels`` are a machine's:
+            image id to label, a DataFrame with columns ``image_id``, ``value`` and, if there are
+            any, ``rater`` and ``chance``, or a file.
         out: folder to store the result in, and attackers' predictions for the next call.
         settings: settings that differ from the defaults: a choice (``attribute="race"``,
             ``encoder="lstm"``), values (``seeds=10``, ``stats={"resamples": 100}``), or a parameter
@@ -124,7 +136,8 @@ def score(
         >>> result.frame()[["part", "value"]].values.tolist()[0]
         ['score', 0.25]
     """
-    with _runner_of({captioner: captions}, labels, human, objects, out, settings) as runner:
+    data = labels, human, objects, gold
+    with _runner_of({captioner: captions}, *data, out, settings) as runner:
         return runner.run(captioner, metric=metric)
 
 
@@ -139,6 +152,7 @@ def audit(
     minutes: float | None = None,
     least_coverage: float = COVERAGE,
     negligible: float = LIMITS.negligible,
+    gold: Gold | None = None,
     out: str | Path | None = None,
     **settings: Any,
 ) -> Audit:
@@ -153,6 +167,7 @@ def audit(
         minutes: the time limit (1; with more than 10,000 captions 5).
         least_coverage: share of the labelled images of the captions that an answer must use.
         negligible: how far above the annotators' an attacker's score at equal style is no bias.
+        gold: see :func:`score`; it corrects the metrics of naming, declining and assuming.
         out: folder to store results and a report in, ``report.html``.
         settings: see :func:`score`; the time decides which metrics, and seeds are two.
 
@@ -174,7 +189,8 @@ def audit(
     if out is not None:
         REPORT.require()
     settings = {**settings, "dataset": {"strict": False, **_dataset(settings)}}
-    with _runner_of({captioner: captions}, labels, human, objects, out, settings) as runner:
+    data = labels, human, objects, gold
+    with _runner_of({captioner: captions}, *data, out, settings) as runner:
         limits = Limits(coverage=least_coverage, negligible=negligible)
         result = audited(runner, minutes, limits)
     if out is not None:
@@ -195,6 +211,7 @@ def compare(
     margin: float | None = None,
     least_coverage: float = COVERAGE,
     alike: float = LIMITS.speech,
+    gold: Gold | None = None,
     out: str | Path | None = None,
     **settings: Any,
 ) -> Comparison:
@@ -212,6 +229,7 @@ def compare(
         margin: by how much ``a`` may be worse, in the metric's unit.
         least_coverage: share of the labelled images of the captions that a number must use.
         alike: how much caption length and vocabulary may differ where attackers read captions.
+        gold: see :func:`score`.
         out: see :func:`score`.
         settings: see :func:`score`.
 
@@ -238,7 +256,7 @@ def compare(
         raise UsageError(f"compare: both captioners are {a}; name two files")
     metrics = [metric] if isinstance(metric, str) else metric
     both = dict(zip(names, (a, b), strict=True))
-    with _runner_of(both, labels, human, objects, out, settings) as runner:
+    with _runner_of(both, labels, human, objects, gold, out, settings) as runner:
         for name in metrics if margin is not None else ():
             check_margin(margin, runner.metric(name))
         results, skipped = runner.compared(metrics)
@@ -275,6 +293,7 @@ def _runner_of(
     labels: Labels,
     human: Captions | None,
     objects: Objects | None,
+    gold: Gold | None,
     out: str | Path | None,
     settings: Settings,
 ) -> Iterator[_InMemoryRunner]:
@@ -292,6 +311,7 @@ def _runner_of(
                 "attributes": label_file(labels, folder, unnamed),
                 "captions": None if human is None else caption_file(human, folder, "human"),
                 "instances": None if objects is None else object_file(objects, folder),
+                "gold": None if gold is None else gold_file(gold, folder),
             }
             named = {key: str(path) for key, path in given.items() if path is not None}
             files = {
@@ -368,8 +388,9 @@ class _InMemoryRunner:
         for attribute, plan in plans.items():
             for metric, settings in plan.cells:
                 chosen = {**_numbers(settings), "metric": metric, "seeds": plan.seeds}
+                labels = self._of(attribute) | self._gold_of(attribute, metric)
                 try:
-                    results.append(self.run(captioner, **self._of(attribute), **chosen))
+                    results.append(self.run(captioner, **labels, **chosen))
                 except NotApplicableError as error:
                     words = {"attribute": attribute, "metric": metric, **settings}
                     cell_name = " ".join(f"{k}={v}" for k, v in words.items())
@@ -405,6 +426,17 @@ class _InMemoryRunner:
         if not with_errors or attribute in with_errors:
             return {"attribute": attribute}
         return {"attribute": attribute, "dataset": {**dataset, "label_noise": None}}
+
+    def _gold_of(self, attribute: str, metric: str) -> dict[str, object]:
+        """The settings of the data without gold labels, where these do not correct a metric."""
+        dataset = self.settings["dataset"]
+        if not dataset.get("gold"):
+            return {}
+        cell = self._cell(next(iter(self.files)), attribute=attribute)
+        with suppress(DataError):  # labels of another attribute
+            if corrected_by_gold(metric) and cell.gold:
+                return {}
+        return {"dataset": {**dataset, "gold": None}}
 
     def metric(self, name: str) -> Metric:
         """A metric under the settings."""

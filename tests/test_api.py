@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -311,3 +312,28 @@ def test_captions_are_compared_with_labels_under_two_names(scenes, names):
     labels = scenes.labels if names == ("a", "a") else None
     with pytest.raises(UsageError, match="captions need labels and two names"):
         bp.compare(scenes.captions("stereotyper"), scenes.captions("faithful"), labels, names=names)
+
+
+def test_gold_labels_correct_what_they_can():
+    """Machine labels of 600 images err for every tenth woman; people label 400 of them."""
+    truth = {i: "female" if i % 3 == 0 else "male" for i in range(600)}
+    machine = {i: "male" if i % 30 == 0 else group for i, group in truth.items()}
+    captions = {
+        i: "a woman sits" if group == "female" else "a man sits" for i, group in truth.items()
+    }
+    gold = {i: truth[i] for i in random.Random(0).sample(range(600), 400)}
+    plain = bp.score("gender_error", captions, machine)
+    corrected = bp.score("gender_error", captions, machine, gold=gold)
+    table = corrected.frame().set_index("part")["value"]
+    assert table["score:machine"] == plain.frame()["value"][0] == pytest.approx(20 / 600)
+    assert table["score"] < 0.005
+    audited = bp.audit(captions, machine, gold=gold, minutes=0.1)
+    values = {(row.metric, row.part): row.value for r in audited.results for row in r.rows}
+    assert values["gender_error", "score"] == pytest.approx(table["score"], abs=1e-3)
+    assert ("gender_ratio", "score:machine") not in values
+    comparison = bp.compare(
+        captions, {**captions, 1: "a woman sits"}, machine, gold=gold, metric="gender_error"
+    )
+    assert len(comparison.decisions) == 1
+    with pytest.raises(DataError, match="gold labels do not correct lic"):
+        bp.score("lic", captions, machine, human=captions, gold=gold)

@@ -15,6 +15,11 @@ from bias_pipeline.run.targets import check_value
 PROGRAM = "python -m bias_pipeline"
 KEYS = "[key=value ...]"
 MAP = "--map"
+GOLD = (
+    "labels by people of some images drawn at random, where LABELS are a machine's: a table of "
+    "image_id, value, and rater and chance if there are any (rate --gold-size); they correct "
+    "naming, declining and assuming"
+)
 _LONGEST = 250  # characters; a longer usage is not printed with an error
 
 

@@ -21,6 +21,7 @@ from bias_pipeline.commands.audit_settings import (
 )
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.data.binary_tables import stem
+from bias_pipeline.data.gold_files import read_gold
 from bias_pipeline.data.photos import find_photos
 from bias_pipeline.data.rating_tables import read_label_errors
 from bias_pipeline.data.tables import check_file
@@ -128,12 +129,16 @@ def source_of_file(options: Namespace, out: Path, further: Sequence[str] = ()) -
     meanings = {name: _meanings(name) if options.map else NO_MEANINGS for name in names}
     _check_map(options.map, meanings)
     files = (options.attributes, options.captions, options.objects, options.label_noise)
+    if options.gold and options.label_noise:
+        raise UsageError("--gold corrects label errors, and --label-noise adds some; give one")
     for path in (options.file, *files):
         if path is not None:
             check_file(path)
     _check_noise(options.label_noise, meanings)
     overrides = [*_overrides(options, out), *further]
-    return FileSource(overrides, _labels_of(overrides, options, meanings))
+    return FileSource(
+        overrides, _labels_of(overrides, options, meanings), _gold(options.gold, names)
+    )
 
 
 def _print_tables(result: Audit) -> None:
@@ -157,6 +162,8 @@ class FileSource:
     overrides: Sequence[str]  # what all cells share
     # Attribute to the overrides for its labels
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # Attribute to the override of its gold labels, for the metrics that they correct
+    gold: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def attributes(self) -> Collection[str]:
@@ -194,12 +201,17 @@ class FileSource:
     def _of(self, attribute: str) -> list[str]:
         return [*self.overrides, f"attribute={attribute}", *self.labels.get(attribute, ())]
 
+    def _gold_of(self, attribute: str, metric: str) -> list[str]:
+        corrected = attribute in self.gold and catalogue.corrected_by_gold(metric)
+        return [self.gold[attribute]] if corrected else []
+
     def cells(self, plans: Mapping[str, Plan]) -> list[Cell]:
         """For each attribute the metrics as published, then the metrics at equal style."""
         jobs = [
             [
                 *(*self._of(attribute), f"metric={metric}", f"seeds={plan.seeds}"),
                 *_words_of(settings),
+                *self._gold_of(attribute, metric),
             ]
             for attribute, plan in plans.items()
             for metric, settings in plan.cells
@@ -255,6 +267,7 @@ def parser() -> Parser:
         help="how often labels are wrong, as rate --gather writes it: also print how scores "
         "would change if so many more labels were wrong; takes many times as long (--minutes)",
     )
+    parser.add_argument("--gold", type=Path, metavar="FILE", help=arguments.GOLD)
     parser.add_argument(
         "--out",
         type=Path,
@@ -369,6 +382,25 @@ def _noise(path: Path | None, attribute: str) -> list[str]:
     if path is None or attribute not in read_label_errors(path):
         return []
     return [f"{_NOISE}{quoted(str(path))}"]
+
+
+def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
+    """Attribute to the override of its gold labels; refused if they are of no attribute."""
+    if path is None:
+        return {}
+    refused: list[DataError] = []
+    labelled = {}
+    for name in attributes:
+        attribute = preset({"attribute": name, "dataset": "coco"}).build("attribute")
+        try:
+            read_gold(path, "coco", attribute)
+        except DataError as error:
+            refused.append(error)
+        else:
+            labelled[name] = f"dataset.gold={quoted(str(path))}"
+    if not labelled:
+        raise refused[0]
+    return labelled
 
 
 def _own_labels(options: Namespace, meanings: Meanings) -> list[str]:

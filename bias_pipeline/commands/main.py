@@ -195,6 +195,7 @@ _MODULES = {
     "embed": "bias_pipeline.retrieval.commands.embed",
     "fit": "bias_pipeline.commands.fit",
     "explain": "bias_pipeline.pictures.commands.explain",
+    "labels": "bias_pipeline.commands.labels",
     "rate": "bias_pipeline.people.commands.web",
     "browse": "bias_pipeline.people.commands.web",
     "anonymous": "bias_pipeline.people.commands.anonymous",
@@ -244,6 +245,11 @@ WORDS = (
         "rate",
         "ask people about pictures or captions, in a browser on this machine",
         "[PHOTOS] --attribute NAME|--question TEXT --out DIR ...",
+    ),
+    Command(
+        "labels plan",
+        "how many labels by people correct a machine's",
+        "--gold FILE --machine LABELS --captions FILE ...",
     ),
     Command(
         "browse",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +19,7 @@ from bias_pipeline.commands.compare_audits import (
     print_questions,
     stored_audits,
 )
-from bias_pipeline.declared import NotNegative, Positive, Seconds
+from bias_pipeline.declared import Count, NotNegative, Positive, Seconds
 from bias_pipeline.errors import (
     DataError,
     NotApplicableError,
@@ -38,6 +40,7 @@ from bias_pipeline.report.compared_questions import (
 )
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, untried
 from bias_pipeline.report.gate import Comparison, check_margin, compared
+from bias_pipeline.report.looks import MOST, counted_look
 from bias_pipeline.report.name_collisions import check_distinct
 from bias_pipeline.report.tables import print_leaderboards
 from bias_pipeline.report.text_formats import junit, model_card, skipped_cells
@@ -76,7 +79,7 @@ def compare_command(words: Sequence[str]) -> int:
     options, rest = compare_parser().parse_known_args(arguments.expand_flags(words))
     names = [word for word in rest if _names_captioner(word)]
     rest = [*(word for word in rest if word not in names), *arguments.column_overrides(options)]
-    rest += [f"--config-dir={options.config_dir}"] if options.config_dir else []
+    rest += _words_of(options)
     if len(set(names)) < (1 if options.baseline else 2):
         hint = arguments.file_like_an_option(words)
         given = f"{names[0]} alone" if len(names) > 1 else len(names)
@@ -115,9 +118,29 @@ def compare_command(words: Sequence[str]) -> int:
         write_file(options.json, baseline.stored(first, **decided))
     if options.junit:
         write_file(options.junit, junit(comparison))
-    if options.fail_if_worse or options.margin is not None:
-        return _gate_of_questions(rows) if by_questions else _gate(comparison, results)
-    return 0
+    gate = (
+        partial(_gate_of_questions, rows) if by_questions else partial(_gate, comparison, results)
+    )
+    return _decide(options, comparison, gate)
+
+
+def _decide(options: Namespace, comparison: Comparison, gate: Callable[[], int]) -> int:
+    """The exit code, after this look at the pictures is counted."""
+    gated = options.fail_if_worse or options.margin is not None
+    if options.history:
+        looks = counted_look(options.history, comparison)
+        print_out(*looks.sentences())
+        if gated:
+            looks.check(options.looks)
+    return gate() if gated else 0
+
+
+def _words_of(options: Namespace) -> list[str]:
+    """Options as the words of `run`."""
+    words = [f"--config-dir={options.config_dir}"] if options.config_dir else []
+    if options.gold and options.attributes is None:  # else only for what they correct
+        words.append(f"dataset.gold={quoted(str(options.gold))}")
+    return words
 
 
 def _cells(
@@ -199,6 +222,20 @@ def compare_parser() -> Parser:
         f"if the whole interval of each difference is below it, {WORSE} if one is above it, "
         f"{UndecidedError.exit_code} otherwise",
     )
+    parser.add_argument(
+        "--history",
+        type=Path,
+        metavar="FOLDER",
+        help="count in this folder how many versions were compared on the same pictures",
+    )
+    parser.add_argument(
+        "--looks",
+        type=number(Count),
+        default=MOST,
+        metavar="N",
+        help="with --history: after N versions on the same pictures the gate decides nothing "
+        f"(exit code {UndecidedError.exit_code}) until there are new pictures (default: {MOST})",
+    )
     files = parser.add_argument_group("files, as audit takes them (A and B are files of captions)")
     what = {
         "--attributes": ("LABELS", "labels of the images; compares by the questions of audit"),
@@ -206,6 +243,7 @@ def compare_parser() -> Parser:
         "--objects": ("FILE", "objects in the images"),
         "--out": ("DIR", "folder of runs (default: outputs/compare-NAME)"),
     }
+    files.add_argument("--gold", type=Path, metavar="FILE", help=arguments.GOLD)
     for option, (metavar, text) in what.items():
         files.add_argument(option, type=Path, metavar=metavar, help=text)
     files.add_argument(

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         | Series
         | File
     )
+    Gold: TypeAlias = Mapping[Any, str] | Series | File
     Objects: TypeAlias = Mapping[Any, Iterable[str]] | Sequence[Iterable[str]] | File
 
 _IDS = ("image_id", "id", "img_id")
@@ -71,6 +72,16 @@ def label_file(labels: Labels, folder: Path, attribute: str) -> Path:
         folder / "labels",
         "id",
         lambda key, label: _label_rows(key, label, attribute),
+    )
+
+
+def gold_file(gold: Gold, folder: Path) -> Path:
+    """The file of gold labels."""
+    return _file(
+        gold,
+        folder / "gold",
+        "image_id",
+        lambda key, value: [_row("image_id", key, {"value": str(value)}, "")],
     )
 
 

@@ -7,6 +7,7 @@ asks for the fixture.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,7 +38,9 @@ def bias_gate() -> Callable[..., Comparison]:
     It takes the arguments of :func:`bias_pipeline.compare`, the new captioner's captions first. The
     test fails where the command does, with the sentences that say why: if the new captioner is less
     fair (with a margin: by more than it), if nothing can be decided (with a margin: if something
-    cannot), or if data or settings are wrong. Otherwise it returns the comparison.
+    cannot), or if data or settings are wrong. Otherwise it returns the comparison. ``history`` and
+    ``looks`` are the options of the same names: a folder that counts how many versions were
+    compared on the same pictures, and after how many of them nothing is decided (5).
     """
     return _gate
 
@@ -48,17 +51,23 @@ def _gate(
     labels: Labels,
     human: Captions | None = None,
     objects: Objects | None = None,
+    *,
+    history: str | Path | None = None,
+    looks: int | None = None,
     **settings: Any,
 ) -> Comparison:
     """See :func:`bias_gate`."""
     import bias_pipeline as bp
     from bias_pipeline.errors import BiasPipelineError
     from bias_pipeline.report.compared_questions import compared_questions, outcome_of
+    from bias_pipeline.report.looks import MOST, counted_look
 
     named = {"names": ("new", "old"), **settings}
     mistake = ""
     try:
         comparison = bp.compare(new, old, labels, human, objects, **named)
+        if history is not None:
+            counted_look(Path(history), comparison).check(MOST if looks is None else looks)
     except BiasPipelineError as error:
         mistake = f"{FIXTURE}: {error}"
     if mistake:  # outside of the handler, so that pytest shows the sentence once

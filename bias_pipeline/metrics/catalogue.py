@@ -156,6 +156,13 @@ def spared(infos: Iterable[MetricInfo]) -> list[str]:
     return [info.name for info in sorted(sparable, key=lambda info: -info.cost.per_attacked)]
 
 
+def corrected_by_gold(metric: str) -> bool:
+    """Whether gold labels (``dataset.gold``) correct a metric."""
+    from bias_pipeline.metrics.counting.gold import CorrectedByGold
+
+    return issubclass(metric_class(metric), CorrectedByGold)
+
+
 def bibtex(metrics: Iterable[str]) -> str:
     """BibTeX of the sources of some metrics, each source once; empty for unknown metrics.
 

@@ -200,6 +200,7 @@ def _comparable_facts(result: Result) -> dict[str, object]:
     return {
         "data set": row.dataset,
         "images, labels, objects or human captions": result.facts.corpus.reference,
+        "gold labels": result.facts.gold or "",
         _SEEDS: deciding_seeds(result),
         "what of captions is scored": text_settings(result),
         "version of the metric": row.metric_version,

@@ -18,7 +18,7 @@ from bias_pipeline.array_types import Float64Array
 from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.results.identity import deciding
 from bias_pipeline.results.rows import Result, Row
-from bias_pipeline.results.settings import deciding_seeds, label, text_settings
+from bias_pipeline.results.settings import deciding_seeds, gold_setting, label, text_settings
 from bias_pipeline.stats.bootstrap import Draws
 from bias_pipeline.stats.compare import holm, paired_difference, significance_groups
 
@@ -77,7 +77,7 @@ def alike(results: Sequence[Result]) -> list[list[Result]]:
     for result in results:
         row = result.rows[0]
         config = json.dumps(deciding(result.facts.config, row.dataset), sort_keys=True)
-        text = tuple(text_settings(result).values())
+        text = (*text_settings(result).values(), *gold_setting(result).values())
         key = (row.metric, row.attribute, row.dataset, deciding_seeds(result), config, text)
         groups.setdefault(key, {}).setdefault(row.captioner, result)
     return [list(by_captioner.values()) for by_captioner in groups.values()]

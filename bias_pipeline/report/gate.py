@@ -382,6 +382,8 @@ class Comparison:
     # Metric and captioner, as `metric=lic captioner=new`, to why the metric does not apply to it
     skipped: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()  # what happened while reading, after the captioner's name
+    # What was compared, the first captioner's results first
+    results: Sequence[Result] = field(default=(), repr=False)
 
     @property
     def decided(self) -> list[Decision]:
@@ -442,7 +444,7 @@ def compared(
         raise DataError(_nothing_to_compare(apart))
     made = decisions(apart, draws, margin=margin, limits=limits)
     notes = dict.fromkeys(f"{r.rows[0].captioner}: {note}" for r in apart for note in r.notes)
-    return Comparison(tables, made, namesakes, skipped, [*notes])
+    return Comparison(tables, made, namesakes, skipped, [*notes], apart)
 
 
 def _unscored(results: Sequence[Result]) -> bool:

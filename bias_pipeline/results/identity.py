@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bias_pipeline.corpus.attribute import ENGLISH, Attribute
 from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.declared import TARGET, known_name
 from bias_pipeline.text.tokenize import Tokenize
@@ -34,6 +35,7 @@ def run_id(
     metric_version: int,
     seeds: Sequence[int],
     label_noise: LabelNoise | None = None,
+    gold: GoldLabels | None = None,
 ) -> str:
     """A readable name that ends in the hash of the run."""
     content = {
@@ -45,6 +47,7 @@ def run_id(
         "file_order": _file_order(tree, corpus),
         "seeds": list(seeds),
         **({"label_noise": label_noise.rates} if label_noise else {}),
+        **({"gold": gold.digest} if gold else {}),
     }
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
     names = (metric, corpus.dataset, corpus.captioner, attribute, digest)

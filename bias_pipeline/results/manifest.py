@@ -87,6 +87,7 @@ class Manifest:
     included: Mapping[str, str] = field(default_factory=dict)  # the user's packages and folders
     text: Mapping[str, Any] = field(default_factory=dict)  # what of captions was scored
     overrides: Sequence[str] | None = None  # of the command; None for a call from Python
+    gold: str | None = None  # a digest of the gold labels that corrected it; None without any
     job: Mapping[str, Any] | None = None  # its launcher and number; None for a call from Python
     files: Mapping[str, str] | None = None  # checksums of the run's files; None until it is stored
 
@@ -95,7 +96,7 @@ class Manifest:
         stored: dict[str, Any] = plain_values(self)
         if stored["training"]:
             del stored["training"]["curves"]  # a line an epoch: a table of its own
-        optional = ("training", "overrides", "job", "files")
+        optional = ("training", "overrides", "gold", "job", "files")
         return {key: v for key, v in stored.items() if key not in optional or v is not None}
 
 

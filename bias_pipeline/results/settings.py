@@ -160,7 +160,14 @@ def values_of(result: Result) -> dict[str, str]:
         **_values_in(json.dumps([facts.config, facts.keys]), row.dataset),
         "seeds": seeds_text(deciding_seeds(result)),
         "metric_version": str(row.metric_version),
+        **gold_setting(result),
     }
+
+
+def gold_setting(result: Result) -> dict[str, str]:
+    """A digest of the gold labels that corrected a result, by their key; empty without any."""
+    digest = result.facts.gold
+    return {"dataset.gold": digest[:6]} if digest else {}
 
 
 @lru_cache(maxsize=1024)  # runs of a sweep share many

@@ -388,6 +388,11 @@ def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[s
         if note.startswith("warning: ") and (BLANK_WORDS in note or LANGUAGE_WORDS in note)
     ]
     noted = [f"{note.removeprefix('warning: ')}." for note in [*declined[:1], *partly, *absent]]
+    corrected = dict.fromkeys(r.rows[0].metric for r in results if r.facts.gold)
+    if corrected:
+        noted.append(
+            f"Gold labels correct {', '.join(corrected)}; other numbers rest on labels alone."
+        )
     return [*noted, _caution(results, first)]
 
 

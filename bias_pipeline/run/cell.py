@@ -15,6 +15,7 @@ from typing import Any
 
 from bias_pipeline import __version__
 from bias_pipeline.corpus.corpus import SIDES, Corpus
+from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.corpus.object_names import ObjectsRead
 from bias_pipeline.corpus.predictions import Training
 from bias_pipeline.corpus.regrouping import LabelNoise, without_small_groups
@@ -24,6 +25,7 @@ from bias_pipeline.io.progress import bar
 from bias_pipeline.metrics.base import HEADLINES, Metric, MetricInfo, Number, Score, check_score
 from bias_pipeline.metrics.corpus_view import objects_read
 from bias_pipeline.metrics.counting.declines import declines_note
+from bias_pipeline.metrics.counting.gold import check_correctable, with_gold
 from bias_pipeline.metrics.repeated_scores import mean_score, with_label_noise
 from bias_pipeline.metrics.value_names import BEYOND, sibling_name
 from bias_pipeline.results.manifest import CorpusFacts, LanguageFacts, Manifest, MetricFacts
@@ -44,6 +46,7 @@ def run_cell(
     choices: Mapping[str, str] = MappingProxyType({}),
     facts: Mapping[str, Any] = MappingProxyType({}),
     label_noise: LabelNoise | None = None,
+    gold: GoldLabels | None = None,
 ) -> Result:
     """Compute a metric on a corpus.
 
@@ -51,12 +54,16 @@ def run_cell(
     the :class:`Manifest`.
     """
     started = time.time()
+    if gold is not None:
+        check_correctable(metric)
     if label_noise is not None:
         label_noise.wrong(corpus.groupings[metric.attribute.name].names)
     with bar(f"{metric.info.name} {corpus.captioner}"):
         samples = [_scored(sample, metric, seeds) for sample in corpus.each_sample]
     splits, score = samples[0][0], mean_score([score for _, score in samples], metric)
     trained = [guesses.training for _, each in samples for guesses in each.predictions]
+    if gold is not None:
+        score = with_gold(score, corpus, metric, gold)
     if label_noise is not None:
         score, also_trained = _with_noise(score, corpus, metric, seeds, label_noise)
         trained += also_trained
@@ -70,6 +77,7 @@ def run_cell(
         training=training,
         started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         seconds=round(time.time() - started, 3),
+        gold=gold.digest if gold else None,
         **facts,
     )
     compared = {*HEADLINES, BEYOND, *(rule.part for rule in metric.info.readings.values())}

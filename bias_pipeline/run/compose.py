@@ -20,6 +20,7 @@ from bias_pipeline.attack.encoder import Encoder, Head, NetEncoder
 from bias_pipeline.attack.probe import Probe
 from bias_pipeline.attack.recipe import TrainerFlags
 from bias_pipeline.corpus.attribute import Attribute, TaskVocabulary
+from bias_pipeline.corpus.gold_labels import GoldLabels
 from bias_pipeline.corpus.regrouping import LabelNoise
 from bias_pipeline.corpus.split import SplitRule, seeds_of
 from bias_pipeline.data.base import Dataset
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 
 Samples = Literal["mean", "first"]
 ErrorFile = Annotated[str, Text(r"[^\x00-\x1f]+", "a file, or shares of wrong labels by group")]
+LabelFile = Annotated[str, Text(r"[^\x00-\x1f]+", "a file")]
 LabelNoiseRates = ErrorFile | Mapping[str, Share | Mapping[str, Share]] | None
 AS_READ = ScoredText()
 INVOCATION = "BIAS_PIPELINE_INVOCATION"
@@ -152,7 +154,24 @@ class Cell:
             metric_version=self.metric.version,
             seeds=self.seeds,
             label_noise=self.label_noise,
+            gold=self.gold,
         )
+
+    @cached_property
+    def gold(self) -> GoldLabels | None:
+        """The true labels of some images, as configured; None if none are known."""
+        file = self.tree["gold"]
+        if file is None:
+            return None
+        if self.tree["label_noise"] is not None:
+            raise UsageError(
+                "dataset.gold corrects the errors of labels, and dataset.label_noise adds some; "
+                "give one of both"
+            )
+        from bias_pipeline.data.gold_files import read_gold
+
+        dataset = self.build("dataset")
+        return read_gold(Path(file), dataset.name, self.build("attribute"))
 
     @cached_property
     def label_noise(self) -> LabelNoise | None:
@@ -375,6 +394,7 @@ def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell
         raise UsageError(f"{references.faults[0]}; {_misfit(references.faults[0])}")
     tree["samples"] = _taken(tree, "metric", "samples", Samples, "mean")
     tree["label_noise"] = _taken(tree, "dataset", "label_noise", LabelNoiseRates, None)
+    tree["gold"] = _taken(tree, "dataset", "gold", LabelFile | None, None)
     try:
         check_task(tree)
     except UsageError as error:

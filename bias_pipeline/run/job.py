@@ -365,6 +365,7 @@ def _compute(here: Cell, corpus: Corpus, identity: str, facts: Mapping[str, obje
         choices={name: here.choice(name) for name in NAMED},
         facts=facts,
         label_noise=here.label_noise,
+        gold=here.gold,
     )
 
 

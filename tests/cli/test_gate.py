@@ -122,3 +122,26 @@ def test_the_workflow_runs_the_gate_of_the_page():
     steps = [re.search(r"(?s)run: >\n(.*?)\n      -", block) for block in blocks(PAGE, "yaml")]
     (run,) = filter(None, steps)  # the other block uses the ready-made step
     assert shlex.split(run[1])[3:] == GATE
+
+
+def test_the_sixth_version_on_the_same_pictures_is_undecided(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    """Each version has one caption more that is another; every gate before the limit passes."""
+    monkeypatch.chdir(folder)
+    lines = json.loads((folder / "captions" / "current.json").read_text())
+    codes = []
+    for number in range(1, 5):
+        lines[number]["caption"] = "a photo"
+        version = tmp_path / "version.json"
+        version.write_text(json.dumps(lines))
+        words = ["compare", str(version), "captions/current.json", "--attributes", "labels.csv"]
+        words += ["--metrics", "gender_error", "--fail-if-worse", "--out", str(tmp_path / "runs")]
+        codes.append(main([*words, "--history", str(tmp_path / "looks"), "--looks", "3"]))
+    assert codes == [0, 0, 0, 6]
+    printed = capsys.readouterr()
+    assert "This is look 3 on these pictures: a pass found by retrying is no" in printed.out
+    assert "this is look 4 on these pictures" in printed.err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,9 +13,18 @@ from bias_pipeline.corpus.attribute import Context, words_of
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.metrics.base import UNSURE, EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
-from bias_pipeline.metrics.counting.base import CountingMetric, example_lines
-from bias_pipeline.metrics.counting.numbers import SHARE, CountedNumber, Numbers, Sums, Tally
+from bias_pipeline.metrics.counting.base import example_lines
+from bias_pipeline.metrics.counting.gold import CorrectedByGold, Tables, caption_outcomes
+from bias_pipeline.metrics.counting.numbers import (
+    SHARE,
+    CountedNumber,
+    Numbers,
+    Sums,
+    Tally,
+    counted_share,
+)
 from bias_pipeline.metrics.counting.sides import described_images
+from bias_pipeline.metrics.counting.true_labels import CaptionOutcomes
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.groups import (
     gender_ratio,
@@ -39,12 +48,13 @@ from bias_pipeline.text.sentence_columns import Sentences, split_sentences
 BOTH, BOTH_HUMAN = PartName("both"), PartName("both", side="human")
 RATIO, RATIO_HUMAN = PartName("ratio"), PartName("ratio", side="human")
 RATIO_LABELLED = PartName("ratio", detail="labelled")
+_BOTH = {MODEL: BOTH, HUMAN: BOTH_HUMAN}
 WHOLE = PartName("whole")
 WHOLE_MODEL, WHOLE_HUMAN = PartName("whole", side="model"), PartName("whole", side="human")
 
 
 @dataclass(eq=False, kw_only=True)
-class AssumedGroup(CountingMetric):
+class AssumedGroup(CorrectedByGold):
     """How often captions name a group that annotators could not see, minus annotators' share.
 
     The attribute lists the labels of such images (``LabelMap.unsure``): "Both", an empty label and
@@ -162,7 +172,7 @@ class AssumedGroup(CountingMetric):
             by_group = named_shares(sums[MODEL])
             for k, group in enumerate(view.groups):
                 values[PartName(group=group)] = of_captions(MODEL, by_group[:, k])
-            for part, name in ((MODEL, BOTH), (HUMAN, BOTH_HUMAN)):
+            for part, name in _BOTH.items():
                 if part in images:
                     values[name] = of_captions(part, several_named(sums[part]))
             if WHOLE in sums:
@@ -184,6 +194,31 @@ class AssumedGroup(CountingMetric):
         examples = example_lines(view, assuming, {"named": named["model"]}, "assuming")
         lines = {"assumed": examples} if examples else {}
         return Tally(tables, numbers, notes=_notes(model, paired, human), lines=lines)
+
+    def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
+        """See the class; every image counts once."""
+        captions = caption_outcomes(view, side, self.named(view, side))
+        each = np.maximum(view.n_captions(side), 1)[captions.rows]
+        return replace(captions, weights=1 / each)
+
+    def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
+        """See the class; without ``whole``, which looks at more than what a caption names."""
+        n_groups = len(view.groups)
+        unsure = {part: table[:, n_groups, : n_groups + 2] for part, table in tables.items()}
+        numbers: dict[PartName, CountedNumber] = {}
+        for part, outcomes in unsure.items():
+            images, whole = view.unsure & view.has(part.side), outcomes.sum(axis=-1)
+            alone = outcomes[:, :n_groups]
+            numbers[part] = counted_share(alone.sum(axis=-1), whole, images, part.side)
+            if part == MODEL:
+                each = counted_share(alone, np.repeat(whole[:, None], n_groups, axis=1), images)
+                numbers |= each.by_group(view.groups)
+            if part in _BOTH:
+                several = counted_share(outcomes[:, -1], whole, images, part.side)
+                numbers[_BOTH[part]] = several
+        if MODEL_PAIRED in numbers:
+            numbers[SCORE] = numbers[MODEL_PAIRED] - numbers[HUMAN_PAIRED]
+        return numbers
 
     def named(self, view: CorpusView, side: str) -> IntArray:
         """(C,) the single group in the part of each caption that counts; below 0 for no group."""

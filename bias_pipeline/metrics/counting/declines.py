@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from bias_pipeline.array_types import BoolArray, IntArray
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.corpus import BLANK_WARNING, Corpus
 from bias_pipeline.metrics.base import MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView
-from bias_pipeline.metrics.counting.base import CountingMetric
+from bias_pipeline.metrics.counting.gold import CorrectedByGold, Tables
 from bias_pipeline.metrics.counting.numbers import (
     CountedNumber,
     LargestGap,
@@ -20,7 +21,8 @@ from bias_pipeline.metrics.counting.numbers import (
     Tally,
     counted_share,
 )
-from bias_pipeline.metrics.value_names import SCORE, PartName
+from bias_pipeline.metrics.counting.true_labels import CaptionOutcomes
+from bias_pipeline.metrics.value_names import MODEL, SCORE, PartName
 from bias_pipeline.stats.compare import merged_p
 from bias_pipeline.stats.shares import same_share_p
 from bias_pipeline.text.mentions import hedged
@@ -29,7 +31,7 @@ from bias_pipeline.text.scored_text import declined_images
 OVERALL = PartName("overall")
 
 
-class Declines(CountingMetric):
+class Declines(CorrectedByGold):
     """Largest minus smallest share of a group's images that the captioner declines to describe.
 
     A caption declines if it begins with one of the phrases of ``text/phrases.csv`` ("I'm sorry", "I
@@ -88,19 +90,44 @@ class Declines(CountingMetric):
                 share = counted_share(sums[events], sums[whole], of)
                 return share.by_group(view.groups, what, view.codes)
 
-            groups = shares("declined", "answered", answered)
-            gap = LargestGap(
-                groups=[*groups.values()], images=answered, signed=True, p_value=p_value
-            )
-            events, whole = (sums[name].sum(axis=1) for name in ("declined", "answered"))
             return {
-                SCORE: gap,
-                OVERALL: counted_share(events, whole, answered),
-                **groups,
+                **_numbers(sums["declined"], sums["answered"], view, p_value),
                 **shares("hedged", "described", described, "hedged"),
             }
 
         return Tally(tables, numbers)
+
+    def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
+        """See the class; a refusal is an outcome of its image, whatever else it says."""
+        captions = super().outcomes(view, side)
+        if side != MODEL.side:
+            return captions
+        declined = declined_images(view.corpus)
+        answering = ~declined[captions.rows]
+        refused = np.flatnonzero(declined)
+        rows = np.append(captions.rows[answering], refused)
+        outcomes = np.append(
+            captions.outcomes[answering], np.full(len(refused), len(view.groups) + 2)
+        )
+        return CaptionOutcomes(rows, outcomes, np.ones(len(rows)))
+
+    def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
+        """See the class."""
+        of_groups = tables[MODEL][:, : len(view.groups)]
+        return _numbers(of_groups[..., -1], of_groups.sum(axis=-1), view)
+
+
+def _numbers(
+    declined: Float64Array, answered: Float64Array, view: CorpusView, p_value: float = math.nan
+) -> dict[PartName, CountedNumber | LargestGap]:
+    """The shares of (B, K) answers that decline."""
+    images = _answered(view)
+    groups = counted_share(declined, answered, images).by_group(view.groups, "", view.codes)
+    return {
+        SCORE: LargestGap(groups=[*groups.values()], images=images, signed=True, p_value=p_value),
+        OVERALL: counted_share(declined.sum(axis=1), answered.sum(axis=1), images),
+        **groups,
+    }
 
 
 def declines_note(corpus: Corpus, attribute: str) -> str:

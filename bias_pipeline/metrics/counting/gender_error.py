@@ -17,7 +17,8 @@ from scipy import sparse
 from bias_pipeline.array_types import BoolArray, Float64Array
 from bias_pipeline.metrics.base import EvidenceRule, ExpectedResponse, MetricInfo
 from bias_pipeline.metrics.corpus_view import CorpusView, group_task_cells
-from bias_pipeline.metrics.counting.base import CountingMetric, example_lines
+from bias_pipeline.metrics.counting.base import example_lines
+from bias_pipeline.metrics.counting.gold import CorrectedByGold, Tables, named_outcomes
 from bias_pipeline.metrics.counting.numbers import (
     CountedNumber,
     LargestGap,
@@ -49,7 +50,7 @@ NAMED_PAIRED = (
 
 
 @dataclass(eq=False, kw_only=True)
-class GenderError(CountingMetric):
+class GenderError(CorrectedByGold):
     """Images whose caption names another group than the labelled one, over all labelled images.
 
     A caption that names no group or several is not wrong, so neutral captions lower the error: read
@@ -94,34 +95,11 @@ class GenderError(CountingMetric):
 
     def tally(self, view: CorpusView) -> Tally:
         """See the class."""
-        images, n_groups = described_images(view, view.labelled), len(view.groups)
-        paired = HUMAN_PAIRED in images
-        alike = all((mask == images[MODEL]).all() for mask in images.values())
-        if alike:
-            images = {part: mask for part, mask in images.items() if not part.detail}
+        images, n_groups = _images_of(view), len(view.groups)
 
         def numbers(sums: Sums) -> Numbers:
             counts = {part: outcomes_of(sums[part], n_groups) for part in images}
-
-            def error(part: PartName, over: Over = "named") -> CountedNumber:
-                wrong, whole = (n.sum(axis=-1) for n in groups.wrongly_named(counts[part], over))
-                return counted_share(wrong, whole, images[part], part.side)
-
-            values = {SCORE: error(MODEL, self.over), NAMED: error(MODEL)}
-            if HUMAN in images:
-                values |= {HUMAN: error(HUMAN, self.over), NAMED_HUMAN: error(HUMAN)}
-            if paired:
-                one, other = (NAMED, NAMED_HUMAN) if alike else NAMED_PAIRED
-                if not alike:
-                    values |= {one: error(MODEL_PAIRED), other: error(HUMAN_PAIRED)}
-                values[NAMED_INCREASE] = values[one] - values[other]
-            for k, group in enumerate(view.groups):
-                for what, over in (("", "all"), ("named", "named")):
-                    wrong, whole = groups.wrongly_named(counts[MODEL], over)
-                    values[PartName(what, group=group)] = counted_share(
-                        wrong[:, k], whole[:, k], images[MODEL]
-                    )
-            return values
+            return self._numbers(counts, images, view)
 
         rows, named = view.images("model"), view.named("model")
         labelled = view.codes[rows]
@@ -129,6 +107,49 @@ class GenderError(CountingMetric):
         examples = example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
         lines = {"misnamed": examples} if examples else {}
         return Tally(outcome_tables(view, images), numbers, lines=lines)
+
+    def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
+        """See the class."""
+        images, n_groups = _images_of(view), len(view.groups)
+        counts = {part: named_outcomes(tables[part], n_groups) for part in images}
+        return self._numbers(counts, images, view)
+
+    def _numbers(
+        self,
+        counts: Mapping[PartName, Float64Array],
+        images: Mapping[PartName, BoolArray],
+        view: CorpusView,
+    ) -> Numbers:
+        """The numbers of (B, K, K + 1) counts of each part."""
+
+        def error(part: PartName, over: Over = "named") -> CountedNumber:
+            wrong, whole = (n.sum(axis=-1) for n in groups.wrongly_named(counts[part], over))
+            return counted_share(wrong, whole, images[part], part.side)
+
+        values = {SCORE: error(MODEL, self.over), NAMED: error(MODEL)}
+        if HUMAN in images:
+            values |= {HUMAN: error(HUMAN, self.over), NAMED_HUMAN: error(HUMAN)}
+        if view.labelled[view.has("model") & view.has("human")].any():
+            one, other = (NAMED, NAMED_HUMAN)
+            if MODEL_PAIRED in images:
+                one, other = NAMED_PAIRED
+                values |= {one: error(MODEL_PAIRED), other: error(HUMAN_PAIRED)}
+            values[NAMED_INCREASE] = values[one] - values[other]
+        for k, group in enumerate(view.groups):
+            for what, over in (("", "all"), ("named", "named")):
+                wrong, whole = groups.wrongly_named(counts[MODEL], over)
+                values[PartName(what, group=group)] = counted_share(
+                    wrong[:, k], whole[:, k], images[MODEL]
+                )
+        return values
+
+
+def _images_of(view: CorpusView) -> dict[PartName, BoolArray]:
+    """Part to (N,) labelled images; ``:paired`` where one side describes more than the other."""
+    images = described_images(view, view.labelled)
+    if all((mask == images[MODEL]).all() for mask in images.values()):
+        return {part: mask for part, mask in images.items() if not part.detail}
+    return images
 
 
 def outcome_tables(
@@ -159,7 +180,7 @@ DIVERGENCE = PartName("divergence")
 
 
 @dataclass(eq=False, kw_only=True)
-class GroupAccuracy(CountingMetric):
+class GroupAccuracy(CorrectedByGold):
     """Largest minus smallest share of a group's images whose caption names that group.
 
     ``group:NAME`` is the share named correctly, ``incorrect:NAME`` wrongly; ``other:NAME`` is the
@@ -198,30 +219,50 @@ class GroupAccuracy(CountingMetric):
     def tally(self, view: CorpusView) -> Tally:
         """See the class."""
         view.check_compared(view.codes[view.labelled & view.has("model")])
-        images, n_groups = described_images(view, view.labelled), len(view.groups)
-        images = {part: mask for part, mask in images.items() if not part.detail}
-        compared = view.compared(images[MODEL])
+        images, n_groups = self._images(view), len(view.groups)
 
         def numbers(sums: Sums) -> Numbers:
-            def shares(part: PartName, outcome: str = "") -> dict[PartName, CountedNumber]:
-                counts = groups.by_outcome(outcomes_of(sums[part], n_groups))
-                events, whole = counts[..., _OUTCOMES.index(outcome)], counts.sum(axis=-1)
-                share = counted_share(events, whole, images[part], part.side)
-                return share.by_group(view.groups, outcome)
-
-            right = shares(MODEL)
-            score = LargestGap(groups=[*right.values()], images=images[MODEL])
-            values: dict[PartName, CountedNumber | LargestGap] = {SCORE: score}
-            rates = groups.rates(outcomes_of(sums[MODEL], n_groups))
-            values[DIVERGENCE] = CountedNumber(
-                values=groups.divergence(rates[:, compared]),
-                images=images[MODEL],
-                unit="bits",
-                range=(0.0, math.log2(n_groups)),
+            return self._numbers(
+                {part: outcomes_of(sums[part], n_groups) for part in images}, images, view
             )
-            if HUMAN in images:
-                people = [*shares(HUMAN).values()]
-                values[HUMAN] = LargestGap(groups=people, images=images[HUMAN], side="human")
-            return values | right | shares(MODEL, "incorrect") | shares(MODEL, "other")
 
         return Tally(outcome_tables(view, images), numbers)
+
+    def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
+        """See the class."""
+        images, n_groups = self._images(view), len(view.groups)
+        counts = {part: named_outcomes(tables[part], n_groups) for part in images}
+        return self._numbers(counts, images, view)
+
+    def _images(self, view: CorpusView) -> dict[PartName, BoolArray]:
+        images = described_images(view, view.labelled)
+        return {part: mask for part, mask in images.items() if not part.detail}
+
+    def _numbers(
+        self,
+        counts: Mapping[PartName, Float64Array],
+        images: Mapping[PartName, BoolArray],
+        view: CorpusView,
+    ) -> Numbers:
+        """The numbers of (B, K, K + 1) counts of each part."""
+
+        def shares(part: PartName, outcome: str = "") -> dict[PartName, CountedNumber]:
+            by_outcome = groups.by_outcome(counts[part])
+            events, whole = by_outcome[..., _OUTCOMES.index(outcome)], by_outcome.sum(axis=-1)
+            share = counted_share(events, whole, images[part], part.side)
+            return share.by_group(view.groups, outcome)
+
+        right = shares(MODEL)
+        score = LargestGap(groups=[*right.values()], images=images[MODEL])
+        values: dict[PartName, CountedNumber | LargestGap] = {SCORE: score}
+        rates = groups.rates(counts[MODEL])
+        values[DIVERGENCE] = CountedNumber(
+            values=groups.divergence(rates[:, view.compared(images[MODEL])]),
+            images=images[MODEL],
+            unit="bits",
+            range=(0.0, math.log2(len(view.groups))),
+        )
+        if HUMAN in images:
+            people = [*shares(HUMAN).values()]
+            values[HUMAN] = LargestGap(groups=people, images=images[HUMAN], side="human")
+        return values | right | shares(MODEL, "incorrect") | shares(MODEL, "other")

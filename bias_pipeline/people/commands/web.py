@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.commands.labels import add_machine_option
 from bias_pipeline.commands.photos import (
     add_masking_options,
     masked_photos,
@@ -24,6 +25,7 @@ from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
 from bias_pipeline.io.files import write_file
 from bias_pipeline.io.machine import WEB
 from bias_pipeline.io.terminal import print_out, warn
+from bias_pipeline.people.commands.gold_images import check_gold_size, drawn_photos
 from bias_pipeline.people.commands.rated_items import (
     check_items,
     consent_text,
@@ -149,6 +151,15 @@ def rate_parser() -> Parser:
         help="items with known answers, which show how reliable raters are: a table of "
         "image_id, value",
     )
+    parser.add_argument(
+        "--gold-size",
+        type=number(Count),
+        metavar="N",
+        help="ask about N photos, to correct --machine labels by dataset.gold=answers.csv: half of "
+        "them where these and the captions disagree, which are then not shown; answers.csv gets "
+        "each photo's chance of having been drawn",
+    )
+    add_machine_option(parser)
     parser.add_argument("--consent", type=Path, metavar="FILE", help="text that raters agree to")
     add_address_options(parser, "raters")
     parser.add_argument(
@@ -208,6 +219,7 @@ def _check(options: Namespace) -> None:
     for words, applies in refused.items():
         if applies:
             raise UsageError(words)
+    check_gold_size(options)
     check_address(options)
 
 
@@ -256,7 +268,11 @@ def _study(options: Namespace) -> Any:
     attribute = cell.build("attribute")
     question = rating_question(options, attribute)
     photos = find_photos(options.folder) if options.folder else {}
-    captions = rated_captions(options, cell, photos) if options.captions else {}
+    chances = drawn_photos(options, photos) if options.gold_size else {}
+    if chances:
+        photos = {image: path for image, path in photos.items() if short_id(image) in chances}
+    shown = options.captions and not chances
+    captions = rated_captions(options, cell, photos) if shown else {}
     masked = masked_photos(options, photos)
     able = {i: path for i, path in photos.items() if masked is None or not masked.absent(path)}
     if len(able) < len(photos):
@@ -276,6 +292,7 @@ def _study(options: Namespace) -> Any:
         consent_text(options.consent) if options.consent else CONSENT,
         known_answers(options.gold, question, attribute, photos) if options.gold else {},
         options.limit,
+        chances=chances,
     )
     check_items(study, options)
     return study

@@ -75,6 +75,8 @@ class Study:
     limit: int | None = None  # only so many items, the first by their ids; None for all
     # Id to a second caption, shown as B beside the first; empty if there is none
     beside: Mapping[str, str] = field(default_factory=dict)
+    # Id to the chance of having been drawn from all; empty if nothing was drawn
+    chances: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def images(self) -> tuple[str, ...]:
@@ -131,6 +133,8 @@ _COLUMNS = (
     *("seconds", "answered_at", "consent", "gold"),
 )
 
+
+_CHANCE = "chance"  # the last column of images that were drawn
 
 _PAUSE = 10  # times what writing the table took, before it is written again
 
@@ -317,6 +321,8 @@ class AnswerStore:
             for rating in self.ratings()
         ]
         ordered = [{key: line[key] for key in _COLUMNS} for line in lines]
+        if chances := self.study.chances:
+            ordered = [{**line, _CHANCE: chances[str(line["image_id"])]} for line in ordered]
         if ordered:
             write_file(self.folder / TABLE, table_csv(ordered).encode(), sync=True)
         now = time.monotonic()

@@ -1,0 +1,111 @@
+"""Labels: ``labels plan`` says how many gold labels a narrow interval needs."""
+
+from __future__ import annotations
+
+import math
+from argparse import Namespace
+from pathlib import Path
+from typing import Annotated
+
+from bias_pipeline.commands.arguments import PROGRAM, Parser, number
+from bias_pipeline.data.gold_files import read_gold
+from bias_pipeline.data.tables import check_file
+from bias_pipeline.declared import Range
+from bias_pipeline.io.terminal import print_out
+from bias_pipeline.metrics.counting.gold_plan import NeededLabels
+from bias_pipeline.run.compose import Cell, cell
+from bias_pipeline.run.overrides import quoted
+from bias_pipeline.stats.shares import NORMAL_95
+
+HalfWidth = Annotated[float, Range(above=0, below=0.5)]
+_FEW = 100  # gold labels of a pilot
+
+
+def plan_parser() -> Parser:
+    parser = Parser(
+        f"{PROGRAM} labels plan",
+        description="How many labels by people are needed, where all images have labels by a "
+        "machine, so that the share of captions that name the wrong group has a narrow interval",
+    )
+    parser.add_argument(
+        "--half-width",
+        type=number(HalfWidth),
+        default=0.01,
+        metavar="SHARE",
+        help="half the width of the 95%% interval (default: 0.01, one point)",
+    )
+    parser.add_argument(
+        "--gold",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help=f"a pilot of about {_FEW} labels by people, as rate --gold-size {_FEW} writes them",
+    )
+    add_machine_option(parser, required=True)
+    parser.add_argument(
+        "--captions", type=Path, required=True, metavar="FILE", help="captions of the model"
+    )
+    parser.add_argument(
+        "--attribute", default="gender", metavar="NAME", help="whose labels (default: gender)"
+    )
+    return parser
+
+
+def add_machine_option(parser: Parser, *, required: bool = False) -> None:
+    """Add ``--machine``."""
+    parser.add_argument(
+        "--machine",
+        type=Path,
+        required=required,
+        metavar="LABELS",
+        help="labels of all images by a machine, as dataset.attributes reads them",
+    )
+
+
+def machine_labelled(options: Namespace) -> Cell:
+    """The cell of captions whose machine labels are to be corrected."""
+    check_file(options.machine, "--machine")
+    check_file(options.captions, "--captions")
+    return cell(
+        [
+            "metric=gender_error",
+            "dataset=coco",
+            "dataset.strict=false",
+            f"attribute={options.attribute}",
+            f"dataset.attributes={quoted(str(options.machine))}",
+            f"captioner={quoted(str(options.captions))}",
+        ]
+    )
+
+
+def plan_command(words: list[str]) -> int:
+    """Print how many gold labels are needed."""
+    options = plan_parser().parse_args(words)
+    here = machine_labelled(options)
+    corpus, metric = here.corpus(), here.build("metric")
+    pilot = read_gold(options.gold, "coco", metric.attribute)
+    needed = NeededLabels.of(corpus, metric, pilot, options.half_width, NORMAL_95)
+    n_gold = len(pilot.on(corpus)[0])
+    width = f"{100 * options.half_width:g} points"
+    print_out(
+        f"{corpus.captioner}: of the captions that name one {options.attribute} about "
+        f"{needed.wrong:.1%} name the wrong one, by {n_gold} gold labels",
+        "",
+        f"Gold labels that give this share an interval of {width} on either side:",
+        f"  drawn evenly, without machine labels        {_written(needed.evenly)}",
+        f"  drawn by rate --gold-size, with correction  {_written(needed.drawn)}",
+        f"  the fewest, if each kind of image had as many as it is worth  {_written(needed.best)}",
+    )
+    if math.isinf(needed.drawn):
+        print_out(
+            "",
+            f"With {len(corpus.model):,} captions no number of gold labels gives less than "
+            f"{100 * needed.floor:.2g} points: caption and label more images by machine.",
+        )
+    if n_gold < _FEW:
+        print_out("", f"A pilot of {n_gold} labels is a rough guide; {_FEW} are a better one.")
+    return 0
+
+
+def _written(labels: float) -> str:
+    return "none is enough" if math.isinf(labels) else f"{math.ceil(labels):,}"

@@ -1,0 +1,64 @@
+"""Labels by people of some of the images whose labels are a machine's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.image_ids import few, short_id
+from bias_pipeline.errors import DataError
+
+
+@dataclass(frozen=True)
+class GoldLabels:
+    """The true labels of some images, by image id."""
+
+    file: str  # that they were read from
+    attribute: str  # its name
+    groups: Mapping[str, str]  # the group of each image that belongs to one
+    unsure: frozenset[str]  # images whose group people cannot tell
+    others: frozenset[str]  # images of no group for another reason
+    chances: Mapping[str, float]  # of having been drawn; empty: drawn evenly at random
+    notes: Sequence[str] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of all that decides numbers."""
+        content = [self.attribute, self.groups, sorted(self.unsure), sorted(self.others)]
+        text = json.dumps([*content, self.chances], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def on(self, corpus: Corpus) -> tuple[IntArray, IntArray, Float64Array]:
+        """Of a corpus (n,) gold images, their labels and their chances.
+
+        A label is the number of a group, K if people cannot tell, K + 1 for any other.
+        """
+        names = corpus.groupings[self.attribute].names
+        number = {name: code for code, name in enumerate(names)}
+        codes = {image: number.get(group, len(names) + 1) for image, group in self.groups.items()}
+        codes |= dict.fromkeys(self.unsure, len(names)) | dict.fromkeys(self.others, len(names) + 1)
+        place = {image: row for row, image in enumerate(corpus.ids)}
+        image_of = {
+            place[name]: image
+            for image in codes
+            if (name := image if image in place else short_id(image)) in place
+        }
+        if not image_of:
+            raise DataError(
+                f"{self.file}: the gold labels are of other images, such as {few(codes)}; those "
+                f"that are scored are {few(corpus.ids)}"
+            )
+        rows = sorted(image_of)
+        chances = [self.chances.get(image_of[row], 1.0) for row in rows]
+        return (
+            np.array(rows, np.int64),
+            np.array([codes[image_of[row]] for row in rows], np.int64),
+            np.array(chances, np.float64),
+        )

@@ -1,0 +1,411 @@
+"""Numbers of captions corrected by gold labels (``dataset.gold``).
+
+Labels of a machine err, and more often for one group than for another, so a share of wrong captions
+by such labels is mostly the machine's error. A few hundred labels by people correct it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.corpus import NO_GROUP, UNSURE, Corpus
+from bias_pipeline.corpus.gold_labels import GoldLabels
+from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.metrics.base import Metric, MetricInfo, Number, Score
+from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.counting.base import CountingMetric
+from bias_pipeline.metrics.counting.numbers import CountedNumber, LargestGap, Numbers
+from bias_pipeline.metrics.counting.true_labels import CaptionOutcomes, TrueLabels
+from bias_pipeline.metrics.value_names import (
+    HUMAN,
+    HUMAN_PAIRED,
+    MODEL,
+    MODEL_PAIRED,
+    PartName,
+)
+from bias_pipeline.stats.bootstrap import Draws, Estimate, between, quantile
+from bias_pipeline.stats.shares import difference_ends, wilson
+from bias_pipeline.text.mentions import SEVERAL_GROUPS
+
+FEWEST_FOR_A_GAP = 400  # gold labels
+FEWEST_ERRORS = 5  # that gold labels show in a group
+_LEAST_P = 0.001  # below it gold labels were not drawn at random
+_MOST_VOID = 0.02  # share of draws without a value
+_GOLD, _MACHINE = "gold", "machine"  # details of parts' names
+
+Tables = Mapping[PartName, Float64Array]  # part to (B, T, O) captions by true label and outcome
+Interval = tuple[float, float, float]  # value, low, high
+
+
+class CorrectedByGold(CountingMetric):
+    """A metric of what captions say of images of each label, and of nothing else of an image."""
+
+    def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
+        """What each caption of a side says."""
+        return caption_outcomes(view, side, view.named(side))
+
+    @abstractmethod
+    def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
+        """The metric's numbers.
+
+        Args:
+            tables: part to captions by true label (K groups, unsure, other) and outcome (the group
+                that is named, no group, several, declined); ``model`` and ``human`` are all
+                captions of a side, ``:paired`` those of images that both sides describe.
+            view: what was counted by machine labels.
+        """
+
+
+def caption_outcomes(view: CorpusView, side: str, named: IntArray) -> CaptionOutcomes:
+    """The group that each caption of a side names alone, no group, or several.
+
+    Args:
+        named: (C,) the one group of each caption, below 0 for none or several.
+    """
+    n_groups = len(view.groups)
+    none = np.where(named == SEVERAL_GROUPS, n_groups + 1, n_groups)
+    return CaptionOutcomes(view.images(side), np.where(named < 0, none, named), np.ones(len(named)))
+
+
+def named_outcomes(table: Float64Array, n_groups: int) -> Float64Array:
+    """(B, K, K + 1) the groups that captions of each group name, from (B, T, O)."""
+    of_groups = table[:, :n_groups]
+    other = of_groups[..., n_groups : n_groups + 2].sum(axis=-1, keepdims=True)
+    return np.concatenate([of_groups[..., :n_groups], other], axis=-1)
+
+
+def check_correctable(metric: Metric) -> None:
+    """Refuse a metric that gold labels do not correct."""
+    if isinstance(metric, CorrectedByGold):
+        return
+    why = (
+        "its attackers learn from the labels of all images"
+        if metric.info.family == "attack"
+        else "it is no share of captions by the label of their image alone"
+    )
+    raise NotApplicableError(
+        f"gold labels do not correct {metric.info.name}: {why}; score it by people's labels alone, "
+        "or choose gender_error, group_accuracy, declines or assumed_group"
+    )
+
+
+def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) -> Score:
+    """The score corrected by gold labels.
+
+    Parts ``NAME:machine`` are the numbers by machine labels, ``NAME:gold`` those of the gold images
+    alone. A part that is not corrected has no value.
+    """
+    check_correctable(metric)
+    if corpus.samples:
+        raise NotApplicableError(
+            "gold labels correct one caption an image; score the first of each "
+            "(metric.samples=first)"
+        )
+    assert isinstance(metric, CorrectedByGold)
+    view = metric.see(corpus)
+    captions = _captions_by_part(metric, view)
+    labels = true_labels(corpus, gold, captions[MODEL])
+    _check_random(labels, captions[MODEL], gold)
+    corrected = _Corrected.of(metric, view, labels, captions)
+    parts: dict[str, Number] = {}
+    lost = []
+    for name, part in score.parts.items():
+        if not isinstance(name, PartName) or name not in corrected.drawn:
+            parts[name] = replace(part, **vars(Estimate(math.nan)))
+            lost.append(str(name))
+            continue
+        parts[name] = replace(part, **vars(corrected.estimate(name)))
+        if not name.detail:
+            parts[_of(name, _MACHINE)] = part
+            parts[_of(name, _GOLD)] = replace(part, **vars(corrected.alone(name)))
+    notes = [
+        *gold.notes,
+        *_elsewhere(len(labels.rows), gold),
+        *corrected.sentences(score.parts, parts, metric.info),
+        *corrected.label_sentences(),
+        *_not_corrected(lost),
+    ]
+    return replace(score, parts=parts, notes=[*score.notes, *notes])
+
+
+def _of(name: PartName, detail: str) -> PartName:
+    return PartName(
+        name.what,
+        direction=name.direction,
+        group=name.group,
+        object=name.object,
+        side=name.side,
+        detail=detail,
+    )
+
+
+def _captions_by_part(metric: CorrectedByGold, view: CorpusView) -> dict[PartName, CaptionOutcomes]:
+    """The captions of each side, and those of images that both sides describe."""
+    both = view.has("model") & view.has("human")
+    parts = {}
+    for part, paired in ((MODEL, MODEL_PAIRED), (HUMAN, HUMAN_PAIRED)):
+        captions = metric.outcomes(view, part.side)
+        if len(captions.rows):
+            parts[part] = captions
+        if both.any():
+            parts[paired] = _only(captions, both)
+    return parts
+
+
+def _only(captions: CaptionOutcomes, images: BoolArray) -> CaptionOutcomes:
+    chosen = images[captions.rows]
+    return CaptionOutcomes(
+        captions.rows[chosen], captions.outcomes[chosen], captions.weights[chosen]
+    )
+
+
+def true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> TrueLabels:
+    grouping = corpus.groupings[gold.attribute]
+    n_groups = len(grouping.names)
+    machine = grouping.codes.copy()
+    machine[grouping.codes == UNSURE] = n_groups
+    machine[grouping.codes == NO_GROUP] = n_groups + 1
+    rows, truth, chances = gold.on(corpus)
+    described = np.zeros(len(corpus), bool)
+    described[captions.rows] = True
+    if not described[rows].any():
+        raise DataError(f"{gold.file}: captioner {corpus.captioner!r} describes none of its images")
+    return TrueLabels(
+        n_groups, machine, corpus.keys, rows, truth, chances, drawn_evenly=not gold.chances
+    )
+
+
+def _check_random(labels: TrueLabels, captions: CaptionOutcomes, gold: GoldLabels) -> None:
+    """Refuse gold labels that cannot have been drawn at random."""
+    if labels.drawn_evenly and (p_value := labels.p_random(captions)) < _LEAST_P:
+        raise DataError(
+            f"{gold.file}: these images were not drawn at random: machine labels and captions of "
+            f"them differ from those of all images (p = {p_value:.1g}). Draw them with rate "
+            "--gold-size N, or give each image's chance of having been drawn (column chance)"
+        )
+
+
+@dataclass(frozen=True)
+class _Corrected:
+    """The numbers of a metric: drawn from their posterior, of gold images alone, and counted."""
+
+    labels: TrueLabels
+    groups: Sequence[str]
+    level: float
+    drawn: Mapping[PartName, CountedNumber | LargestGap]
+    gold: Mapping[PartName, CountedNumber | LargestGap]
+    counted: Mapping[PartName, CountedNumber | LargestGap]
+    n_gold: int  # gold images with a caption
+
+    @classmethod
+    def of(
+        cls,
+        metric: CorrectedByGold,
+        view: CorpusView,
+        labels: TrueLabels,
+        captions: Mapping[PartName, CaptionOutcomes],
+    ) -> _Corrected:
+        digest = view.corpus.digest
+
+        def numbers(table: Callable[[CaptionOutcomes, PartName], Float64Array]) -> Numbers:
+            return metric.by_true_label(
+                {part: table(each, part) for part, each in captions.items()}, view
+            )
+
+        described = np.isin(labels.rows, captions[MODEL].rows)
+        return cls(
+            labels,
+            view.groups,
+            metric.stats.level,
+            numbers(lambda each, part: labels.counts(each, f"{digest}:{part}")),
+            numbers(lambda each, part: labels.alone(each)),
+            numbers(lambda each, part: labels.labelled_counts(each)),
+            int(described.sum()),
+        )
+
+    def estimate(self, name: PartName) -> Estimate:
+        """The corrected number."""
+        number = self.drawn[name]
+        if isinstance(number, LargestGap):
+            return self._gap(number, self.counted[name])
+        return _summary(number.values, self.level)
+
+    def alone(self, name: PartName) -> Estimate:
+        """The number of the gold images alone."""
+        number, z = self.gold[name], quantile(self.level)
+        if isinstance(number, LargestGap):
+            pair = self._furthest(self.drawn[name])
+            if pair is None:
+                return Estimate(math.nan)
+            ends = [_share(number.groups[group], z) for group in pair]
+            value, low, high = _folded(_difference(*ends))
+        elif len(number.shares) == 2:
+            value, low, high = _difference(*(_share(share, z) for share in number.shares))
+        else:
+            value, low, high = _share(number, z)
+        return Estimate(value, ci_low=low, ci_high=high)
+
+    def _furthest(self, gap: CountedNumber | LargestGap) -> tuple[int, int] | None:
+        """The two groups that are compared, the larger first; None if there are not just two."""
+        assert isinstance(gap, LargestGap)
+        means = [float(np.median(group.values)) for group in gap.groups]
+        known = [place for place, mean in enumerate(means) if not math.isnan(mean)]
+        if len(known) != 2:
+            return None
+        first, second = sorted(known, key=lambda place: -means[place])
+        return first, second
+
+    def _gap(self, gap: LargestGap, counted: CountedNumber | LargestGap) -> Estimate:
+        """The difference of two groups: an interval alone, where gold labels show few errors."""
+        pair = self._furthest(gap)
+        if pair is None:  # the largest of several differences is no smooth function
+            return Estimate(math.nan)
+        first, second = (gap.groups[group].values for group in pair)
+        signed = _summary(first - second, self.level)
+        value, low, high = _folded((signed.value, signed.ci_low, signed.ci_high))
+        tail = min(np.mean(first <= second), np.mean(first >= second))
+        p_value = min(1.0, 2 * max(float(tail), 1 / len(first)))
+        assert isinstance(counted, LargestGap)
+        errors = [_rarer(counted.groups[group]) for group in pair]
+        if self.n_gold < FEWEST_FOR_A_GAP or min(errors) < FEWEST_ERRORS:
+            return Estimate(math.nan, ci_low=low, ci_high=high, p_value=p_value)
+        return replace(signed, value=value, ci_low=low, ci_high=high, p_value=p_value)
+
+    def sentences(
+        self, machine: Mapping[str, Number], parts: Mapping[str, Number], info: MetricInfo
+    ) -> list[str]:
+        """The three numbers of each headline and what decides, and of their groups."""
+        decide = [*info.readings.values()]
+        whats = {"score", *(rule.part for rule in decide)} & {*map(str, parts)}
+        names = [
+            name
+            for name in parts
+            if isinstance(name, PartName)
+            and not name.detail
+            and _of(name, _GOLD) in parts
+            and (name in whats or (name.group and (name.what in whats or not name.what)))
+        ]
+        return [self._sentence(name, machine[name], parts) for name in names]
+
+    def _sentence(self, name: PartName, machine: Number, parts: Mapping[str, Number]) -> str:
+        number, alone = parts[name], parts[_of(name, _GOLD)]
+        text = (
+            f"{name}: {_percent(machine.value)} by machine labels, corrected "
+            f"{_with_interval(number)}; {self.n_gold} gold labels alone {_with_interval(alone)}"
+        )
+        times = self._worth(name, number, alone)
+        return text if math.isnan(times) else f"{text}; worth {times:.1f} times as many gold labels"
+
+    def _worth(self, name: PartName, number: Number, alone: Number) -> float:
+        """How many times as many gold labels, drawn evenly, give as narrow an interval."""
+        width, drawn = number.ci_high - number.ci_low, self.counted[name]
+        if not width > 0:
+            return math.nan
+        if self.labels.drawn_evenly:
+            return ((alone.ci_high - alone.ci_low) / width) ** 2
+        if isinstance(drawn, LargestGap) or drawn.observations is None or math.isnan(number.value):
+            return math.nan
+        gold = self.gold[name]
+        assert isinstance(gold, CountedNumber)
+        assert gold.observations is not None
+        table_share = gold.observations[0] / max(self._total(), 1e-12)
+        low, high = wilson(number.value, self.n_gold * table_share, quantile(self.level))
+        return ((high - low) / width) ** 2
+
+    def _total(self) -> float:
+        """The images that the gold images are worth with equal chances."""
+        weights = 1 / self.labels.chances
+        return float(weights.sum() ** 2 / (weights**2).sum())
+
+    def label_sentences(self) -> list[str]:
+        """How often machine labels are wrong, by gold labels."""
+        weights = 1 / self.labels.chances
+        machine = self.labels.machine[self.labels.rows]
+        wrong = [
+            f"{_percent(float(np.average(machine[of_group] != code, weights=weights[of_group])))} "
+            f"of {group}"
+            for code, group in enumerate(self.groups)
+            if (of_group := self.labels.truth == code).any()
+        ]
+        alike = (
+            [
+                "machine labels equal all gold labels: if the machine was fitted to them, it errs "
+                "more elsewhere, and the interval is too narrow"
+            ]
+            if (machine == self.labels.truth).all() and self.n_gold < len(self.labels.machine)
+            else []
+        )
+        return [f"machine labels are wrong for {', '.join(wrong)}, by gold labels", *alike]
+
+
+def _elsewhere(n_gold: int, gold: GoldLabels) -> list[str]:
+    """A note if some of the gold labels are of images that are not scored."""
+    every = len(gold.groups) + len(gold.unsure) + len(gold.others)
+    if n_gold == every:
+        return []
+    return [f"{n_gold} of {every} gold labels are of images that are scored; the others do nothing"]
+
+
+def _not_corrected(parts: Sequence[str]) -> list[str]:
+    if not parts:
+        return []
+    return [f"gold labels do not correct {', '.join(parts)}: no value"]
+
+
+def _summary(values: Float64Array, level: float) -> Estimate:
+    """The estimate of a number from its draws."""
+    known = values[~np.isnan(values)]
+    if len(known) < (1 - _MOST_VOID) * len(values):
+        return Estimate(math.nan)
+    tails = [(1 - level) / 2, 0.5, (1 + level) / 2]
+    low, middle, high = np.quantile(known, tails).tolist()
+    filled = np.where(np.isnan(values), middle, values)
+    draws = Draws(np.array([middle]), filled[:, None], trained=False)
+    return between(middle, low, high, float(known.std(ddof=1)), level, draws)
+
+
+def _share(number: CountedNumber, z: float) -> Interval:
+    """A share of the gold images with Wilson's interval; a number that is none has no interval."""
+    value = float(number.values[0])
+    if math.isnan(value) or number.observations is None:
+        return value, math.nan, math.nan
+    return value, *wilson(value, float(number.observations[0]), z)
+
+
+def _difference(first: Interval, second: Interval) -> Interval:
+    value = first[0] - second[0]
+    if math.isnan(value):
+        return value, math.nan, math.nan
+    return value, *difference_ends(first, second, 0.0)
+
+
+def _folded(signed: Interval) -> Interval:
+    """The size of a difference: its interval begins at 0 if that of the difference holds 0."""
+    value, low, high = signed
+    least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+    return abs(value), least, max(abs(low), abs(high))
+
+
+def _rarer(number: CountedNumber) -> float:
+    """How many of the gold images' captions have the rarer outcome of a share."""
+    value, observations = float(number.values[0]), number.observations
+    if math.isnan(value) or observations is None:
+        return 0.0
+    return min(value, 1 - value) * float(observations[0])
+
+
+def _percent(value: float) -> str:
+    return "no value" if math.isnan(value) else f"{100 * value:.1f}%"
+
+
+def _with_interval(number: Number) -> str:
+    if math.isnan(number.ci_low):
+        return _percent(number.value)
+    ends = f"[{100 * number.ci_low:.1f}, {100 * number.ci_high:.1f}]"
+    return f"between {ends}%" if math.isnan(number.value) else f"{_percent(number.value)} {ends}"

@@ -1,0 +1,67 @@
+"""The photos that people label to correct a machine's labels, drawn by design."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+
+from bias_pipeline.commands.labels import machine_labelled
+from bias_pipeline.corpus.image_ids import short_id
+from bias_pipeline.errors import DataError, UsageError
+from bias_pipeline.io.terminal import print_out
+from bias_pipeline.metrics.counting.gold_plan import CaptionedImages, draw_images
+
+_NEEDED = ("folder", "attribute", "machine", "captions")
+
+
+def check_gold_size(options: Namespace) -> None:
+    """Refuse words that do not fit a draw of gold images."""
+    if options.gold_size is None:
+        if options.machine:
+            raise UsageError("--machine goes with --gold-size N")
+        return
+    if not all(getattr(options, name) for name in _NEEDED):
+        raise UsageError(
+            "--gold-size needs a folder of photos, --attribute NAME, --machine LABELS and "
+            "--captions FILE"
+        )
+    if options.limit or options.mask_captions:
+        raise UsageError(
+            "--gold-size draws the photos and shows no captions; leave --limit and "
+            "--mask-captions out"
+        )
+
+
+def drawn_photos(options: Namespace, photos: Mapping[str, Path]) -> dict[str, float]:
+    """Image id to its chance of having been drawn; half where machine and captions disagree."""
+    here = machine_labelled(options)
+    corpus = here.corpus()
+    shown = {short_id(image) for image in photos}
+    there = [
+        row for row, image in enumerate(corpus.ids) if image in shown or short_id(image) in shown
+    ]
+    if not there:
+        raise DataError(
+            f"{options.machine} and {options.captions} are of none of the photos in "
+            f"{options.folder}; name images as the photos are named"
+        )
+    if len(there) < len(corpus):
+        raise DataError(
+            f"{options.folder} has {len(there)} of the {len(corpus)} images of {options.machine}; "
+            "give a folder with all of them, or labels of these alone: what is drawn from a part "
+            "says nothing of the rest"
+        )
+    images = CaptionedImages.of(corpus, here.build("metric"))
+    rows, chances = draw_images(images, corpus.keys, options.gold_size)
+    apart = set(images.rows[images.apart].tolist())
+    n_apart = sum(row in apart for row in rows.tolist())
+    n_other = len(images.rows) - len(apart)
+    print_out(
+        f"{len(rows)} photos are drawn: {n_apart} of {len(apart)} for which machine labels and "
+        f"captions disagree, {len(rows) - n_apart} of {n_other} others; captions are not shown"
+    )
+    return {
+        short_id(corpus.ids[row]): float(chance)
+        for row, chance in zip(rows.tolist(), chances.tolist(), strict=True)
+    }
