@@ -51,7 +51,7 @@ PURPOSES = (
     "split", "resample", "noise", "bundle", "retry", "dropout", "limit", "language bias",
     "deletion", "mask noise", "ties", "pairing", "attackers", "pictures", "permute", "examples",
     "words out", "words in", "captioner's words out", "leaning", "label noise",
-    "description folds", "annotator alike", "annotator's length",
+    "description folds", "annotator alike", "annotator's length", "sign flips",
 )  # fmt: skip
 _SALTS = {
     **dict(zip(PURPOSES, hash_ids(PURPOSES), strict=True)),
