@@ -43,8 +43,8 @@ class SignFlips:
         """Blocks of patterns, (B, J) of 1 and -1."""
         if self.complete:
             numbers = np.arange(1 << len(self.keys))[:, None]
-            bits = numbers >> np.arange(len(self.keys)) & 1
-            yield 1.0 - 2.0 * bits.astype(np.float64)
+            listed = numbers >> np.arange(len(self.keys)) & 1
+            yield 1.0 - 2.0 * listed.astype(np.float64)
             return
         places = np.arange(_BITS, dtype=np.uint64)[:, None]
         for first in range(0, _DRAWN, _WORDS * _BITS):
