@@ -29,6 +29,7 @@ _DRAWN_WITH_IT = {
     _BEYOND: "the captions change with the group, or with the background that was drawn with it",
     _SHIFT: "the captions change in one direction with the group, or with its backgrounds",
 }
+_UNLIKE = "the pictures are described differently; the group was not shown to be the reason"
 
 
 def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer:
@@ -115,14 +116,28 @@ def _beside(compared: GroupsCompared, backgrounds: str) -> Iterator[str]:
             yield f"{name} {_size(name, value)}, p {p_value:.2g}" + (
                 f": {meanings[name]}" if name in significant else ""
             )
-    unlike = compared.mean_over_sets(compared.distances.pairs - compared.distances.samples)
-    if unlike > 0 and not significant:
-        yield (
-            f"beyond_samples {_per_100(unlike)} points: the pictures are described differently; "
-            "the group was not shown to be the reason"
-        )
+    if not significant and (unlike := _beyond_samples(compared)):
+        yield f"beyond_samples {_per_100(unlike)} points: {_UNLIKE}"
     yield from _power(compared)
     yield from _words(compared)
+
+
+def _beyond_samples(compared: GroupsCompared) -> float:
+    """By how much captions of unlike pictures are clearly further apart than samples; else 0."""
+    further = compared.by_set(compared.distances.pairs - compared.distances.samples)
+    further = further[~np.isnan(further)]
+    if len(further) < FEWEST_SETS:
+        return 0.0
+    mean, error = float(further.mean()), float(further.std(ddof=1)) / math.sqrt(len(further))
+    return mean if mean > 2 * error else 0.0
+
+
+def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> str:
+    """What was found of which no Yes is made, in a clause; mostly empty."""
+    found = [p < ALPHA for one in comparisons for p in distance_p_values(one).values()]
+    if any(found):
+        return "" if backgrounds == ALIKE else _DRAWN_WITH_IT[_BEYOND]
+    return _UNLIKE if any(map(_beyond_samples, comparisons)) else ""
 
 
 def _size(name: str, value: float) -> str:
@@ -179,11 +194,14 @@ def _words(compared: GroupsCompared) -> Iterator[str]:
         yield f"said of one group alone, so they may name the group: {', '.join(alone)}"
 
 
-def facts(answer: Answer, comparisons: Sequence[GroupsCompared]) -> dict[str, object]:
+def facts(
+    answer: Answer, comparisons: Sequence[GroupsCompared], backgrounds: str
+) -> dict[str, object]:
     """The answer as plain data, with the values of each set for comparisons of captioners."""
     return {
         **asdict(answer),
         "p_value": None if math.isnan(answer.p_value) else answer.p_value,
+        "beside": "" if answer.named else beside_answer(comparisons, backgrounds),
         "sets": {
             one.label or f"{one.second} against {one.first}": {
                 "sets": list(one.contrasts.sets),

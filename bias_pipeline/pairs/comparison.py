@@ -167,13 +167,19 @@ class GroupsCompared:
         kernel = KERNELS[self.pictures.distance]
         return SetDistances.of(self.contrasts, vectors, self.pictures.model.pictures, kernel)
 
-    def mean_over_sets(self, of_pairs: Float64Array) -> float:
-        """The mean over sets of a value of each pair; NaN where no set has one."""
+    def by_set(self, of_pairs: Float64Array) -> Float64Array:
+        """(J,) the mean of each set's pairs, of those that have a value; NaN without one."""
         known = ~np.isnan(of_pairs)
         weights = self.contrasts.weights[known]
         sets = np.bincount(self.contrasts.set_of[known], weights, self.n_sets)
         sums = np.bincount(self.contrasts.set_of[known], weights * of_pairs[known], self.n_sets)
-        return float((sums[sets > 0] / sets[sets > 0]).mean()) if (sets > 0).any() else math.nan
+        return np.where(sets > 0, sums / np.where(sets > 0, sets, 1), np.nan)
+
+    def mean_over_sets(self, of_pairs: Float64Array) -> float:
+        """The mean over sets of a value of each pair; NaN where no set has one."""
+        by_set = self.by_set(of_pairs)
+        by_set = by_set[~np.isnan(by_set)]
+        return float(by_set.mean()) if len(by_set) else math.nan
 
     @cached_property
     def beyond(self) -> BeyondPictures:

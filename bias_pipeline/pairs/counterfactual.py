@@ -98,7 +98,7 @@ class Counterfactual(Metric):
         answer = answer_of(comparisons, self.backgrounds)
         return Score(
             dict(_Parts(self, pictures, comparisons)),
-            audit={self.info.name: facts(answer, comparisons)},
+            audit={self.info.name: facts(answer, comparisons, self.backgrounds)},
             notes=[*corpus.notes, *_sets_notes(pictures, comparisons), *answer.sentences],
             tables=_tables(comparisons),
         )
