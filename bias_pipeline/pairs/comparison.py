@@ -13,6 +13,7 @@ from scipy import sparse
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics.corpus_view import has_captions
+from bias_pipeline.pairs.backgrounds import Backgrounds, backgrounds
 from bias_pipeline.pairs.contrasts import Contrasts
 from bias_pipeline.pairs.distances import (
     BeyondPictures,
@@ -270,6 +271,11 @@ class GroupsCompared:
         said = self.pictures.model
         shares = means_of_pictures(said.words, said.pictures, len(self.pictures.corpus))
         return word_gaps(self.contrasts, said.vocabulary, shares)
+
+    @cached_property
+    def backgrounds(self) -> Backgrounds | None:
+        """How far pictures differ with the group outside the person; None without files."""
+        return backgrounds(self.pictures.corpus.pictures, self.contrasts)
 
     @property
     def n_equal(self) -> int:

@@ -80,6 +80,16 @@ class Contrasts:
             (self.weights, (self.set_of, pictures)), shape=(len(self), n_pictures)
         )
 
+    def of_sets(self, group: int, values: Float64Array) -> Float64Array:
+        """(J,) the mean over each set's pictures of the first (0) or the second (1) group.
+
+        Args:
+            values: (N,) of each picture.
+        """
+        pictures = (self.first, self.second)[group]
+        weighted = self.weights * values[pictures]
+        return np.bincount(self.set_of, weighted, len(self)).astype(np.float64)
+
     def differences(self, values: sparse.csr_array) -> sparse.csr_array:
         """(J, V) the second group minus the first in what pictures have, (N, V)."""
         n_pictures = values.shape[0]

@@ -96,10 +96,16 @@ class Counterfactual(Metric):
         pictures = self._pictures(corpus)
         comparisons = self._comparisons(pictures)
         answer = answer_of(comparisons, self.backgrounds)
+        around = [(one, found) for one in comparisons if (found := one.backgrounds)]
         return Score(
             dict(_Parts(self, pictures, comparisons)),
             audit={self.info.name: facts(answer, comparisons, self.backgrounds)},
-            notes=[*corpus.notes, *_sets_notes(pictures, comparisons), *answer.sentences],
+            notes=[
+                *corpus.notes,
+                *_sets_notes(pictures, comparisons),
+                *answer.sentences,
+                *(found.sentence(one.second) for one, found in around),
+            ],
             tables=_tables(comparisons),
         )
 
@@ -256,12 +262,30 @@ def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) ->
 
 
 def _tables(comparisons: Sequence[GroupsCompared]) -> dict[str, list[dict[str, object]]]:
-    """Lines on each class, each set, and the captions that changed most."""
-    return {
-        "counterfactual_classes": [line for one in comparisons for line in _class_lines(one)],
-        "counterfactual_sets": [line for one in comparisons for line in _set_lines(one)],
-        "counterfactual_captions": [line for one in comparisons for line in _caption_lines(one)],
+    """Lines on each class, each set, the captions that changed most, and the pictures' sides."""
+    each = {
+        "classes": _class_lines,
+        "sets": _set_lines,
+        "captions": _caption_lines,
+        "backgrounds": _background_lines,
     }
+    tables = {
+        f"counterfactual_{name}": [line for one in comparisons for line in lines(one)]
+        for name, lines in each.items()
+    }
+    return {name: lines for name, lines in tables.items() if lines}
+
+
+def _background_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
+    for gap in one.backgrounds.gaps if one.backgrounds else ():
+        yield {
+            "outer quarters": gap.measure,
+            "first": one.first,
+            "of first": gap.first,
+            "second": one.second,
+            "of second": gap.second,
+            "p": gap.p_value,
+        }
 
 
 def _class_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:

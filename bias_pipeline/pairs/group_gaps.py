@@ -54,10 +54,10 @@ def group_gap(
         is_share: whether values are shares in [0, 1].
         people: (N,) the same of annotators' captions, whose difference is subtracted.
     """
-    first, second = (_of_sets(contrasts, group, values) for group in (0, 1))
+    first, second = (contrasts.of_sets(group, values) for group in (0, 1))
     differences = second - first
     if people is not None:
-        theirs = [_of_sets(contrasts, group, people) for group in (0, 1)]
+        theirs = [contrasts.of_sets(group, people) for group in (0, 1)]
         differences = differences - (theirs[1] - theirs[0])
     n_differing = int((np.abs(differences) > 1e-12).sum())
     error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
@@ -83,13 +83,6 @@ def group_gap(
         misses,
         n_differing,
     )
-
-
-def _of_sets(contrasts: Contrasts, group: int, values: Float64Array) -> Float64Array:
-    """(J,) the mean over each set's pictures of a group."""
-    pictures = (contrasts.first, contrasts.second)[group]
-    weighted = contrasts.weights * values[pictures]
-    return np.bincount(contrasts.set_of, weighted, len(contrasts)).astype(np.float64)
 
 
 def _captions_of_a_set(contrasts: Contrasts, captions: IntArray) -> float:
