@@ -129,8 +129,13 @@ def difference_p(contrasts: Contrasts, differences: Float64Array) -> float:
 
 
 def adjusted(gaps: Sequence[GroupGap], n_families: int) -> list[float]:
-    """P after Holm over classes, times the number of attributes and pairs of groups tested."""
-    return [min(1.0, n_families * p) for p in holm([gap.p_value for gap in gaps])]
+    """P after Holm over classes, times the number of attributes and pairs of groups tested.
+
+    NaN stays NaN.
+    """
+    each = np.array(holm([gap.p_value for gap in gaps]))
+    corrected: list[float] = np.minimum(1.0, n_families * each).tolist()
+    return corrected
 
 
 @dataclass(frozen=True)

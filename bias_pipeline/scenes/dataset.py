@@ -449,7 +449,7 @@ class ScenesDataset(Generator):
         if not path.is_file():
             entries = caption_entries(twins, self.dials[captioner], self.twin_captions)
             _place(folder, [(_file_of(captioner), entries)])
-        reader = CocoDataset(str(folder), str(labels))
+        reader = CocoDataset(str(folder), str(labels), trained_on_reference=True)
         reader.name, reader.sample = self.name, self.sample
         return self._pictured(reader.load(str(path), attribute), twins.pictures(), label)
 
