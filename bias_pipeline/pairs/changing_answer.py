@@ -21,7 +21,7 @@ DRAWN, ALIKE = "drawn", "alike"  # what the backgrounds of a set's pictures are
 MOST_WORDS = 10  # printed
 _SHIFT, _BEYOND = "shift", "beyond_pictures"
 _LEAST_NAMED = 6  # sets in which a word of one group alone may name the group
-_FOUND = {
+_CHANGES = {
     _BEYOND: "the captions change with the group, picture by picture",
     _SHIFT: "the captions change with the group in the same direction over sets",
 }
@@ -40,10 +40,10 @@ def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer
         reason = f"{counted(most_sets, 'sets are')} too few; caption {FEWEST_SETS}, or better 50"
         first = f"cannot tell whether captions change with the group: {reason}"
         return Answer("cannot_tell", reason, math.nan, (), [first, *beside])
-    found = [(one, gap, p) for one in comparisons for gap, p in one.deciding if p < ALPHA]
-    found.sort(key=lambda each: (each[2], -abs(each[1].value)))
-    named = [gap.name for _, gap, _ in found]
-    sentences = [gap_sentence(one, gap, p) for one, gap, p in found]
+    significant = [(one, gap, p) for one in comparisons for gap, p in one.deciding if p < ALPHA]
+    significant.sort(key=lambda each: (each[2], -abs(each[1].value)))
+    named = [gap.name for _, gap, _ in significant]
+    sentences = [gap_sentence(one, gap, p) for one, gap, p in significant]
     smallest = [p for one in comparisons for _, p in one.deciding if not math.isnan(p)]
     p_value = min(smallest, default=1.0)
     if backgrounds == ALIKE:
@@ -52,7 +52,7 @@ def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer
                 p_value = min(p_value, p)
                 if p < ALPHA:
                     named.append(name)
-                    sentences.append(f"{name} ({one.first}, {one.second}): {_FOUND[name]}")
+                    sentences.append(f"{name} ({one.first}, {one.second}): {_CHANGES[name]}")
         p_value = min(1.0, 2 * p_value)  # of two families of tests
     if named:
         return Answer("yes", "", p_value, named, [*sentences, *beside])
@@ -110,9 +110,9 @@ def _beside(compared: GroupsCompared, backgrounds: str) -> Iterator[str]:
     """What is read beside the answer."""
     yield _base(compared)
     significant = [name for name, p in distance_p_values(compared).items() if p < ALPHA]
-    meanings = _FOUND if backgrounds == ALIKE else _DRAWN_WITH_IT
+    meanings = _CHANGES if backgrounds == ALIKE else _DRAWN_WITH_IT
     for name, (value, p_value) in compared.distance_tests.items():
-        if not math.isnan(p_value) and name in _FOUND:
+        if not math.isnan(p_value) and name in _CHANGES:
             yield f"{name} {_size(name, value)}, p {p_value:.2g}" + (
                 f": {meanings[name]}" if name in significant else ""
             )
@@ -134,8 +134,8 @@ def _beyond_samples(compared: GroupsCompared) -> float:
 
 def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> str:
     """What was found of which no Yes is made, in a clause; mostly empty."""
-    found = [p < ALPHA for one in comparisons for p in distance_p_values(one).values()]
-    if any(found):
+    significant = [p < ALPHA for one in comparisons for p in distance_p_values(one).values()]
+    if any(significant):
         return "" if backgrounds == ALIKE else _DRAWN_WITH_IT[_BEYOND]
     return _UNLIKE if any(map(_beyond_samples, comparisons)) else ""
 

@@ -98,20 +98,20 @@ class SetPictures:
     def classes(self) -> list[tuple[str, Float64Array, Float64Array | None]]:
         """Each class with (N,) the mean of every picture, and the same of annotators."""
         n = len(self.corpus)
-        said, people = self.model, self.people
+        model, people = self.model, self.people
         theirs = self._classes_of(people) if people else {}
         return [
             (
                 name,
-                said.by_picture(flags, n),
+                model.by_picture(flags, n),
                 people.by_picture(theirs[name], n) if people else None,
             )
-            for name, flags in self._classes_of(said).items()
+            for name, flags in self._classes_of(model).items()
         ]
 
-    def _classes_of(self, said: SaidOfPeople) -> dict[str, BoolArray | IntArray]:
-        about = said.about_person(self.codes, self.groups)
-        return {**about, **said.marks(), LENGTH: said.captions.lengths}
+    def _classes_of(self, side: SaidOfPeople) -> dict[str, BoolArray | IntArray]:
+        about = side.about_person(self.codes, self.groups)
+        return {**about, **side.marks(), LENGTH: side.captions.lengths}
 
     @property
     def about_person(self) -> list[str]:
@@ -212,10 +212,10 @@ class GroupsCompared:
     def shifts(self, words: sparse.csr_array) -> sparse.csr_array:
         """(J, V) by how much the captions of each set move, beyond annotators' where known."""
         n = len(self.pictures.corpus)
-        said, people = self.pictures.model, self.pictures.people
+        model, people = self.pictures.model, self.pictures.people
         if people is None:
-            return self.contrasts.differences(means_of_pictures(tf_idf(words), said.pictures, n))
-        place = {word: k for k, word in enumerate(said.vocabulary)}
+            return self.contrasts.differences(means_of_pictures(tf_idf(words), model.pictures, n))
+        place = {word: k for k, word in enumerate(model.vocabulary)}
         known = [place.get(word, -1) for word in people.vocabulary]
         rows = [k for k, number in enumerate(known) if number >= 0]
         columns = sparse.csr_array(
@@ -225,9 +225,9 @@ class GroupsCompared:
         theirs = sparse.csr_array(people.words @ columns)
         both = tf_idf(sparse.csr_array(sparse.vstack([words, theirs])))
         n_model = words.shape[0]
-        own = means_of_pictures(both[:n_model], said.pictures, n)
+        of_model = means_of_pictures(both[:n_model], model.pictures, n)
         other = means_of_pictures(both[n_model:], people.pictures, n)
-        return self.contrasts.differences(own) - self.contrasts.differences(other)
+        return self.contrasts.differences(of_model) - self.contrasts.differences(other)
 
     @cached_property
     def gaps(self) -> list[GroupGap]:
@@ -268,9 +268,9 @@ class GroupsCompared:
         """Words that differ, the clearest first."""
         if not self.tested:
             return []
-        said = self.pictures.model
-        shares = means_of_pictures(said.words, said.pictures, len(self.pictures.corpus))
-        return word_gaps(self.contrasts, said.vocabulary, shares)
+        model = self.pictures.model
+        shares = means_of_pictures(model.words, model.pictures, len(self.pictures.corpus))
+        return word_gaps(self.contrasts, model.vocabulary, shares)
 
     @cached_property
     def backgrounds(self) -> Backgrounds | None:

@@ -96,7 +96,7 @@ class Counterfactual(Metric):
         pictures = self._pictures(corpus)
         comparisons = self._comparisons(pictures)
         answer = answer_of(comparisons, self.backgrounds)
-        around = [(one, found) for one in comparisons if (found := one.backgrounds)]
+        around = [(one, outer) for one in comparisons if (outer := one.backgrounds)]
         return Score(
             dict(_Parts(self, pictures, comparisons)),
             audit={self.info.name: facts(answer, comparisons, self.backgrounds)},
@@ -104,7 +104,7 @@ class Counterfactual(Metric):
                 *corpus.notes,
                 *_sets_notes(pictures, comparisons),
                 *answer.sentences,
-                *(found.sentence(one.second) for one, found in around),
+                *(outer.sentence(one.second) for one, outer in around),
             ],
             tables=_tables(comparisons),
         )
@@ -214,8 +214,8 @@ class _Parts:
         )
 
     def _distances(self, one: GroupsCompared) -> Iterator[tuple[PartName, Number]]:
-        found = one.distances
-        samples, beyond = found.samples, found.pairs - found.samples
+        distances = one.distances
+        samples, beyond = distances.samples, distances.pairs - distances.samples
         yield PartName("samples", group=one.label), self._part(one.mean_over_sets(samples))
         yield PartName("beyond_samples", group=one.label), self._part(one.mean_over_sets(beyond))
         for name, (value, p_value) in one.distance_tests.items():
@@ -307,7 +307,7 @@ def _class_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
 
 
 def _set_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
-    contrasts, found = one.contrasts, one.distances
+    contrasts, distances = one.contrasts, one.distances
     beyond = one.beyond.by_set
     for number, name in enumerate(contrasts.sets):
         chosen = contrasts.set_of == number
@@ -315,15 +315,15 @@ def _set_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
             "set": name,
             "first": one.first,
             "second": one.second,
-            "distance": float((contrasts.weights * found.pairs)[chosen].sum()),
-            "samples": float((contrasts.weights * found.samples)[chosen].sum()),
+            "distance": float((contrasts.weights * distances.pairs)[chosen].sum()),
+            "samples": float((contrasts.weights * distances.samples)[chosen].sum()),
             "beyond_pictures": float(beyond[number]),
         }
 
 
 def _caption_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
     """Captions of the sets that changed most, words that were masked in brackets."""
-    said, contrasts = one.pictures.model, one.contrasts
+    model, contrasts = one.pictures.model, one.contrasts
     ids, first_caption = one.pictures.corpus.ids, np.searchsorted
     for number in one.most_changed(_MOST_CHANGED):
         pair = int(np.flatnonzero(contrasts.set_of == number)[0])
@@ -331,11 +331,11 @@ def _caption_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
             (one.first, int(contrasts.first[pair])),
             (one.second, int(contrasts.second[pair])),
         ):
-            row = int(first_caption(said.pictures, picture))
+            row = int(first_caption(model.pictures, picture))
             yield {
                 "set": contrasts.sets[number],
                 "group": group,
                 "image_id": ids[picture],
-                "caption": said.captions.text(row),
-                "compared": said.masked.text(row),
+                "caption": model.captions.text(row),
+                "compared": model.masked.text(row),
             }

@@ -78,7 +78,7 @@ class PairsDataset(CocoDataset):
     def _scenes(self) -> list[_Picture]:
         """The pictures, four a scene."""
         check_folder(self.root, self.name)
-        found: dict[str, list[_Picture]] = defaultdict(list)
+        by_scene: dict[str, list[_Picture]] = defaultdict(list)
         unknown: list[str] = []
         data = self.root / "data"
         for path in sorted((data if data.is_dir() else self.root).glob("*/*/*")):
@@ -89,23 +89,23 @@ class PairsDataset(CocoDataset):
                 unknown.append(str(path))
                 continue
             scene = f"{path.parts[-3]}/{path.parts[-2]}"
-            found[scene].append(_Picture(path, scene, match[1].lower(), match[2].lower()))
-        if not found:
+            by_scene[scene].append(_Picture(path, scene, match[1].lower(), match[2].lower()))
+        if not by_scene:
             raise ResourceError(
                 f"dataset 'pairs': {self.root} has no pictures data/PART/SCENE/RACE_GENDER.png; "
                 "set dataset.root to the folder of PAIRS"
             )
-        self._check(found, unknown)
-        return [picture for pictures in found.values() for picture in pictures]
+        self._check(by_scene, unknown)
+        return [picture for pictures in by_scene.values() for picture in pictures]
 
-    def _check(self, found: Mapping[str, Sequence[_Picture]], unknown: Sequence[str]) -> None:
+    def _check(self, by_scene: Mapping[str, Sequence[_Picture]], unknown: Sequence[str]) -> None:
         if unknown and self.strict:
             raise DataError(
                 f"dataset 'pairs': {counted(len(unknown), 'names')} of pictures do not say race "
                 f"and gender, such as {unknown[0]}; rename them as black_man, black_woman, "
                 "white_man or white_woman, or set dataset.strict=false"
             )
-        for scene, pictures in found.items():
+        for scene, pictures in by_scene.items():
             ids = [picture.id for picture in pictures]
             twice = next((p for p in pictures if ids.count(p.id) > 1), None)
             if twice:
@@ -114,7 +114,7 @@ class PairsDataset(CocoDataset):
                     f"dataset 'pairs': {scene} has two pictures of one person, {same[0]} and "
                     f"{same[1]}, whose names differ by a digit; keep one"
                 )
-        short = [scene for scene, pictures in found.items() if len(pictures) < _OF_SCENE]
+        short = [scene for scene, pictures in by_scene.items() if len(pictures) < _OF_SCENE]
         if short and self.strict:
             raise DataError(
                 f"dataset 'pairs': {counted(len(short), 'scenes have')} fewer than {_OF_SCENE} "

@@ -69,8 +69,8 @@ def group_gap(
     if is_share and n_differing < _FEWEST_NORMAL:
         a_set = _captions_of_a_set(contrasts, captions)
         ends = share_difference_ends(second, first, a_set, quantile(level))
-        own = float((second - first).mean())
-        low, high = min(low, value + ends[0] - own), max(high, value + ends[1] - own)
+        plain = float((second - first).mean())
+        low, high = min(low, value + ends[0] - plain), max(high, value + ends[1] - plain)
         misses = max(misses, needed / 2 / quantile(level) * (high - low))
     return GroupGap(
         name,

@@ -48,8 +48,8 @@ class Wordings:
     def classes(self) -> list[str]:
         """Classes of descriptions that count as said of the person."""
         about = self.concepts.about(self.attributes[0])
-        kept = [c for c in self.concepts.concepts if c not in about]
-        kinds = dict.fromkeys(self.concepts.class_of[concept] for concept in kept)
+        concepts = [c for c in self.concepts.concepts if c not in about]
+        kinds = dict.fromkeys(self.concepts.class_of[concept] for concept in concepts)
         return [kind for kind in kinds if kind not in self.mark_classes]
 
 
@@ -125,10 +125,10 @@ class SaidOfPeople:
             groups: the groups' names.
         """
         named = named_group(self.captions, self.wordings.attributes[0], groups)
-        own = codes[self.pictures]
+        labelled = codes[self.pictures]
         says = {
             NAMED: named != NO_GROUP,
-            WRONG: (named >= 0) & (own >= 0) & (named != own),
+            WRONG: (named >= 0) & (labelled >= 0) & (named != labelled),
         }
         return says | {kind: self._described[kind] for kind in self.wordings.classes}
 

@@ -159,13 +159,13 @@ def _looks(
     """What each caption says of the person's looks; mostly nothing."""
     names = tuple(GROUPS[dials.attribute])
     coins = uniforms(seed, keys, stream, ["says looks", "own list", "adjective"])
-    for (says, own, which), group in zip(coins.tolist(), groups, strict=True):
+    for (says, leans, which), group in zip(coins.tolist(), groups, strict=True):
         if says >= dials.adjectives:
             yield ""
             continue
         name = group[dials.attribute]
-        place = names.index(name) if name else int(2 * own)
-        other = own >= 0.5 + dials.adjective_lean / 2 if name else False
+        place = names.index(name) if name else int(2 * leans)
+        other = leans >= 0.5 + dials.adjective_lean / 2 if name else False
         words = ADJECTIVES[(place + other) % 2]
         yield f"The person looks {words[int(which * len(words))]}."
 

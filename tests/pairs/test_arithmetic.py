@@ -89,7 +89,7 @@ def test_two_captions_without_words_are_equal():
 
 def test_distances_between_pictures_are_means_over_their_captions():
     contrasts, (words, pictures) = crossed_sets(), drawn_words()
-    found = SetDistances.of(contrasts, words, pictures, jaccard_distances)
+    distances = SetDistances.of(contrasts, words, pictures, jaccard_distances)
     rows = [set(np.flatnonzero(row)) for row in words.toarray()]
 
     def mean(one: int, two: int) -> float:
@@ -97,28 +97,30 @@ def test_distances_between_pictures_are_means_over_their_captions():
         return float(np.mean([plain_jaccard(rows[a], rows[b]) for a, b in each if a != b]))
 
     for pair, (one, two) in enumerate(zip(contrasts.first, contrasts.second, strict=True)):
-        assert found.pairs[pair] == pytest.approx(mean(one, two))
-        assert found.samples[pair] == pytest.approx((mean(one, one) + mean(two, two)) / 2)
+        assert distances.pairs[pair] == pytest.approx(mean(one, two))
+        assert distances.samples[pair] == pytest.approx((mean(one, one) + mean(two, two)) / 2)
     for number in range(N_SETS):
         a, b, c, d = range(4 * number, 4 * number + 4)
         value = (mean(a, d) + mean(b, c) - mean(a, c) - mean(b, d)) / 2
-        assert found.crossed[number] == pytest.approx(value)
+        assert distances.crossed[number] == pytest.approx(value)
 
 
 def test_one_caption_of_a_picture_has_no_distance_of_samples():
     contrasts, (words, _) = crossed_sets(), drawn_words()
-    found = SetDistances.of(contrasts, words[::SAMPLES], np.arange(4 * N_SETS), jaccard_distances)
-    assert np.isnan(found.samples).all()
-    assert np.isfinite(found.crossed).all()
+    distances = SetDistances.of(
+        contrasts, words[::SAMPLES], np.arange(4 * N_SETS), jaccard_distances
+    )
+    assert np.isnan(distances.samples).all()
+    assert np.isfinite(distances.crossed).all()
 
 
 def test_the_crossed_value_of_the_cosine_is_half_the_inner_product_of_both_differences():
     contrasts, (words, pictures) = crossed_sets(), drawn_words()
     vectors = tf_idf(words)
-    found = SetDistances.of(contrasts, vectors, pictures, cosine_distances)
+    distances = SetDistances.of(contrasts, vectors, pictures, cosine_distances)
     means = means_of_pictures(vectors, pictures, 4 * N_SETS).toarray()
     shifts = means[contrasts.second] - means[contrasts.first]
-    assert found.crossed == pytest.approx((shifts[::2] * shifts[1::2]).sum(axis=1) / 2)
+    assert distances.crossed == pytest.approx((shifts[::2] * shifts[1::2]).sum(axis=1) / 2)
 
 
 def test_exchanging_the_group_within_one_context_turns_every_crossed_value():

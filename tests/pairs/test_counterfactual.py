@@ -146,14 +146,14 @@ def test_marks_that_are_seen_decide_nothing():
         mark = {"male": "with a beard", "female": "in a dress"}[person[0]]
         return f"{same(number, person, sample)} {mark}"
 
-    found = score(corpus_of(caption))
-    stored = found.audit["counterfactual"]
-    assert found.parts["class:beard"].value == -1
-    assert found.parts["class:dress"].value == 1
+    scored = score(corpus_of(caption))
+    stored = scored.audit["counterfactual"]
+    assert scored.parts["class:beard"].value == -1
+    assert scored.parts["class:dress"].value == 1
     assert isinstance(stored, dict)
     assert stored["answer"] != "yes"
-    assert found.parts["shift"].value > 0
-    assert found.parts["shift:without_marks"].value == 0
+    assert scored.parts["shift"].value > 0
+    assert scored.parts["shift:without_marks"].value == 0
 
 
 def test_what_annotators_describe_too_is_subtracted():
@@ -179,8 +179,8 @@ def test_relabelled_groups_turn_the_sign_of_every_class():
 
 def test_race_is_compared_within_a_gender():
     def caption(number, person, sample):
-        own = "tired" if person[1] == "dark" else "smiling"
-        return f"{same(number, person, sample)}. The {person[0]} looks {own}."
+        look = "tired" if person[1] == "dark" else "smiling"
+        return f"{same(number, person, sample)}. The {person[0]} looks {look}."
 
     corpus = corpus_of(caption)
     race = replace(
