@@ -32,7 +32,7 @@ CORE = [
 ]
 # A wing imports the core, never another wing; the core imports no wing. A wing enters by the
 # `_target_` of its YAML, and by its lines in the tables of commands.
-WINGS = {"scenes", "published", "language", "retrieval", "pictures", "people", "studies"}
+WINGS = {"scenes", "published", "language", "retrieval", "pictures", "people", "studies", "pairs"}
 RANK = {name: rank for rank, names in enumerate(CORE) for name in names}
 PACKAGE = REPOSITORY / "bias_pipeline"
 LOOSE = 6

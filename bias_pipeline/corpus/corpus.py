@@ -122,6 +122,8 @@ class Corpus(ReadCache, Sequence[Record]):
             Not part of the digest.
         picture_ids: the N pictures' ids where several records share one, as an utterance each; they
             stay in one part of a split and are resampled together. None: a picture a record.
+        set_ids: the N images' sets of pictures that differ in a person's group alone, empty for an
+            image in none; None if there are no sets.
     """
 
     dataset: str
@@ -146,6 +148,7 @@ class Corpus(ReadCache, Sequence[Record]):
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     shown_under: str = ""
     picture_ids: tuple[str, ...] | None = None
+    set_ids: tuple[str, ...] | None = None
     samples: tuple[Corpus, ...] = ()
 
     @classmethod
@@ -228,6 +231,7 @@ class Corpus(ReadCache, Sequence[Record]):
             picture_ids=tuple(pictures[row] or image for row, image in enumerate(columns.ids))
             if any(pictures)
             else None,
+            set_ids=tuple(columns.set_ids or ()) if any(columns.set_ids or ()) else None,
         )
         blank_notes = [note for side in SIDES for note in _check_blanks(corpus, side, blank_limit)]
         return replace(corpus, notes=(*corpus.notes, *blank_notes))
@@ -253,6 +257,7 @@ class Corpus(ReadCache, Sequence[Record]):
             image=None if self.pictures is None else self.pictures.files[row],
             regions=None if self.pictures is None else self.pictures.known(row),
             picture_id="" if self.picture_ids is None else self.picture_ids[row],
+            set_id="" if self.set_ids is None else self.set_ids[row],
         )
 
     def __iter__(self) -> Iterator[Record]:
@@ -310,6 +315,7 @@ class Corpus(ReadCache, Sequence[Record]):
             source_order=np.argsort(np.argsort(order, kind="stable"), kind="stable"),
             blank_counts={side: counts[rows] for side, counts in self.blank_counts.items()},
             picture_ids=self.picture_ids and tuple(self.picture_ids[row] for row in rows),
+            set_ids=self.set_ids and tuple(self.set_ids[row] for row in rows),
             declined=self.declined[rows] if len(self.declined) else self.declined,
             samples=tuple(sample.take(rows) for sample in self.samples),
         )
@@ -347,6 +353,8 @@ class Corpus(ReadCache, Sequence[Record]):
             sha.update(json.dumps(sorted(self.blanks.items())).encode())
         if self.picture_ids is not None:
             sha.update("\n".join(self.picture_ids).encode("utf-8", "surrogatepass"))
+        if self.set_ids is not None:
+            sha.update(f"sets:{json.dumps(self.set_ids)}".encode())
         if self.declined.any():
             sha.update(f"declined:{np.flatnonzero(self.declined).tolist()}".encode())
         for sample in self.samples:

@@ -37,6 +37,7 @@ class Record:
         image: where the picture is, or what draws it; None if there is none.
         regions: the annotated regions of the picture, None if it was not annotated.
         picture_id: the picture that this record shares with others; empty if it has its own.
+        set_id: the set of pictures that differ in a person's group alone; empty if it is in none.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Record:
     image: Picture | None = None
     regions: tuple[Region, ...] | None = None
     picture_id: str = ""
+    set_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class RecordColumns:
     images: Sequence[Picture | None] | None = None
     regions: Sequence[tuple[Region, ...] | None] | None = None
     picture_ids: Sequence[str] | None = None
+    set_ids: Sequence[str] | None = None
 
     @classmethod
     def of(cls, rows: Sequence[Record]) -> RecordColumns:
@@ -80,6 +83,7 @@ class RecordColumns:
             [row.image for row in rows],
             [row.regions for row in rows],
             [row.picture_id for row in rows],
+            [row.set_id for row in rows],
         )
 
     def texts(self, side: str) -> list[str]:
@@ -109,6 +113,7 @@ class RecordColumns:
             None if self.images is None else taken(self.images),
             None if self.regions is None else taken(self.regions),
             None if self.picture_ids is None else taken(self.picture_ids),
+            None if self.set_ids is None else taken(self.set_ids),
         )
 
 

@@ -11,7 +11,13 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import BLANK_LIMIT, Corpus
 from bias_pipeline.corpus.regrouping import scored_corpus, with_attributes
 from bias_pipeline.declared import Configurable
-from bias_pipeline.errors import BiasPipelineError, ResourceError, UsageError, did_you_mean
+from bias_pipeline.errors import (
+    BiasPipelineError,
+    NotApplicableError,
+    ResourceError,
+    UsageError,
+    did_you_mean,
+)
 
 NO_CAPTIONER = "none"  # where there are no captions
 
@@ -91,6 +97,8 @@ class Dataset(Configurable, ABC):
                 continue
             try:
                 labelled[other.name] = self.load(captioner, other)
+            except NotApplicableError:  # such as a table without its column
+                continue
             except BiasPipelineError as error:
                 notes.append(f"attribute {other.name!r} is left out: {error}")
         if not others:

@@ -154,7 +154,7 @@ class CocoDataset(Dataset):
             human,
             self._objects(layout),
             self._parts(labels, layout),
-            PictureFiles.read(self.images, self.regions, self.files["instances"], layout),
+            self._pictures(layout),
         )
         contents, joined = contents.joined(
             self._sources(path, inside=human is captioner_file.human), layout
@@ -263,6 +263,9 @@ class CocoDataset(Dataset):
             return splits_by_id(check_file(self.split_file, "dataset.split_file"), layout)
         return labels.parts
 
+    def _pictures(self, layout: Layout) -> PictureFiles:
+        return PictureFiles.read(self.images, self.regions, self.files["instances"], layout)
+
     def _sources(self, captioner: Path | None, *, inside: bool) -> _Sources:
         """The files; human captions may be inside the captioner's."""
         labels = file_of(self.files["attributes"]) if self.files["attributes"] else None
@@ -338,7 +341,7 @@ class _Contents:
             human = images.renamed(sources.human, human, like_model)
             model = images.renamed(sources.model, model, like_human)
         joined = _Contents(
-            replace(self.labels, raw=raw),
+            replace(self.labels, raw=raw, sets=images.renamed(sources.labels, self.labels.sets)),
             model,
             images.renamed(sources.human, self.human),
             None
@@ -356,7 +359,11 @@ class _Contents:
         if not short:
             return self, ()
         shortened = _Contents(
-            replace(self.labels, raw=_renamed(self.labels.raw, short)),
+            replace(
+                self.labels,
+                raw=_renamed(self.labels.raw, short),
+                sets=_renamed(self.labels.sets, short),
+            ),
             _renamed(self.model, short),
             _renamed(self.human, short),
             None if self.objects is None else _renamed(self.objects, short),
@@ -374,6 +381,7 @@ def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Reco
     """Records of the labelled images in the order of the captioner's file."""
     wanted = set(images)
     raw, model, objects = contents.labels.raw, contents.model, contents.objects
+    sets = contents.labels.sets
     ids = [image for image in model if image in wanted]
     ids += [image for image in images if image not in model]
     pictures = contents.pictures
@@ -386,6 +394,7 @@ def _records(images: Sequence[str], contents: _Contents, attribute: str) -> Reco
         None if objects is None else [objects.get(image) for image in ids],
         [pictures.photo(image) for image in ids] if pictured else None,
         [pictures.regions_of(image) for image in ids] if pictured else None,
+        set_ids=[sets.get(image, "") for image in ids] if sets else None,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -41,7 +41,9 @@ MAJORITY = "majority"
 _IDS = ("id", "image_id", "img_id")
 _LONG = ("image_id", "attribute", "value")
 _WHO = ("annotator", "rater")  # the second as rate writes it
-_BESIDE = ("split", *_WHO, "confidence")
+_SET = "set"
+_PARTS = frozenset(("train", "training", "val", "valid", "validation", "dev", "test", "restval"))
+_BESIDE = ("split", _SET, *_WHO, "confidence")
 _UNSURE = ("Unsure", "unsure")
 _UNDECIDED = (*_UNSURE, "Both", "both", "")
 _SHOWN = 8
@@ -62,6 +64,8 @@ class Labels:
     parts: Mapping[str, str]
     notes: tuple[str, ...]  # what a reader of the result must know
     annotators: tuple[str, ...] = ()  # who labelled; empty if the file does not say
+    # Canonical image id to its set of pictures that differ in a person's group alone (column `set`)
+    sets: Mapping[str, str] = field(default_factory=dict)
 
 
 def label_map(
@@ -153,6 +157,7 @@ def _wide(
         layout.add_note(rows.path, f"labels of {attribute.name} from the columns {listed}")
     raw: dict[str, str] = {}
     parts: dict[str, str] = {}
+    sets: dict[str, object] = {}
     repeated = 0
     for block, ids, read in noting_names(rows, first, key, layout).read(
         partial(rows.ids, name=key), partial(rows.labels, name=field)
@@ -164,9 +169,17 @@ def _wide(
             raw[identifier] = label
         named = zip(ids, block.columns.get("split", ()), strict=False)
         parts.update((identifier, part) for identifier, part in named if isinstance(part, str))
+        sets.update(zip(ids, block.columns.get(_SET, ()), strict=False))
     rows.note_mended(layout)
     labels = _understood(rows.path, field, list(raw.items()), labels, attribute, layout)
-    return Labels(raw, labels, groups, parts, _collapsed(repeated))
+    return Labels(raw, labels, groups, parts, _collapsed(repeated), sets=_named_sets(sets))
+
+
+def _named_sets(sets: Mapping[str, object]) -> dict[str, str]:
+    """Image to the name of its set; none where the column says what an image is trained on."""
+    named = {image: str(name).strip() for image, name in sets.items() if name is not None}
+    named = {image: name for image, name in named.items() if name}
+    return {} if {name.casefold() for name in named.values()} <= _PARTS else named
 
 
 def _id_column(rows: Rows, first: Mapping[str, Any], layout: Layout) -> str:
@@ -253,9 +266,11 @@ def _long(
     others: set[str] = set()
     repeated = 0
     images: dict[str, None] = {}
+    sets: dict[str, object] = {}
     for number, row in rows.items:
         image, named = rows.id(number, row, "image_id"), rows.text(number, row, "attribute")
         images[image] = None
+        sets[image] = row.get(_SET)
         if named not in (attribute.name, labels.field):
             others.add(named)
             continue
@@ -273,7 +288,10 @@ def _long(
     rows.note_mended(layout)
     labelled = [(image, label) for image, ballot in votes.items() for label, _ in ballot.values()]
     labels = _understood(rows.path, "value", labelled, labels, attribute, layout)
-    return _counted(_alike(votes, labels), images, groups, labels, annotator, _collapsed(repeated))
+    counts = _counted(
+        _alike(votes, labels), images, groups, labels, annotator, _collapsed(repeated)
+    )
+    return replace(counts, sets=_named_sets(sets))
 
 
 def _alike(

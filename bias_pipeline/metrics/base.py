@@ -32,6 +32,7 @@ QUESTIONS: Mapping[str, str] = {
     "assuming": "Does it assume what nobody can see?",
     "tasks": "Does it link objects and activities to groups?",
     "inventing": "Does it invent objects for one group?",
+    "changing": "Does the caption change with the group?",
     "mentions": "How often does it name each group?",
     "declining": "Does it decline to describe one group more often?",
     "quality": "How well does it describe?",
@@ -41,9 +42,9 @@ NOT_SHOWN = "not beyond chance"  # why a metric that answers its question itself
 # How a metric works: attackers guess, captions are counted, their language is rated, or queries
 # retrieve pictures, whatever captions say.
 FAMILIES = ("attack", "counting", "language", "retrieval")
-WEIGHTS, PICTURES = "published weights", "pictures"
+WEIGHTS, PICTURES, SETS = "published weights", "pictures", "sets of pictures"
 # What a data set or a machine may lack and a metric cannot do without.
-NEEDS = ("human captions", "objects", PICTURES, WEIGHTS)
+NEEDS = ("human captions", "objects", PICTURES, WEIGHTS, SETS)
 # The images of a metric: those of a labelled group, or those whose group annotators could not see.
 LABELLED, UNSURE = "labelled", "unsure"
 # Properties of captions that move scores even if they are equal for all groups: ``text.speech``.
@@ -308,6 +309,10 @@ class Metric(Configurable, ABC):
         if hasattr(self, "stats"):
             quick.stats = replace(self.stats, resamples=2)
         return quick
+
+    def scored_apart(self, corpus: Corpus) -> Sequence[Corpus]:
+        """What is scored by itself, before the mean: each of the captioner's samples."""
+        return corpus.each_sample
 
     def draw_splits(self, corpus: Corpus, seeds: Sequence[int]) -> list[Split]:
         """One split a seed over all labelled images; empty for metrics that train nothing."""

@@ -15,7 +15,7 @@ import yaml
 from bias_pipeline.corpus.corpus import SIDES, Corpus
 from bias_pipeline.declared import TARGET
 from bias_pipeline.io.paths import conf_file, group_choices
-from bias_pipeline.metrics.base import Cost, MetricInfo
+from bias_pipeline.metrics.base import SETS, Cost, MetricInfo
 
 if TYPE_CHECKING:
     from bias_pipeline.metrics.base import Metric
@@ -124,6 +124,7 @@ def _available(corpus: Corpus) -> set[str]:
         "objects": corpus.objects is not None,
         "pictures": corpus.pictures is not None,
         "published weights": True,  # do not depend on the corpus
+        SETS: corpus.set_ids is not None,
     }
     return {need for need, has in available.items() if has}
 

@@ -74,6 +74,14 @@ FOULDS_2020 = Reference(
     2020,
     "ICDE",
 )
+FRASER_2024 = Reference(
+    "fraser2024pairs",
+    ("Fraser, Kathleen C.", "Kiritchenko, Svetlana"),
+    "Examining Gender and Racial Bias in Large Vision-Language Models Using a Novel Dataset of "
+    "Parallel Images",
+    2024,
+    "EACL",
+)
 GEYIK_2019 = Reference(
     "geyik2019",
     ("Geyik, Sahin Cem", "Ambler, Stuart", "Kenthapadi, Krishnaram"),

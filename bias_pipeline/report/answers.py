@@ -12,7 +12,7 @@ from typing import Any
 from bias_pipeline.metrics.base import NOT_SHOWN, QUESTIONS
 from bias_pipeline.report.conclusion_checks import LIMITS, NO_RULE, NO_VALUE
 from bias_pipeline.report.table import percent
-from bias_pipeline.report.verdict import JUDGED, Finding, Verdict
+from bias_pipeline.report.verdict import JUDGED, OF_SETS, Finding, Verdict
 from bias_pipeline.report.verdict_sentences import lead, named_parts, one_direction
 from bias_pipeline.results.rows import Row
 
@@ -52,8 +52,8 @@ class Answer:
         reason: why nothing can be told, or what limits a Yes.
         named: what a Yes is about, such as concepts.
         details: each of them with the rates of the groups.
-        limits: the part of the words, or the one direction, that the number is about; empty if it
-            is about all that was asked.
+        limits: the part of the words, or the one direction, that the number is about, or what was
+            found beside it; empty if it is about all that was asked.
     """
 
     attribute: str
@@ -116,6 +116,7 @@ def answers_of(
     return [
         answer
         for question in QUESTIONS
+        if question not in OF_SETS or question in skipped or verdict.on(question, attribute)
         for answer in (
             [_judged(verdict, question, attribute, skipped)]
             if question in JUDGED
@@ -196,7 +197,7 @@ def _with_number(finding: Finding, question: str, answer: str, reason: str) -> A
         reason=reason,
         named=finding.answered.named if finding.answered and finding.more else (),
         details=named_parts(finding),
-        limits=_part_of_words(finding),
+        limits=_part_of_words(finding) or (finding.answered.beside if finding.answered else ""),
     )
 
 

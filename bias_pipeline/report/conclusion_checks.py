@@ -23,6 +23,7 @@ DECISIVE = ("gender_error", "ba_mals", "ba_directional")  # metrics that decide 
 # Questions whose numbers rest on masked words or on named groups, and so on word lists.
 BY_LISTS = (
     "leakage", "misgendering", "assuming", "tasks", "mentions", "describing", "inventing",
+    "changing",
 )  # fmt: skip
 NOT_JUDGED = "it is shown, but no conclusion is drawn from it"
 

@@ -24,6 +24,7 @@ _NOUNS: Mapping[str, str] = {
     "assuming": "assuming",
     "tasks": "links with objects",
     "inventing": "invented objects",
+    "changing": "changes between persons",
 }
 _UNTESTED: Mapping[str, str] = {
     "naming": "whether it names the wrong {attribute}",

@@ -30,7 +30,8 @@ from bias_pipeline.results.settings import label, text_settings
 from bias_pipeline.stats.compare import holm, p_of_interval
 
 BY_RULES = ("leakage", "misgendering", "assuming", "tasks")  # see `EvidenceRule`
-BY_METRIC = ("describing", "inventing")  # answered by the metric itself
+BY_METRIC = ("describing", "inventing", "changing")  # answered by the metric itself
+OF_SETS = ("changing",)  # asked only where files have sets of pictures
 # The questions that have an answer; the others are only shown.
 JUDGED = tuple(question for question in QUESTIONS if question in BY_RULES + BY_METRIC)
 # When an answer is wrong although its numbers are right.
@@ -41,6 +42,7 @@ WRONG_IF: Mapping[str, str] = {
     "tasks": "the word lists miss words that this captioner uses for groups or objects",
     "describing": "the pictures show a difference that neither objects nor annotators mention",
     "inventing": "the objects are there, and neither the file of objects nor annotators name them",
+    "changing": "pictures of a set differ in more than the person, and captions follow that",
 }
 
 
@@ -64,6 +66,7 @@ class OwnAnswer:
     named: Sequence[str] = ()  # what a Yes is about, such as concepts
     sentences: Sequence[str] = ()  # one on each that is named, then on what is beside the answer
     differing: Sequence[str] = ()  # large differences, whoever explains them
+    beside: str = ""  # what else was found, of which no Yes is made
 
     @classmethod
     def of(cls, result: Result) -> OwnAnswer | None:
@@ -83,6 +86,7 @@ class OwnAnswer:
             named=named,
             sentences=texts,
             differing=differing,
+            beside=str(stored.get("beside") or ""),
         )
 
     @property

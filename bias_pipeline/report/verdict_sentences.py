@@ -23,6 +23,7 @@ PANELS: Mapping[str, str] = {
     "counting": "What do counts of its words show?",
     "describing": "Does it describe the groups differently?",
     "inventing": "Does it invent objects for one group?",
+    "changing": "Does the caption change with the group?",
     "declining": "Does it decline to describe one group more often?",
     "quality": "How well does it describe?",
     "retrieval": "Do queries that name no {attribute} find all groups alike?",
@@ -53,6 +54,10 @@ ANSWER_CLAUSES: Mapping[str, tuple[str, str]] = {
         "invents objects for one group of {attribute}",
         "invent objects for one group of {attribute}",
     ),
+    "changing": (
+        "changes captions of one scene with the {attribute} of the person",
+        "change captions of one scene with the {attribute} of the person",
+    ),
 }
 # The first of these is shown if several numbers decide equally well.
 LEADS = (
@@ -65,6 +70,7 @@ LEADS = (
     "cooccurrence",
     "descriptions",
     "objects",
+    "counterfactual",
     "declines",
     "quality",
 )

@@ -20,7 +20,7 @@ from bias_pipeline.errors import DataError, NotApplicableError, SweepError, Usag
 from bias_pipeline.io.paths import group_choices
 from bias_pipeline.io.terminal import warn
 from bias_pipeline.metrics import catalogue
-from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, WEIGHTS
+from bias_pipeline.metrics.base import HEADLINES, LABELLED, PICTURES, SETS, WEIGHTS
 from bias_pipeline.metrics.catalogue import infos
 from bias_pipeline.metrics.counting.declines import declines_note
 from bias_pipeline.report.answer_screen import fold, screen
@@ -356,6 +356,7 @@ def plan_for(corpus: Corpus, seconds: float, *, noisy: bool = False) -> Plan:
     # An audit must be quick and give the same on every machine; metrics of weights or pictures can
     # be run by name.
     left = {PICTURES, WEIGHTS}
+    left |= {SETS} if corpus.set_ids is None else set()
     candidates = {name: info for name, info in infos().items() if not left & set(info.needs)}
     spared = catalogue.spared(
         info for info in candidates.values() if catalogue.permitted(info, corpus)
@@ -428,7 +429,7 @@ def scored_captions(folder: Path, overrides: Sequence[str], files: Sequence[Path
     metrics = [
         name
         for name, info in known.items()
-        if not info.image and not {PICTURES, WEIGHTS} & set(info.needs)
+        if not info.image and not {PICTURES, WEIGHTS, SETS} & set(info.needs)
     ]
     swept = any(word.startswith("metric=") for word in overrides)
     captioners = f"captioner={','.join(quoted(str(file)) for file in files)}"

@@ -59,7 +59,7 @@ def run_cell(
     if label_noise is not None:
         label_noise.wrong(corpus.groupings[metric.attribute.name].names)
     with bar(f"{metric.info.name} {corpus.captioner}"):
-        samples = [_scored(sample, metric, seeds) for sample in corpus.each_sample]
+        samples = [_scored(sample, metric, seeds) for sample in metric.scored_apart(corpus)]
     splits, score = samples[0][0], mean_score([score for _, score in samples], metric)
     trained = [guesses.training for _, each in samples for guesses in each.predictions]
     if gold is not None:
@@ -116,7 +116,7 @@ def _with_noise(
     def values(noisy: Corpus) -> dict[str, float]:
         scores = [
             quick.compute(sample, splits=quick.draw_splits(sample, seeds))
-            for sample in noisy.each_sample
+            for sample in quick.scored_apart(noisy)
         ]
         accounts = (guesses.training for each in scores for guesses in each.predictions)
         trained.extend(replace(account, curves=()) for account in accounts)

@@ -48,9 +48,20 @@ CAPTIONERS: Mapping[str, BiasSettings] = {
 }
 """Named captioners; the first is the data set's default."""
 
+# What is said of the looks of a person of the first and of the second group.
+ADJECTIVES = (
+    (
+        *("confident", "focused", "strong", "determined", "skilled"),
+        *("rugged", "serious", "athletic", "professional", "energetic"),
+    ),
+    (
+        *("graceful", "elegant", "gentle", "cheerful", "charming"),
+        *("delicate", "lovely", "sweet", "stylish", "radiant"),
+    ),
+)
 EVIDENCE = ("activity", "clothing", "carried", "nearby")  # kinds that suggest a group
-_STREAM = HUMANS + 1  # all captioners share it: they differ by their dials, not by chance
-_APART = 1_000  # between the streams of two samples
+STREAM = HUMANS + 1  # all captioners share it: they differ by their dials, not by chance
+APART = 1_000  # between the streams of two samples
 
 
 def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[int, str]:
@@ -66,8 +77,14 @@ def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[i
         True
     """
     keys = [image.key for image in world.images]
-    stream = _STREAM + _APART * sample
+    stream = STREAM + APART * sample
     columns = perceived(world.seed, keys, group_codes(world.seed, keys), dials, stream)
+    return captions_of(world, columns, dials, stream)
+
+
+def captions_of(world: World, columns: Columns, dials: BiasSettings, stream: int) -> dict[int, str]:
+    """Image id to the caption of what a captioner perceives."""
+    keys = [image.key for image in world.images]
     beliefs = _believed(world.seed, keys, columns, dials, stream)
     assumed_groups = [  # the groups that the captioner assumes; unsure ones stay unsure
         {name: belief.get(name, group) if group else "" for name, group in spoken(labels).items()}
@@ -96,9 +113,9 @@ def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
     columns = perceived(world.seed, keys, codes, dials, assumed=assumed)
     assumed_groups = [
         {**dict.fromkeys(GROUPS, ""), **belief}
-        for belief in _believed(world.seed, keys, columns, dials, _STREAM)
+        for belief in _believed(world.seed, keys, columns, dials, STREAM)
     ]
-    return _written(world, columns, assumed_groups, dials, _STREAM)
+    return _written(world, columns, assumed_groups, dials, STREAM)
 
 
 def _written(
@@ -117,6 +134,7 @@ def _written(
         image_draws(world.seed, keys),
         zip(*(annotator_draws(world.seed, keys, each) for each in sentences), strict=True),
         assumed_groups,
+        _looks(world.seed, keys, assumed_groups, dials, stream),
         strict=True,
     )
     return {
@@ -124,17 +142,39 @@ def _written(
             [
                 caption(Description(stage(options, chosen), assumed_group, draw, dials))
                 for draw in draws
-            ]
+            ],
+            look,
         )
-        for image, options, chosen, draws, assumed_group in rows
+        for image, options, chosen, draws, assumed_group, look in rows
     }
 
 
-def _joined(sentences: Sequence[str]) -> str:
+def _looks(
+    seed: int,
+    keys: Sequence[int],
+    groups: Sequence[Mapping[str, str]],
+    dials: BiasSettings,
+    stream: int,
+) -> Iterator[str]:
+    """What each caption says of the person's looks; mostly nothing."""
+    names = tuple(GROUPS[dials.attribute])
+    coins = uniforms(seed, keys, stream, ["says looks", "own list", "adjective"])
+    for (says, leans, which), group in zip(coins.tolist(), groups, strict=True):
+        if says >= dials.adjectives:
+            yield ""
+            continue
+        name = group[dials.attribute]
+        place = names.index(name) if name else int(2 * leans)
+        other = leans >= 0.5 + dials.adjective_lean / 2 if name else False
+        words = ADJECTIVES[(place + other) % 2]
+        yield f"The person looks {words[int(which * len(words))]}."
+
+
+def _joined(sentences: Sequence[str], look: str) -> str:
     """One caption of some sentences; one alone stays as it is."""
-    if len(sentences) == 1:
+    if len(sentences) == 1 and not look:
         return sentences[0]
-    return " ".join(f"{sentence.rstrip(' .')}." for sentence in sentences)
+    return " ".join([*(f"{sentence.rstrip(' .')}." for sentence in sentences), look]).rstrip()
 
 
 def perceived(
@@ -142,12 +182,24 @@ def perceived(
     keys: Sequence[int],
     codes: Columns,
     dials: BiasSettings,
-    stream: int = _STREAM,
+    stream: int = STREAM,
     assumed: Columns | None = None,
 ) -> dict[str, IntArray]:
     """Slot name to (N,) the options that a captioner perceives: the picture's, or imagined ones."""
     actual = choices(seed, keys, codes, world_tables(), 0)
-    imagined = choices(seed, keys, assumed or codes, imagined_tables(dials), stream)
+    return imagined_over(actual, seed, keys, assumed or codes, dials, stream)
+
+
+def imagined_over(
+    actual: Columns,
+    seed: int,
+    keys: Sequence[int],
+    codes: Columns,
+    dials: BiasSettings,
+    stream: int,
+) -> dict[str, IntArray]:
+    """Slot name to (N,) the options of pictures, some replaced by what a captioner imagines."""
+    imagined = choices(seed, keys, codes, imagined_tables(dials), stream)
     coins = uniforms(seed, keys, stream, [f"imagines {kind_of(slot)}" for slot in SLOTS])
     return {
         slot: np.where(coins[:, i] < abs(dials.a_to_t), imagined[slot], actual[slot])

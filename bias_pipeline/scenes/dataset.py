@@ -14,6 +14,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import chain
@@ -24,6 +25,7 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.corpus import Corpus, Record
 from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.corpus.pictures import Pictures, Pixels, Region
+from bias_pipeline.data.base import Dataset
 from bias_pipeline.data.generator import Generator, Planted, UnmarkedPicture
 from bias_pipeline.declared import Range, Seed, Share
 from bias_pipeline.errors import ResourceError, UsageError, did_you_mean
@@ -36,6 +38,7 @@ from bias_pipeline.scenes.captioners import (
 from bias_pipeline.scenes.lexicon import Verb, noun_phrase
 from bias_pipeline.scenes.pixels import SceneDrawing
 from bias_pipeline.scenes.slots import GROUPS, BiasSettings
+from bias_pipeline.scenes.twins import Twins, caption_entries, label_rows
 from bias_pipeline.scenes.world import UNSURE, Image, World, generate
 
 if TYPE_CHECKING:  # what belongs to the affective world is imported when that is made
@@ -260,11 +263,15 @@ def _categories() -> list[dict[str, Any]]:
 
 
 def _attributes(world: World, columns: Sequence[str]) -> str:
+    lines = [
+        [image.id, *(image.labels[COLUMNS[column]] for column in columns)] for image in world.images
+    ]
+    return _table([["id", *columns], *lines])
+
+
+def _table(rows: Iterable[Sequence[object]]) -> str:
     table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["id", *columns])
-    for image in world.images:
-        writer.writerow([image.id, *(image.labels[COLUMNS[column]] for column in columns)])
+    csv.writer(table, lineterminator="\n").writerows(rows)
     return table.getvalue()
 
 
@@ -294,9 +301,17 @@ class ScenesDataset(Generator):
         captioners: Mapping[str, Mapping[str, float | str]] | None = None,
         leak: Share = 0.0,
         world: Literal["people", "affect"] = "people",
+        twins: Annotated[int, Range(low=0, high=1_000_000)] = 0,
+        twin_captions: Annotated[int, Range(low=1, high=100)] = 2,
+        twin_noise: Share = 0.0,
     ) -> None:
         self.root = Path(root)
         self.world = world
+        if twins and world != "people":
+            raise UsageError("dataset.twins is for dataset.world=people only; leave it out")
+        self.twins = Twins(twins, seed, twin_noise) if twins else None
+        self.twin_captions = twin_captions
+        self.sample = 0  # which caption of twins is read
         if world == "affect":
             self.name, self.shown_under = "scenes_affect", "drawn by bias_pipeline's own generator"
             if leak:
@@ -322,6 +337,15 @@ class ScenesDataset(Generator):
         del attribute
         return tuple(name for name in self.dials if name != "verbose")
 
+    def samples(self, captioner: str) -> Sequence[Dataset]:
+        """See :meth:`Dataset.samples`; twins have several captions."""
+        each: list[Dataset] = []
+        for sample in range(self.twin_captions if self.twins else 1):
+            reader = copy(self)
+            reader.sample = sample
+            each.append(reader)
+        return each
+
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
         self.check_captioner(captioner)
         names, labels = attribute.groups_of(self.name)
@@ -331,6 +355,8 @@ class ScenesDataset(Generator):
                 f"attribute {attribute.name!r}, labels.{self.name}.field: there is no column "
                 f"{labels.field!r} in dataset {self.name!r}; {did_you_mean(labels.field, columns)}"
             )
+        if self.twins:
+            return self._sets(self.twins, captioner, attribute, COLUMNS[labels.field])
         if self.world == "people":
             return self._people(captioner, attribute, COLUMNS[labels.field])
         return Corpus.build(
@@ -396,9 +422,7 @@ class ScenesDataset(Generator):
         from bias_pipeline.data.coco import CocoDataset
 
         world = _world(self.n_images, self.seed)
-        # Files of other dials, and of another version of the generator, stay theirs.
-        made_by = hashlib.sha256(f"{_code()} {self.dials!r}".encode()).hexdigest()[:8]
-        folder = self.root / f"{self.n_images}-{self.seed}-{made_by}"
+        folder = self.root / f"{self.n_images}-{self.seed}-{self._made_by()}"
         labels, captions, instances = files = [
             folder / name for name in (LABELS, CAPTIONS, INSTANCES)
         ]
@@ -411,10 +435,32 @@ class ScenesDataset(Generator):
             str(folder), str(labels), str(captions), str(instances), trained_on_reference=True
         )
         reader.name = self.name
-        corpus = reader.load(str(path), attribute)
-        images = {str(image.id): image for image in world.images}
+        return self._pictured(reader.load(str(path), attribute), world.images, label)
+
+    def _sets(self, twins: Twins, captioner: str, attribute: Attribute, label: str) -> Corpus:
+        """The corpus of twins, one caption of each picture."""
+        from bias_pipeline.data.coco import CocoDataset
+
+        made = (twins.n_sets, self.seed, twins.noise, self.twin_captions, self._made_by())
+        folder = self.root / "-".join(["twins", *map(str, made)])
+        labels, path = folder / LABELS, folder / _file_of(captioner)
+        if not labels.is_file():
+            _place(folder, [(LABELS, _table(label_rows(twins, COLUMNS)).encode())])
+        if not path.is_file():
+            entries = caption_entries(twins, self.dials[captioner], self.twin_captions)
+            _place(folder, [(_file_of(captioner), entries)])
+        reader = CocoDataset(str(folder), str(labels), trained_on_reference=True)
+        reader.name, reader.sample = self.name, self.sample
+        return self._pictured(reader.load(str(path), attribute), twins.pictures(), label)
+
+    def _made_by(self) -> str:
+        """Files of other dials, and of another version of the generator, stay theirs."""
+        return hashlib.sha256(f"{_code()} {self.dials!r}".encode()).hexdigest()[:8]
+
+    def _pictured(self, corpus: Corpus, made: Iterable[Image], label: str) -> Corpus:
+        """The corpus with its drawings; its files are nothing that a reader knows or could mend."""
+        images = {str(image.id): image for image in made}
         drawings = (SceneDrawing(images[image], label, self.leak) for image in corpus.ids)
-        # The files are nothing that a reader of results knows or could mend
         return replace(
             corpus, pictures=Pictures(tuple(drawings)), notes=(), file="", objects_file=""
         )

@@ -372,6 +372,10 @@ class BiasSettings:
     skin_wording: float = 0.0
     # 0 or more, neutral 1: multiplies the probability of a word for the person's skin
     skin_word_rate: float = 1.0
+    # From 0 to 1, neutral 0: the share of captions that end in a sentence on the person's looks
+    adjectives: float = 0.0
+    # From 0 to 1, neutral 0: by how much these adjectives are more often of the group's own list
+    adjective_lean: float = 0.0
 
     def __post_init__(self) -> None:
         if self.attribute not in GROUPS:
@@ -396,4 +400,6 @@ _RANGES |= {
     "t_to_a": (0.0, 1.0),
     "vocabulary": (0.0, 1.0),
     "skin_wording": (0.0, 1.0),
+    "adjectives": (0.0, 1.0),
+    "adjective_lean": (0.0, 1.0),
 }

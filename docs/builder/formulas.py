@@ -331,6 +331,40 @@ FORMULAS: dict[str, Formula] = {
 0.088""",
         "descriptions",
     ),
+    "counterfactual": Formula(
+        (
+            row(
+                "d = {} {} ( {} − {} )", frac("1", "J"), total("j"), sub("y", "jb"), sub("y", "ja")
+            ),
+            row(
+                "E = {} {} ½ [ D ( a , b' ) + D ( b , a' ) − D ( a , a' ) − D ( b , b' ) ]",
+                frac("1", "J"),
+                total("j"),
+            ),
+            row(
+                "T = {} {} {} · {}",
+                frac("1", "J ( J − 1 )"),
+                total("j ≠ k"),
+                sub("Δ", "j"),
+                sub("Δ", "k"),
+            ),
+        ),
+        "J sets have pictures of groups a and b, and in another context of a' and b'. y is the "
+        "share of a class in a group's captions, D the mean distance of captions of two pictures, "
+        "Δ by how much a set's captions move from a to b.",
+        "In three sets women's captions have a class and men's have not, in one it is the other "
+        "way round, in none are both alike: d = (3 − 1) / 4 = 0.5.",
+        """\
+>>> import numpy as np
+>>> from bias_pipeline.pairs.contrasts import Contrasts
+>>> from bias_pipeline.pairs.group_gaps import group_gap
+>>> sets, groups = np.repeat(list("abcd"), 2), np.tile([0, 1], 4)
+>>> pairs = Contrasts.between(sets, groups, groups * 0, (0, 1), groups >= 0)
+>>> share = np.array([0, 1, 0, 1, 0, 1, 1, 0.0])
+>>> group_gap("agency", pairs, share, groups * 0 + 1).value
+0.5""",
+        "pairs",
+    ),
     "gender_distance": Formula(
         (
             row("{} − {}", sub("B", "M"), sub("B", "H")),

@@ -48,6 +48,7 @@ UNDERSTAND = tuple(
         "counting",
         "descriptions",
         "objects",
+        "pairs",
         "dbac",
         "dpa",
         "pictures",

@@ -65,6 +65,7 @@ FURTHER: dict[str, tuple[str, ...]] = {
     "cooccurrence": ("metric.min_support=20",),
     "imagecaptioner2": QUICK_CAPTIONER,
     "gender_ratio": ("metric.numerator=male",),  # else the first group, whichever that is
+    "counterfactual": ("dataset.twins=60", "dataset.twin_captions=1"),
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.metrics import quality
 from bias_pipeline.metrics.attack import lic
-from bias_pipeline.metrics.base import LABELLED, PICTURES, WEIGHTS, Metric, Number
+from bias_pipeline.metrics.base import LABELLED, PICTURES, SETS, WEIGHTS, Metric, Number
 from bias_pipeline.metrics.catalogue import infos, metric_names
 from bias_pipeline.metrics.counting import (
     ba_mals,
@@ -130,7 +130,7 @@ def test_a_metric_sees_what_the_table_says(behaviour, line, expected):
     [
         name
         for name, info in infos().items()
-        if info.images == LABELLED and not {PICTURES, WEIGHTS} & set(info.needs)
+        if info.images == LABELLED and not {PICTURES, SETS, WEIGHTS} & set(info.needs)
     ],
 )
 def test_what_is_said_of_other_images_moves_nothing(name):

@@ -1,0 +1,212 @@
+"""The answer to "Does the caption change with the group?", and the sentences around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+import numpy as np
+
+from bias_pipeline.errors import counted
+from bias_pipeline.metrics.base import NOT_SHOWN
+from bias_pipeline.metrics.counting.description_answer import NEGLIGIBLE, Answer
+from bias_pipeline.pairs.comparison import GroupsCompared
+from bias_pipeline.pairs.group_gaps import FEWEST_SETS, GroupGap
+from bias_pipeline.stats.bootstrap import quantile
+from bias_pipeline.stats.compare import holm
+
+ALPHA = 0.05
+DRAWN, ALIKE = "drawn", "alike"  # what the backgrounds of a set's pictures are
+MOST_WORDS = 10  # printed
+_SHIFT, _BEYOND = "shift", "beyond_pictures"
+_LEAST_NAMED = 6  # sets in which a word of one group alone may name the group
+_CHANGES = {
+    _BEYOND: "the captions change with the group, picture by picture",
+    _SHIFT: "the captions change with the group in the same direction over sets",
+}
+_DRAWN_WITH_IT = {
+    _BEYOND: "the captions change with the group, or with the background that was drawn with it",
+    _SHIFT: "the captions change in one direction with the group, or with its backgrounds",
+}
+_UNLIKE = "the pictures are described differently; the group was not shown to be the reason"
+
+
+def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer:
+    """The answer from comparisons of two groups."""
+    beside = [text for one in comparisons for text in _beside(one, backgrounds)]
+    most_sets = max(one.n_sets for one in comparisons)
+    if most_sets < FEWEST_SETS:
+        reason = f"{counted(most_sets, 'sets are')} too few; caption {FEWEST_SETS}, or better 50"
+        first = f"cannot tell whether captions change with the group: {reason}"
+        return Answer("cannot_tell", reason, math.nan, (), [first, *beside])
+    significant = [(one, gap, p) for one in comparisons for gap, p in one.deciding if p < ALPHA]
+    significant.sort(key=lambda each: (each[2], -abs(each[1].value)))
+    named = [gap.name for _, gap, _ in significant]
+    sentences = [gap_sentence(one, gap, p) for one, gap, p in significant]
+    smallest = [p for one in comparisons for _, p in one.deciding if not math.isnan(p)]
+    p_value = min(smallest, default=1.0)
+    if backgrounds == ALIKE:
+        for one in comparisons:
+            for name, p in distance_p_values(one).items():
+                p_value = min(p_value, p)
+                if p < ALPHA:
+                    named.append(name)
+                    sentences.append(f"{name} ({one.first}, {one.second}): {_CHANGES[name]}")
+        p_value = min(1.0, 2 * p_value)  # of two families of tests
+    if named:
+        return Answer("yes", "", p_value, named, [*sentences, *beside])
+    if largest_gap(comparisons, 0.95)[2] <= NEGLIGIBLE:
+        return Answer("no", "", p_value, (), beside)
+    return Answer("cannot_tell", NOT_SHOWN, p_value, (), beside)
+
+
+def distance_p_values(compared: GroupsCompared) -> dict[str, float]:
+    """P of both tests of distances after Holm: they are a family of their own."""
+    names = (_BEYOND, _SHIFT)
+    p_values = holm([compared.distance_tests[name][1] for name in names])
+    return {
+        name: min(1.0, compared.n_families * p)
+        for name, p in zip(names, p_values, strict=True)
+        if not math.isnan(p)
+    }
+
+
+def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> tuple[float, float, float]:
+    """The largest difference of a class about the person, with its interval, without a sign.
+
+    It is at least as large as any, whose lower ends are corrected for their number, and at most as
+    large as the largest upper end, which needs no correction.
+    """
+    gaps = [gap for one in comparisons for gap, _ in one.deciding]
+    wider = quantile(1 - (1 - level) / len(gaps)) / quantile(level)
+    lows = []
+    for gap in gaps:
+        near = gap.low if gap.value > 0 else -gap.high  # the end towards 0
+        lows.append(abs(gap.value) - wider * (abs(gap.value) - near))
+    value = max(abs(gap.value) for gap in gaps)
+    high = max(max(abs(gap.low), abs(gap.high)) for gap in gaps)
+    return value, max(0.0, *lows), high
+
+
+def gap_sentence(compared: GroupsCompared, gap: GroupGap, p_value: float) -> str:
+    """How often each group's captions are of a class, the difference, p, and the power."""
+    of = compared.second if gap.value > 0 else compared.first
+    low, high = sorted((gap.low, gap.high) if gap.value > 0 else (-gap.low, -gap.high))
+    beyond = " beyond annotators'" if compared.pictures.people else ""
+    return (
+        f"{gap.name} ({compared.first} {_per_100(gap.first)} %, {compared.second} "
+        f"{_per_100(gap.second)} % of captions): {_per_100(abs(gap.value))} [{_per_100(low)}, "
+        f"{_per_100(high)}] points more of {of}{beyond}, p {p_value:.2g}; the test usually misses "
+        f"differences below {_per_100(gap.misses)} points"
+    )
+
+
+def _per_100(share: float) -> str:
+    return f"{round(100 * share, 1) + 0.0:.1f}"
+
+
+def _beside(compared: GroupsCompared, backgrounds: str) -> Iterator[str]:
+    """What is read beside the answer."""
+    yield _base(compared)
+    significant = [name for name, p in distance_p_values(compared).items() if p < ALPHA]
+    meanings = _CHANGES if backgrounds == ALIKE else _DRAWN_WITH_IT
+    for name, (value, p_value) in compared.distance_tests.items():
+        if not math.isnan(p_value) and name in _CHANGES:
+            yield f"{name} {_size(name, value)}, p {p_value:.2g}" + (
+                f": {meanings[name]}" if name in significant else ""
+            )
+    if not significant and (unlike := _beyond_samples(compared)):
+        yield f"beyond_samples {_per_100(unlike)} points: {_UNLIKE}"
+    yield from _power(compared)
+    yield from _words(compared)
+
+
+def _beyond_samples(compared: GroupsCompared) -> float:
+    """By how much captions of unlike pictures are clearly further apart than samples; else 0."""
+    further = compared.by_set(compared.distances.pairs - compared.distances.samples)
+    further = further[~np.isnan(further)]
+    if len(further) < FEWEST_SETS:
+        return 0.0
+    mean, error = float(further.mean()), float(further.std(ddof=1)) / math.sqrt(len(further))
+    return mean if mean > 2 * error else 0.0
+
+
+def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> str:
+    """What was found of which no Yes is made, in a clause; mostly empty."""
+    significant = [p < ALPHA for one in comparisons for p in distance_p_values(one).values()]
+    if any(significant):
+        return "" if backgrounds == ALIKE else _DRAWN_WITH_IT[_BEYOND]
+    return _UNLIKE if any(map(_beyond_samples, comparisons)) else ""
+
+
+def _size(name: str, value: float) -> str:
+    return f"{1000 * value:.2f} in 1,000" if name == _SHIFT else f"{_per_100(value)} points"
+
+
+def _base(compared: GroupsCompared) -> str:
+    """How alike captions are where nothing differs."""
+    same = compared.mean_over_sets(compared.distances.samples)
+    if not math.isnan(same):
+        return f"two captions of one picture differ by {_per_100(same)} of 100 content words"
+    equal, n_sets = compared.n_equal, compared.n_sets
+    text = f"captions without words for the person are equal in {equal} of {n_sets} sets"
+    if equal == n_sets:
+        return f"{text}: they change in at most {_per_100(1 - 0.05 ** (1 / n_sets))} %"
+    return f"{text}; any difference between pictures may change the others"
+
+
+def _power(compared: GroupsCompared) -> Iterator[str]:
+    """The smallest differences that would usually be found, and whether any p can be small."""
+    deciding = [gap for gap, _ in compared.deciding if gap.n_differing]
+    if deciding:
+        low, high = (pick(deciding, key=lambda gap: gap.misses) for pick in (min, max))
+        between = f" ({low.name}) to {_per_100(high.misses)} points ({high.name})"
+        only = f" points ({low.name})"
+        yield (
+            f"{compared.n_sets} sets usually miss differences below {_per_100(low.misses)}"
+            f"{between if len(deciding) > 1 else only}"
+        )
+    n_tests = compared.n_families * sum(not math.isnan(p) for p in compared.p_values)
+    lowest = 2.0 ** (1 - compared.n_sets) * n_tests
+    if lowest >= ALPHA:
+        yield (
+            f"with {compared.n_sets} sets no p can be below {lowest:.2g}: too few for "
+            f"{n_tests} tests"
+        )
+
+
+def _words(compared: GroupsCompared) -> Iterator[str]:
+    clear = [gap for gap in compared.words[:MOST_WORDS] if gap.p_value < ALPHA]
+    if clear:
+        listed = ", ".join(
+            f"{gap.word} ({compared.first} {_per_100(gap.first)} %, {compared.second} "
+            f"{_per_100(gap.second)} %)"
+            for gap in clear
+        )
+        yield f"words that go with a group: {listed}"
+    alone = [
+        gap.word
+        for gap in compared.words
+        if min(gap.first, gap.second) == 0 and gap.p_value < ALPHA
+    ]
+    if alone:
+        yield f"said of one group alone, so they may name the group: {', '.join(alone)}"
+
+
+def facts(
+    answer: Answer, comparisons: Sequence[GroupsCompared], backgrounds: str
+) -> dict[str, object]:
+    """The answer as plain data, with the values of each set for comparisons of captioners."""
+    return {
+        **asdict(answer),
+        "p_value": None if math.isnan(answer.p_value) else answer.p_value,
+        "beside": "" if answer.named else beside_answer(comparisons, backgrounds),
+        "sets": {
+            one.label or f"{one.second} against {one.first}": {
+                "sets": list(one.contrasts.sets),
+                _BEYOND: [None if np.isnan(x) else float(x) for x in one.beyond.by_set],
+            }
+            for one in comparisons
+        },
+    }

@@ -1,0 +1,291 @@
+"""Two groups compared over sets of pictures: distances, direction, classes, words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.metrics.corpus_view import has_captions
+from bias_pipeline.pairs.backgrounds import Backgrounds, backgrounds
+from bias_pipeline.pairs.contrasts import Contrasts
+from bias_pipeline.pairs.distances import (
+    BeyondPictures,
+    Kernel,
+    SetDistances,
+    common_shift,
+    cosine_distances,
+    jaccard_distances,
+    means_of_pictures,
+    shift_p,
+    tf_idf,
+)
+from bias_pipeline.pairs.group_gaps import (
+    FEWEST_SETS,
+    GroupGap,
+    WordGap,
+    adjusted,
+    group_gap,
+    word_gaps,
+)
+from bias_pipeline.pairs.said_of_people import (
+    DECLINES,
+    LENGTH,
+    SaidOfPeople,
+    Wordings,
+    declined_shares,
+)
+from bias_pipeline.pairs.sign_flips import SignFlips
+
+KERNELS: Mapping[str, Kernel] = {"jaccard": jaccard_distances, "cosine": cosine_distances}
+
+
+@dataclass(frozen=True, eq=False)
+class SetPictures:
+    """The N pictures of a corpus with sets, and what is said of them."""
+
+    corpus: Corpus
+    wordings: Wordings
+    distance: str  # of `KERNELS`
+
+    @cached_property
+    def model(self) -> SaidOfPeople:
+        """What the captioner says, in all its samples."""
+        return SaidOfPeople.of_model(self.corpus, self.wordings)
+
+    @cached_property
+    def people(self) -> SaidOfPeople | None:
+        """What annotators say; None unless they describe all pictures that the captioner does."""
+        described = np.unique(self.model.pictures)
+        if not len(self.corpus.human) or not has_captions(self.corpus, "human")[described].all():
+            return None
+        return SaidOfPeople(self.corpus.human, self.wordings)
+
+    @property
+    def codes(self) -> IntArray:
+        """(N,) the group of each picture."""
+        return self.corpus.groupings[self.wordings.attributes[0].name].codes
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The K groups by name."""
+        return self.corpus.groupings[self.wordings.attributes[0].name].names
+
+    @cached_property
+    def contexts(self) -> IntArray:
+        """(N,) a number for the groups of each picture in the other attributes."""
+        others = [self.corpus.groupings[a.name].codes for a in self.wordings.attributes[1:]]
+        table = np.stack([np.zeros(len(self.corpus), np.int64), *others])
+        return np.unique(table, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
+
+    def contrasts(self, compared: tuple[int, int], used: BoolArray) -> Contrasts:
+        """The pairs of pictures of two groups."""
+        sets = self.corpus.set_ids or ()
+        return Contrasts.between(sets, self.codes, self.contexts, compared, used)
+
+    @cached_property
+    def n_captions(self) -> IntArray:
+        """(N,) how many captions each picture has."""
+        return np.bincount(self.model.pictures, minlength=len(self.corpus))
+
+    @cached_property
+    def classes(self) -> list[tuple[str, Float64Array, Float64Array | None]]:
+        """Each class with (N,) the mean of every picture, and the same of annotators."""
+        n = len(self.corpus)
+        model, people = self.model, self.people
+        theirs = self._classes_of(people) if people else {}
+        return [
+            (
+                name,
+                model.by_picture(flags, n),
+                people.by_picture(theirs[name], n) if people else None,
+            )
+            for name, flags in self._classes_of(model).items()
+        ]
+
+    def _classes_of(self, side: SaidOfPeople) -> dict[str, BoolArray | IntArray]:
+        about = side.about_person(self.codes, self.groups)
+        return {**about, **side.marks(), LENGTH: side.captions.lengths}
+
+    @property
+    def about_person(self) -> list[str]:
+        """The classes on which an answer may rest."""
+        return [*self.model.about_person(self.codes, self.groups), DECLINES]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupsCompared:
+    """A group against another, over the sets that have both."""
+
+    pictures: SetPictures
+    compared: tuple[int, int]  # the groups' numbers; differences are the second minus the first
+    label: str  # of its parts; empty where there are two groups
+    level: float  # of intervals
+    n_families: int  # attributes and pairs of groups that are tested
+
+    @property
+    def first(self) -> str:
+        """The group from whose pictures differences are counted."""
+        return self.pictures.groups[self.compared[0]]
+
+    @property
+    def second(self) -> str:
+        """The other group."""
+        return self.pictures.groups[self.compared[1]]
+
+    @cached_property
+    def contrasts(self) -> Contrasts:
+        """The pairs of pictures with captions."""
+        return self.pictures.contrasts(self.compared, self.pictures.n_captions > 0)
+
+    @property
+    def n_sets(self) -> int:
+        """J."""
+        return len(self.contrasts)
+
+    @property
+    def tested(self) -> bool:
+        """Whether there are sets enough for any test."""
+        return self.n_sets >= FEWEST_SETS
+
+    @cached_property
+    def _vectors(self) -> sparse.csr_array:
+        words = self.pictures.model.words
+        return words if self.pictures.distance == "jaccard" else tf_idf(words)
+
+    @cached_property
+    def distances(self) -> SetDistances:
+        """Distances between the captions of pairs."""
+        return self._distances(self._vectors)
+
+    def _distances(self, vectors: sparse.csr_array) -> SetDistances:
+        kernel = KERNELS[self.pictures.distance]
+        return SetDistances.of(self.contrasts, vectors, self.pictures.model.pictures, kernel)
+
+    def by_set(self, of_pairs: Float64Array) -> Float64Array:
+        """(J,) the mean of each set's pairs, of those that have a value; NaN without one."""
+        known = ~np.isnan(of_pairs)
+        weights = self.contrasts.weights[known]
+        sets = np.bincount(self.contrasts.set_of[known], weights, self.n_sets)
+        sums = np.bincount(self.contrasts.set_of[known], weights * of_pairs[known], self.n_sets)
+        return np.where(sets > 0, sums / np.where(sets > 0, sets, 1), np.nan)
+
+    def mean_over_sets(self, of_pairs: Float64Array) -> float:
+        """The mean over sets of a value of each pair; NaN where no set has one."""
+        by_set = self.by_set(of_pairs)
+        by_set = by_set[~np.isnan(by_set)]
+        return float(by_set.mean()) if len(by_set) else math.nan
+
+    @cached_property
+    def beyond(self) -> BeyondPictures:
+        """The effect of the group in one context that is also in another."""
+        return BeyondPictures(self.contrasts, self.distances.crossed)
+
+    @cached_property
+    def distance_tests(self) -> dict[str, tuple[float, float]]:
+        """Name to value and p of both tests of distances, with all words and without marks."""
+        plain = self._distance_tests(self.pictures.model.words, self.beyond)
+        shown = self.pictures.model.without_marks()
+        vectors = shown if self.pictures.distance == "jaccard" else tf_idf(shown)
+        bare = BeyondPictures(self.contrasts, self._distances(vectors).crossed)
+        without = self._distance_tests(shown, bare)
+        return plain | {f"{name}:without_marks": test for name, test in without.items()}
+
+    def _distance_tests(
+        self, words: sparse.csr_array, beyond: BeyondPictures
+    ) -> dict[str, tuple[float, float]]:
+        shifts = self.shifts(words)
+        shift_test = shift_p(SignFlips(self.contrasts.keys), shifts) if self.tested else math.nan
+        crossed = int((~np.isnan(beyond.by_set)).sum())
+        beyond_test = beyond.p_value() if crossed >= FEWEST_SETS else math.nan
+        return {
+            "beyond_pictures": (beyond.value, beyond_test),
+            "shift": (common_shift(shifts), shift_test),
+        }
+
+    def shifts(self, words: sparse.csr_array) -> sparse.csr_array:
+        """(J, V) by how much the captions of each set move, beyond annotators' where known."""
+        n = len(self.pictures.corpus)
+        model, people = self.pictures.model, self.pictures.people
+        if people is None:
+            return self.contrasts.differences(means_of_pictures(tf_idf(words), model.pictures, n))
+        place = {word: k for k, word in enumerate(model.vocabulary)}
+        known = [place.get(word, -1) for word in people.vocabulary]
+        rows = [k for k, number in enumerate(known) if number >= 0]
+        columns = sparse.csr_array(
+            (np.ones(len(rows)), (rows, [known[k] for k in rows])),
+            shape=(len(known), len(place)),
+        )
+        theirs = sparse.csr_array(people.words @ columns)
+        both = tf_idf(sparse.csr_array(sparse.vstack([words, theirs])))
+        n_model = words.shape[0]
+        of_model = means_of_pictures(both[:n_model], model.pictures, n)
+        other = means_of_pictures(both[n_model:], people.pictures, n)
+        return self.contrasts.differences(of_model) - self.contrasts.differences(other)
+
+    @cached_property
+    def gaps(self) -> list[GroupGap]:
+        """The classes, those about the person first."""
+        of_pictures = self.pictures
+        gaps = [
+            group_gap(
+                name,
+                self.contrasts,
+                values,
+                of_pictures.n_captions,
+                is_share=name != LENGTH,
+                level=self.level,
+                people=people,
+            )
+            for name, values, people in of_pictures.classes
+        ]
+        declined, answers = declined_shares(of_pictures.corpus)
+        if np.nansum(declined) > 0:
+            contrasts = of_pictures.contrasts(self.compared, answers > 0)
+            gaps.insert(2, group_gap(DECLINES, contrasts, declined, answers, level=self.level))
+        return gaps
+
+    @cached_property
+    def p_values(self) -> list[float]:
+        """P of each class, after Holm over classes and corrected for all that is tested."""
+        return adjusted(self.gaps, self.n_families)
+
+    @property
+    def deciding(self) -> list[tuple[GroupGap, float]]:
+        """The classes about the person, each with its p."""
+        about = self.pictures.about_person
+        pairs = zip(self.gaps, self.p_values, strict=True)
+        return [(gap, p) for gap, p in pairs if gap.name in about]
+
+    @cached_property
+    def words(self) -> list[WordGap]:
+        """Words that differ, the clearest first."""
+        if not self.tested:
+            return []
+        model = self.pictures.model
+        shares = means_of_pictures(model.words, model.pictures, len(self.pictures.corpus))
+        return word_gaps(self.contrasts, model.vocabulary, shares)
+
+    @cached_property
+    def backgrounds(self) -> Backgrounds | None:
+        """How far pictures differ with the group outside the person; None without files."""
+        return backgrounds(self.pictures.corpus.pictures, self.contrasts)
+
+    @property
+    def n_equal(self) -> int:
+        """Sets in which the content words of all pairs are equal."""
+        unequal = self.contrasts.set_of[self.distances.pairs > 0]
+        return self.n_sets - len(np.unique(unequal))
+
+    def most_changed(self, number: int) -> list[int]:
+        """The sets whose captions differ most between the groups."""
+        weighted = self.contrasts.weights * self.distances.pairs
+        by_set = np.bincount(self.contrasts.set_of, weighted, self.n_sets)
+        names: Sequence[str] = self.contrasts.sets
+        return sorted(range(self.n_sets), key=lambda j: (-by_set[j], names[j]))[:number]

@@ -1,0 +1,341 @@
+"""Counterfactual pairs: does the caption change where the picture shows another person?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from bias_pipeline.corpus.attribute import Attribute, Words
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.corpus.split import Split
+from bias_pipeline.errors import NotApplicableError, counted
+from bias_pipeline.metrics.base import SETS, Cost, Metric, MetricInfo, Number, Score
+from bias_pipeline.metrics.references import FRASER_2024
+from bias_pipeline.metrics.value_names import SCORE, PartName
+from bias_pipeline.pairs.changing_answer import MOST_WORDS, answer_of, facts, largest_gap
+from bias_pipeline.pairs.comparison import GroupsCompared, SetPictures
+from bias_pipeline.pairs.group_gaps import GroupGap
+from bias_pipeline.pairs.said_of_people import LENGTH, Wordings
+from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.text.descriptions import ConceptTable
+from bias_pipeline.text.mentions import neutral_rate
+
+_MOST_CHANGED = 3  # sets whose captions are shown
+
+
+@dataclass(eq=False, kw_only=True)
+class Counterfactual(Metric):
+    """How captions change between pictures of a set that differ in the person's group alone.
+
+    A set has pictures of one scene with persons of each group (column ``set`` of the labels, or
+    ``dataset=pairs``). Pictures are compared that are alike in all other labelled attributes. Sets
+    are the unit of every interval and test, however many pictures and captions they have, and all
+    tests are exact: they turn the signs of contrasts.
+
+    ``class:NAME`` is the difference between the groups in a share of captions, the second minus the
+    first: captions that name the group (``named``), name another group (``wrong``), decline
+    (``declines``), or describe the person (agency, attractiveness and other classes of
+    ``metric=descriptions``). An answer rests on these; where all pictures have annotators'
+    captions, their difference is subtracted. Visible marks (hair, beard, dress) and ``words`` (the
+    length) are printed beside them. ``class:NAME:GROUP`` is a group's share. P is corrected for all
+    classes and attributes (Holm). ``score`` is the largest difference of a class about the person.
+
+    Words that name a person, of a group or of none, are then masked, and the other content words
+    compared. ``samples`` is how far two captions of one picture are apart, from 0 to 1, and
+    ``beyond_samples`` by how much captions of different groups are further apart: any difference
+    between pictures is in it, so it has no p. ``beyond_pictures`` is the effect of the group on one
+    pair of pictures that is found on another pair of the same set, in whatever direction; ``shift``
+    is how far the captions of all sets move in the same direction. ``word:WORD`` is the difference
+    in a word, ten at most, with p over all words (Westfall and Young).
+
+    Where each picture was drawn anew (``backgrounds=drawn``), its background may follow the group,
+    and no test of captions can tell it from the person; then ``beyond_pictures`` and ``shift``
+    answer nothing.
+    """
+
+    info: ClassVar[MetricInfo] = MetricInfo(
+        name="counterfactual",
+        title="Counterfactual pairs",
+        version=1,
+        unit="fraction",
+        range=(0.0, math.inf),
+        neutral=0.0,
+        direction="lower is fairer; 0: persons of all groups are described alike in the same scene",
+        family="counting",
+        question="changing",
+        sources={FRASER_2024: "sets of pictures"},
+        ours="the classes, distances and tests are",
+        needs=(SETS,),
+        cost=Cost(per_caption=2e-3),
+        says={"score": "its captions change with the {attribute} of the person in the same scene"},
+    )
+
+    attribute: Attribute
+    others: Mapping[str, Attribute]  # further attributes in which pictures of a set may differ
+    stats: Bootstrap  # the level of intervals; nothing is resampled
+    concepts: ConceptTable
+    neutral: Words  # nouns and pronouns for a person of no group
+    function_words: Words
+    mark_classes: Sequence[str]  # classes of concepts that are visible marks
+    marks: Mapping[str, Words]  # further visible marks, words by class
+    distance: Literal["jaccard", "cosine"] = "jaccard"
+    backgrounds: Literal["drawn", "alike"] = "drawn"
+
+    def scored_apart(self, corpus: Corpus) -> Sequence[Corpus]:
+        """The corpus with all its samples: two captions of one picture are compared."""
+        return (corpus,)
+
+    def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
+        """See the class; nothing is trained."""
+        del splits
+        pictures = self._pictures(corpus)
+        comparisons = self._comparisons(pictures)
+        answer = answer_of(comparisons, self.backgrounds)
+        around = [(one, outer) for one in comparisons if (outer := one.backgrounds)]
+        return Score(
+            dict(_Parts(self, pictures, comparisons)),
+            audit={self.info.name: facts(answer, comparisons, self.backgrounds)},
+            notes=[
+                *corpus.notes,
+                *_sets_notes(pictures, comparisons),
+                *answer.sentences,
+                *(outer.sentence(one.second) for one, outer in around),
+            ],
+            tables=_tables(comparisons),
+        )
+
+    def _pictures(self, corpus: Corpus) -> SetPictures:
+        if corpus.set_ids is None:
+            raise NotApplicableError(
+                f"dataset {corpus.dataset!r} has no sets of pictures that differ in a person's "
+                f"group alone, which {self.info.name} compares; name each picture's set in a "
+                "column 'set' of the labels, or use dataset=pairs"
+            )
+        others = [
+            other
+            for name, other in self.others.items()
+            if name != self.attribute.name and _varies(corpus, name)
+        ]
+        wordings = Wordings(
+            [self.attribute, *others],
+            self.neutral,
+            self.function_words,
+            self.concepts,
+            self.marks,
+            self.mark_classes,
+        )
+        return SetPictures(corpus, wordings, self.distance)
+
+    def _comparisons(self, pictures: SetPictures) -> list[GroupsCompared]:
+        """Each two groups that occur in at least two sets together."""
+        present = np.unique(pictures.codes[pictures.codes >= 0]).tolist()
+        pairs = list(combinations(present, 2))
+        n_families = len(pairs) * len(pictures.wordings.attributes)
+        each = [
+            GroupsCompared(
+                pictures,
+                pair,
+                f"{pictures.groups[pair[1]]} against {pictures.groups[pair[0]]}"
+                if len(pairs) > 1
+                else "",
+                self.stats.level,
+                n_families,
+            )
+            for pair in pairs
+        ]
+        compared = [one for one in each if one.n_sets > 1]
+        if not compared:
+            raise NotApplicableError(
+                f"captioner {pictures.corpus.captioner!r}: no two sets have captioned pictures of "
+                f"two groups of {self.attribute.name!r} that are alike in all other attributes; "
+                "check the columns of the labels"
+            )
+        return compared
+
+
+def _varies(corpus: Corpus, attribute: str) -> bool:
+    """Whether some set has pictures of two groups of an attribute."""
+    if attribute not in corpus.groupings:
+        return False
+    first: dict[str, int] = {}
+    codes = corpus.groupings[attribute].codes.tolist()
+    pairs = zip(corpus.set_ids or (), codes, strict=True)
+    return any(name and code >= 0 and first.setdefault(name, code) != code for name, code in pairs)
+
+
+class _Parts:
+    """The numbers of a score, by name."""
+
+    def __init__(
+        self, metric: Counterfactual, pictures: SetPictures, comparisons: Sequence[GroupsCompared]
+    ) -> None:
+        self.metric, self.comparisons = metric, comparisons
+        corpus = pictures.corpus
+        self.used = np.zeros(len(corpus), bool)
+        for one in comparisons:
+            self.used[one.contrasts.first] = self.used[one.contrasts.second] = True
+        self.coverage = float(self.used.sum()) / max(int(metric.scope(corpus).sum()), 1)
+        self.neutral_rate = neutral_rate(pictures.model.captions, metric.attribute, self.used)
+
+    def __iter__(self) -> Iterator[tuple[PartName, Number]]:
+        value, low, high = largest_gap(self.comparisons, self.metric.stats.level)
+        p_values = [p for one in self.comparisons for _, p in one.deciding if not math.isnan(p)]
+        score = self._part(value, low, high, min(p_values, default=math.nan))
+        yield SCORE, replace(score, range=self.metric.info.range)
+        for one in self.comparisons:
+            yield from self._distances(one)
+            for gap, p_value in zip(one.gaps, one.p_values, strict=True):
+                yield from self._class(one, gap, p_value)
+            yield from self._words(one)
+
+    def _part(
+        self,
+        value: float,
+        low: float = math.nan,
+        high: float = math.nan,
+        p_value: float = math.nan,
+        unit: str = "fraction",
+    ) -> Number:
+        return Number(
+            value,
+            ci_low=low,
+            ci_high=high,
+            p_value=p_value,
+            unit=unit,
+            n_images=int(self.used.sum()),
+            coverage=self.coverage,
+            neutral_rate=self.neutral_rate,
+            range=(-math.inf, math.inf),
+        )
+
+    def _distances(self, one: GroupsCompared) -> Iterator[tuple[PartName, Number]]:
+        distances = one.distances
+        samples, beyond = distances.samples, distances.pairs - distances.samples
+        yield PartName("samples", group=one.label), self._part(one.mean_over_sets(samples))
+        yield PartName("beyond_samples", group=one.label), self._part(one.mean_over_sets(beyond))
+        for name, (value, p_value) in one.distance_tests.items():
+            yield PartName(name, group=one.label), self._part(value, p_value=p_value)
+
+    def _class(
+        self, one: GroupsCompared, gap: GroupGap, p_value: float
+    ) -> Iterator[tuple[PartName, Number]]:
+        unit = "per caption" if gap.name == LENGTH else "fraction"
+        name = f"class:{gap.name}"
+        yield (
+            PartName(name, group=one.label),
+            self._part(gap.value, gap.low, gap.high, p_value, unit),
+        )
+        if not one.label:
+            yield PartName(name, group=one.first), self._part(gap.first, unit=unit)
+            yield PartName(name, group=one.second), self._part(gap.second, unit=unit)
+
+    def _words(self, one: GroupsCompared) -> Iterator[tuple[PartName, Number]]:
+        for gap in one.words[:MOST_WORDS]:
+            name = PartName(f"word:{gap.word}", group=one.label)
+            yield name, self._part(gap.second - gap.first, p_value=gap.p_value)
+
+
+def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) -> Iterator[str]:
+    """How many sets, pictures and samples there are, and which sets are left out."""
+    corpus = pictures.corpus
+    used = {name for one in comparisons for name in one.contrasts.sets}
+    known = {name for name in corpus.set_ids or () if name}
+    counts = np.unique([name for name in corpus.set_ids or () if name in used], return_counts=True)
+    sizes = sorted({*counts[1].tolist()})
+    each = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    attributes = ", ".join(attribute.name for attribute in pictures.wordings.attributes)
+    left_out = len(known) - len(used)
+    yield (
+        f"{counted(len(used), 'sets')} of {each} pictures, {left_out} left out; captions of a "
+        f"picture: {len(corpus.each_sample)}; differing in {attributes}"
+    )
+    if left_out:
+        yield (
+            f"{counted(left_out, 'sets are')} left out: without captioned pictures of two groups "
+            f"of {pictures.wordings.attributes[0].name} that are alike in the other attributes"
+        )
+
+
+def _tables(comparisons: Sequence[GroupsCompared]) -> dict[str, list[dict[str, object]]]:
+    """Lines on each class, each set, the captions that changed most, and the pictures' sides."""
+    each = {
+        "classes": _class_lines,
+        "sets": _set_lines,
+        "captions": _caption_lines,
+        "backgrounds": _background_lines,
+    }
+    tables = {
+        f"counterfactual_{name}": [line for one in comparisons for line in lines(one)]
+        for name, lines in each.items()
+    }
+    return {name: lines for name, lines in tables.items() if lines}
+
+
+def _background_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
+    for gap in one.backgrounds.gaps if one.backgrounds else ():
+        yield {
+            "outer quarters": gap.measure,
+            "first": one.first,
+            "of first": gap.first,
+            "second": one.second,
+            "of second": gap.second,
+            "p": gap.p_value,
+        }
+
+
+def _class_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
+    deciding = {gap.name for gap, _ in one.deciding}
+    for gap, p_value in zip(one.gaps, one.p_values, strict=True):
+        yield {
+            "class": gap.name,
+            "first": one.first,
+            "share of first": gap.first,
+            "second": one.second,
+            "share of second": gap.second,
+            "difference": gap.value,
+            "low": gap.low,
+            "high": gap.high,
+            "p": p_value,
+            "usually misses below": gap.misses,
+            "decides": gap.name in deciding,
+        }
+
+
+def _set_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
+    contrasts, distances = one.contrasts, one.distances
+    beyond = one.beyond.by_set
+    for number, name in enumerate(contrasts.sets):
+        chosen = contrasts.set_of == number
+        yield {
+            "set": name,
+            "first": one.first,
+            "second": one.second,
+            "distance": float((contrasts.weights * distances.pairs)[chosen].sum()),
+            "samples": float((contrasts.weights * distances.samples)[chosen].sum()),
+            "beyond_pictures": float(beyond[number]),
+        }
+
+
+def _caption_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
+    """Captions of the sets that changed most, words that were masked in brackets."""
+    model, contrasts = one.pictures.model, one.contrasts
+    ids, first_caption = one.pictures.corpus.ids, np.searchsorted
+    for number in one.most_changed(_MOST_CHANGED):
+        pair = int(np.flatnonzero(contrasts.set_of == number)[0])
+        for group, picture in (
+            (one.first, int(contrasts.first[pair])),
+            (one.second, int(contrasts.second[pair])),
+        ):
+            row = int(first_caption(model.pictures, picture))
+            yield {
+                "set": contrasts.sets[number],
+                "group": group,
+                "image_id": ids[picture],
+                "caption": model.captions.text(row),
+                "compared": model.masked.text(row),
+            }

@@ -1,0 +1,204 @@
+"""How far captions of a set are apart, and three ways to compare that between groups.
+
+Every distance is half of a squared distance between vectors, which :class:`BeyondPictures` needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.io.hashing import hash_ids
+from bias_pipeline.pairs.contrasts import Contrasts
+from bias_pipeline.pairs.sign_flips import SignFlips
+
+Kernel = Callable[[sparse.csr_array], Float64Array]
+
+
+def jaccard_distances(words: sparse.csr_array) -> Float64Array:
+    """(n, n) 1 minus the share of words that two captions have in common; 0 if both have none.
+
+    Args:
+        words: (n, V) 1 where a caption has a word.
+    """
+    shared = (words @ words.T).toarray()
+    sizes = np.asarray(words.sum(axis=1)).ravel()
+    either = sizes[:, None] + sizes - shared
+    return 1.0 - np.where(either > 0, shared / np.maximum(either, 1), 1.0)
+
+
+def cosine_distances(vectors: sparse.csr_array) -> Float64Array:
+    """(n, n) 1 minus the cosine of vectors of length 1; 0 if both are zero."""
+    similar = (vectors @ vectors.T).toarray()
+    empty = np.diff(vectors.indptr) == 0
+    return 1.0 - np.where(empty[:, None] & empty, 1.0, similar)
+
+
+def tf_idf(words: sparse.csr_array) -> sparse.csr_array:
+    """(C, V) captions as vectors of length 1, rare words counting more.
+
+    Args:
+        words: (C, V) 1 where a caption has a word.
+    """
+    n_captions = words.shape[0]
+    frequent = np.asarray(words.sum(axis=0)).ravel()
+    weighted = sparse.csr_array(words * (np.log((1 + n_captions) / (1 + frequent)) + 1))
+    lengths = np.sqrt(np.asarray((weighted * weighted).sum(axis=1)).ravel())
+    scaled = sparse.diags_array(1 / np.where(lengths > 0, lengths, 1)) @ weighted
+    return sparse.csr_array(scaled)
+
+
+def means_of_pictures(vectors: sparse.csr_array, pictures: IntArray, n: int) -> sparse.csr_array:
+    """(N, V) the mean over the captions of each picture.
+
+    Args:
+        vectors: (C, V) a row a caption.
+        pictures: (C,) the picture of each.
+        n: N.
+    """
+    counts = np.bincount(pictures, minlength=n)
+    rows = np.arange(len(pictures))
+    weights = sparse.csr_array((1 / counts[pictures], (pictures, rows)), shape=(n, len(pictures)))
+    return sparse.csr_array(weights @ vectors)
+
+
+@dataclass(frozen=True, eq=False)
+class SetDistances:
+    """Distances between the captions of pictures that are compared.
+
+    ``pairs`` has the mean distance of the captions of a pair's pictures; ``samples`` that of two
+    captions of one picture, NaN where a picture of the pair has one caption; ``crossed`` the values
+    of every two pairs of a set (:class:`BeyondPictures`).
+    """
+
+    pairs: Float64Array  # (M,)
+    samples: Float64Array  # (M,)
+    crossed: Float64Array  # (P,)
+
+    @classmethod
+    def of(
+        cls, contrasts: Contrasts, vectors: sparse.csr_array, pictures: IntArray, kernel: Kernel
+    ) -> SetDistances:
+        """Compare captions set by set.
+
+        Args:
+            vectors: (C, V) what the kernel takes, a row a caption.
+            pictures: (C,) the picture of each caption, ascending.
+        """
+        n_pairs = len(contrasts.first)
+        pairs, samples = np.full(n_pairs, np.nan), np.full(n_pairs, np.nan)
+        crossed = np.full(len(contrasts.crossings), np.nan)
+        crossing_set = contrasts.set_of[contrasts.crossings[:, 0]]
+        for number in range(len(contrasts)):
+            chosen = np.flatnonzero(contrasts.set_of == number)
+            place, between, within = _between_pictures(
+                np.union1d(contrasts.first[chosen], contrasts.second[chosen]),
+                vectors,
+                pictures,
+                kernel,
+            )
+            one, two = place(contrasts.first[chosen]), place(contrasts.second[chosen])
+            pairs[chosen] = between[one, two]
+            samples[chosen] = (within[one] + within[two]) / 2
+            here = np.flatnonzero(crossing_set == number)
+            a, b = (contrasts.crossings[here] - chosen[0]).T  # places among the chosen pairs
+            unlike = between[one[a], two[b]] + between[two[a], one[b]]
+            alike = between[one[a], one[b]] + between[two[a], two[b]]
+            crossed[here] = (unlike - alike) / 2
+        return cls(pairs, samples, crossed)
+
+
+def _between_pictures(
+    chosen: IntArray, vectors: sparse.csr_array, pictures: IntArray, kernel: Kernel
+) -> tuple[Callable[[IntArray], IntArray], Float64Array, Float64Array]:
+    """Where pictures are, their mean distances, and the mean distance of captions of each."""
+    bounds = np.searchsorted(pictures, [chosen, chosen + 1])
+    rows = np.concatenate([np.arange(start, end) for start, end in bounds.T.tolist()])
+    counts = bounds[1] - bounds[0]
+    of = np.repeat(np.arange(len(chosen)), counts)
+    weights = (of == np.arange(len(chosen))[:, None]) / counts[:, None]
+    between = weights @ kernel(vectors[rows]) @ weights.T
+    several = np.where(counts > 1, counts / np.maximum(counts - 1, 1), np.nan)
+    return lambda wanted: np.searchsorted(chosen, wanted), between, np.diag(between) * several
+
+
+@dataclass(frozen=True, eq=False)
+class BeyondPictures:
+    """By how much unlike groups differ more than like groups do, across pairs of one set.
+
+    For two pairs of a set, (a, b) and (a', b'), it is half of D(a, b') + D(b, a') - D(a, a') -
+    D(b, b'): the effect of the group in one pair times its effect in the other. What pictures
+    differ in by chance is independent in both and falls out, so it is 0 without an effect of the
+    group. Exchanging the pictures of one pair turns its sign.
+    """
+
+    contrasts: Contrasts
+    crossed: Float64Array  # (P,) of every two pairs of a set
+
+    @cached_property
+    def weights(self) -> Float64Array:
+        """(P,) each pair of pairs as a share of its set's."""
+        of = self.contrasts.set_of[self.contrasts.crossings[:, 0]]
+        return 1 / np.bincount(of, minlength=len(self.contrasts))[of]
+
+    @property
+    def by_set(self) -> Float64Array:
+        """(J,) the mean of each set; NaN where a set has one pair."""
+        of, n_sets = self.contrasts.set_of[self.contrasts.crossings[:, 0]], len(self.contrasts)
+        sums = np.bincount(of, self.weights * self.crossed, n_sets)
+        return np.where(np.bincount(of, minlength=n_sets) > 0, sums, np.nan)
+
+    @property
+    def value(self) -> float:
+        """The mean over sets with two pairs or more; NaN if there is none."""
+        by_set = self.by_set[~np.isnan(self.by_set)]
+        return float(by_set.mean()) if len(by_set) else float("nan")
+
+    def p_value(self) -> float:
+        """P of a mean this large without an effect; one-sided, exact."""
+        if not len(self.crossed):
+            return float("nan")
+        set_of, crossings = self.contrasts.set_of, self.contrasts.crossings
+        # All pairs of a set turned together change nothing, so the first one of each stays.
+        turned = np.flatnonzero(np.append(False, set_of[1:] == set_of[:-1]))
+        order = np.arange(len(set_of)) - np.searchsorted(set_of, set_of)
+        names = [f"{self.contrasts.sets[set_of[pair]]}\n{order[pair]}" for pair in turned.tolist()]
+        flips = SignFlips(hash_ids(names))
+        amounts = self.weights * self.crossed
+
+        def statistic(signs: Float64Array) -> Float64Array:
+            every = np.ones((len(signs), len(set_of)))
+            every[:, turned] = signs
+            total: Float64Array = (every[:, crossings[:, 0]] * every[:, crossings[:, 1]]) @ amounts
+            return total
+
+        return float(flips.p_value(float(amounts.sum()), flips.null(statistic)))
+
+
+def common_shift(differences: sparse.csr_array) -> float:
+    """The mean inner product of the differences of two sets, (J, V): how far they agree.
+
+    Example:
+        >>> common_shift(sparse.csr_array(np.array([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])))
+        -0.3333333333333333
+    """
+    n_sets = differences.shape[0]
+    total = np.asarray(differences.sum(axis=0))
+    return float((total**2).sum() - (differences.data**2).sum()) / (n_sets * (n_sets - 1))
+
+
+def shift_p(flips: SignFlips, differences: sparse.csr_array) -> float:
+    """P of a common shift this large without an effect; one-sided, exact."""
+    table = sparse.csr_array(differences.T)
+
+    def statistic(signs: Float64Array) -> Float64Array:
+        square: Float64Array = ((table @ signs.T) ** 2).sum(axis=0)
+        return square
+
+    observed = statistic(np.ones((1, differences.shape[0])))[0]
+    return float(flips.p_value(float(observed), flips.null(statistic)))

@@ -1,0 +1,188 @@
+"""By how much a share differs between the groups of sets: difference, interval, test, power."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse, special
+
+from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.pairs.contrasts import Contrasts
+from bias_pipeline.pairs.sign_flips import SignFlips
+from bias_pipeline.stats.bootstrap import quantile
+from bias_pipeline.stats.compare import holm
+from bias_pipeline.stats.shares import difference_ends, wilson
+
+FEWEST_SETS = 6  # sets in which something differs; of fewer no p is below 0.05
+_FEWEST_NORMAL = 10  # sets that differ from which on Student's interval holds
+_POWER = 0.8  # with which a difference is "usually" found
+
+
+@dataclass(frozen=True)
+class GroupGap:
+    """A class of captions by group, and the mean over sets of the difference between groups."""
+
+    name: str
+    first: float  # the mean of the first group
+    second: float  # the mean of the second group
+    value: float  # second minus first; beyond annotators where they are known
+    low: float
+    high: float
+    p_value: float  # two-sided, by turned signs; NaN where too few sets differ
+    misses: float  # the test usually misses smaller differences
+    n_differing: int  # sets with a difference
+
+
+def group_gap(
+    name: str,
+    contrasts: Contrasts,
+    values: Float64Array,
+    captions: IntArray,
+    *,
+    is_share: bool = True,
+    level: float = 0.95,
+    people: Float64Array | None = None,
+) -> GroupGap:
+    """The difference between the groups in one class.
+
+    Args:
+        values: (N,) the mean of each picture.
+        captions: (N,) how many captions each picture has.
+        is_share: whether values are shares in [0, 1].
+        people: (N,) the same of annotators' captions, whose difference is subtracted.
+    """
+    first, second = (contrasts.of_sets(group, values) for group in (0, 1))
+    differences = second - first
+    if people is not None:
+        theirs = [contrasts.of_sets(group, people) for group in (0, 1)]
+        differences = differences - (theirs[1] - theirs[0])
+    n_differing = int((np.abs(differences) > 1e-12).sum())
+    error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
+    value, freedom = float(differences.mean()), len(differences) - 1
+    half = float(special.stdtrit(freedom, (1 + level) / 2)) * error
+    low, high = value - half, value + half
+    needed = float(special.stdtrit(freedom, 0.975) + special.stdtrit(freedom, _POWER))
+    misses = needed * error
+    if is_share and n_differing < _FEWEST_NORMAL:
+        a_set = _captions_of_a_set(contrasts, captions)
+        ends = share_difference_ends(second, first, a_set, quantile(level))
+        plain = float((second - first).mean())
+        low, high = min(low, value + ends[0] - plain), max(high, value + ends[1] - plain)
+        misses = max(misses, needed / 2 / quantile(level) * (high - low))
+    return GroupGap(
+        name,
+        float(first.mean()),
+        float(second.mean()),
+        value,
+        low,
+        high,
+        difference_p(contrasts, differences) if n_differing >= FEWEST_SETS else math.nan,
+        misses,
+        n_differing,
+    )
+
+
+def _captions_of_a_set(contrasts: Contrasts, captions: IntArray) -> float:
+    """How many captions a group has in a set, on average."""
+    pictures = np.concatenate([contrasts.first, contrasts.second])
+    return float(captions[pictures].sum()) / 2 / len(contrasts)
+
+
+def share_difference_ends(
+    first: Float64Array, second: Float64Array, captions: float, z: float
+) -> tuple[float, float]:
+    """The interval of a difference of mean shares, also where hardly any set has the event.
+
+    Newcombe's, from Wilson's ends. A mean is worth as many trials as its variance over sets says,
+    at least one a set and at most one a caption.
+
+    Args:
+        first: (J,) a share of each set.
+        second: (J,) likewise, of the other group.
+        captions: on which each share rests, on average.
+        z: standard errors on either side.
+    """
+    n_sets = len(first)
+    ends = []
+    for shares in (first, second):
+        share, variance = float(shares.mean()), float(shares.var(ddof=1)) / n_sets
+        trials = share * (1 - share) / variance if variance > 0 else float(n_sets)
+        trials = min(max(trials, n_sets), n_sets * max(captions, 1.0))
+        ends.append((share, *wilson(share, trials, z)))
+    spread = first.std() * second.std()
+    correlation = 0.0
+    if spread > 0:
+        correlation = float(np.mean((first - first.mean()) * (second - second.mean())) / spread)
+    return difference_ends(ends[0], ends[1], float(np.clip(correlation, -1, 1)))
+
+
+def difference_p(contrasts: Contrasts, differences: Float64Array) -> float:
+    """P of a mean difference this far from 0, two-sided: McNemar's test for one indicator a set."""
+    changed = np.abs(differences) > 1e-12
+    flips = SignFlips(contrasts.keys[changed])
+    left = differences[changed]
+    null = flips.null(lambda signs: np.abs(signs @ left))
+    return float(flips.p_value(abs(float(left.sum())), null, mid=True))
+
+
+def adjusted(gaps: Sequence[GroupGap], n_families: int) -> list[float]:
+    """P after Holm over classes, times the number of attributes and pairs of groups tested.
+
+    NaN stays NaN.
+    """
+    each = np.array(holm([gap.p_value for gap in gaps]))
+    corrected: list[float] = np.minimum(1.0, n_families * each).tolist()
+    return corrected
+
+
+@dataclass(frozen=True)
+class WordGap:
+    """A word by group."""
+
+    word: str
+    first: float  # the share of the first group's captions that have it
+    second: float
+    p_value: float  # after Westfall and Young, over all words
+
+
+def word_gaps(
+    contrasts: Contrasts, vocabulary: Sequence[str], words: sparse.csr_array
+) -> list[WordGap]:
+    """Words whose shares differ in six sets or more, the clearest first.
+
+    Each has t, its summed difference over the root of the sum of squares, and p is how often the
+    largest t of all words is as large under turned signs (Westfall and Young 1993).
+
+    Args:
+        words: (N, V) the share of each picture's captions that have a word.
+    """
+    differences = contrasts.differences(words)
+    differences.data[np.abs(differences.data) < 1e-12] = 0
+    differences.eliminate_zeros()
+    often = np.flatnonzero(np.diff(sparse.csc_array(differences).indptr) >= FEWEST_SETS)
+    if not len(often):
+        return []
+    table = sparse.csr_array(differences[:, often].T)
+    lengths = np.sqrt(np.asarray((table * table).sum(axis=1)).ravel())
+
+    def largest(signs: Float64Array) -> Float64Array:
+        t: Float64Array = np.abs(table @ signs.T) / lengths[:, None]
+        return t.max(axis=0)
+
+    t = np.abs(np.asarray(table.sum(axis=1)).ravel()) / lengths
+    flips = SignFlips(contrasts.keys)
+    null = flips.null(largest)
+    p_values = [float(flips.p_value(float(value), null)) for value in t]
+    first, second = (
+        np.asarray((contrasts.means(group, words.shape[0]) @ words).mean(axis=0)).ravel()
+        for group in (0, 1)
+    )
+    gaps = [
+        WordGap(vocabulary[word], float(first[word]), float(second[word]), p)
+        for word, p in zip(often.tolist(), p_values, strict=True)
+    ]
+    order = sorted(range(len(gaps)), key=lambda k: (gaps[k].p_value, -t[k], gaps[k].word))
+    return [gaps[k] for k in order]

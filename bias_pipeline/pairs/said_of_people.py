@@ -1,0 +1,167 @@
+"""What the captions of each picture say: content words, and classes about the person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
+from bias_pipeline.corpus.attribute import Attribute, Words
+from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.corpus.corpus import Corpus
+from bias_pipeline.text.descriptions import ConceptTable, described
+from bias_pipeline.text.mask import MaskWords
+from bias_pipeline.text.mentions import NO_GROUP, lowered_words, named_group, word_set
+from bias_pipeline.text.scored_text import declined_images
+
+NAMED, WRONG, DECLINES, LENGTH = "named", "wrong", "declines", "words"
+MASK = "<mask>"  # no word of a caption: signs are no words
+
+
+@dataclass(frozen=True, eq=False)
+class Wordings:
+    """How words are read: what is masked, what is no content, what is a visible mark.
+
+    A word for a person of no group counts as a word of the group: a captioner that names men's
+    gender less often writes "person" more often, and would be found to treat them differently
+    twice.
+    """
+
+    attributes: Sequence[Attribute]  # in which pictures of a set may differ; the first is tested
+    neutral: Words  # nouns and pronouns for a person of no group
+    function_words: Words
+    concepts: ConceptTable
+    marks: Mapping[str, Words]  # name of a class to words of visible marks
+    mark_classes: Sequence[str]  # classes of `concepts` that are visible marks
+
+    @cached_property
+    def mask(self) -> MaskWords:
+        """What hides words that name a person."""
+        words = [list(attribute.all_words) for attribute in self.attributes]
+        return MaskWords([*words, self.neutral], MASK)
+
+    @property
+    def classes(self) -> list[str]:
+        """Classes of descriptions that count as said of the person."""
+        about = self.concepts.about(self.attributes[0])
+        concepts = [c for c in self.concepts.concepts if c not in about]
+        kinds = dict.fromkeys(self.concepts.class_of[concept] for concept in concepts)
+        return [kind for kind in kinds if kind not in self.mark_classes]
+
+
+@dataclass(frozen=True, eq=False)
+class SaidOfPeople:
+    """What C captions say, several of a picture among them."""
+
+    captions: Captions  # in the order of their pictures
+    wordings: Wordings
+
+    @classmethod
+    def of_model(cls, corpus: Corpus, wordings: Wordings) -> SaidOfPeople:
+        """All samples of a captioner's captions."""
+        samples = [sample.model for sample in corpus.each_sample]
+        texts = [sample.text(row) for sample in samples for row in range(len(sample))]
+        rows = np.concatenate([sample.image_rows for sample in samples])
+        order = np.argsort(rows, kind="stable")
+        ordered = [texts[place] for place in order.tolist()]
+        return cls(Captions.from_texts(ordered, rows[order].tolist()), wordings)
+
+    @property
+    def pictures(self) -> IntArray:
+        """(C,) the picture of each caption."""
+        return self.captions.image_rows
+
+    @cached_property
+    def masked(self) -> Captions:
+        """The captions' words in lower case, words that name a person masked."""
+        return self.wordings.mask.mask(lowered_words(self.captions))
+
+    @cached_property
+    def _content(self) -> Captions:
+        dropped = word_set(self.wordings.function_words) | {MASK}
+
+        def content(word: str) -> tuple[str, ...]:
+            shown = len(word) > 1 and any(map(str.isalpha, word)) and word not in dropped
+            return (word,) if shown else ()
+
+        return self.masked.rewrite(content)
+
+    @property
+    def vocabulary(self) -> Sequence[str]:
+        """The V content words."""
+        return self._content.types
+
+    @cached_property
+    def words(self) -> sparse.csr_array:
+        """(C, V) 1 where a caption has a content word."""
+        content = self._content
+        shape = (len(content), len(content.types))
+        ones = np.ones(len(content.tokens))
+        table = sparse.csr_array((ones, content.tokens.astype(np.int64), content.starts), shape)
+        table.sum_duplicates()
+        table.data = np.ones_like(table.data)
+        return table
+
+    def without_marks(self) -> sparse.csr_array:
+        """(C, V) the same without words of visible marks."""
+        table, marks = self.wordings.concepts, word_set(list(self.wordings.marks.values()))
+        kinds = [self.wordings.concepts.class_of[name] for name in table.concepts]
+        listed = {**table.adjective_concepts, **table.noun_concepts, **table.carried_concepts}
+        marks |= {word for word, k in listed.items() if kinds[k] in self.wordings.mark_classes}
+        shown = np.array([word not in marks for word in self.vocabulary], np.float64)
+        table_shown = sparse.csr_array(self.words @ sparse.diags_array(shown))
+        table_shown.eliminate_zeros()
+        return table_shown
+
+    def about_person(self, codes: IntArray, groups: Sequence[str]) -> dict[str, BoolArray]:
+        """Class to (C,) the captions that say something about the person.
+
+        Args:
+            codes: (N,) the group of each picture.
+            groups: the groups' names.
+        """
+        named = named_group(self.captions, self.wordings.attributes[0], groups)
+        labelled = codes[self.pictures]
+        says = {
+            NAMED: named != NO_GROUP,
+            WRONG: (named >= 0) & (labelled >= 0) & (named != labelled),
+        }
+        return says | {kind: self._described[kind] for kind in self.wordings.classes}
+
+    def marks(self) -> dict[str, BoolArray]:
+        """Class to (C,) the captions with a visible mark."""
+        words = lowered_words(self.captions)
+        listed = {name: words.mentions(word_set(of)) for name, of in self.wordings.marks.items()}
+        return {kind: self._described[kind] for kind in self.wordings.mark_classes} | listed
+
+    @cached_property
+    def _described(self) -> dict[str, BoolArray]:
+        table = self.wordings.concepts
+        says = described(self.captions, table).concepts
+        class_of = np.array([table.class_of[name] for name in table.concepts])
+        return {
+            kind: np.asarray(says[:, np.flatnonzero(class_of == kind)].sum(axis=1)).ravel() > 0
+            for kind in table.classes
+        }
+
+    def by_picture(self, values: BoolArray | IntArray, n_pictures: int) -> Float64Array:
+        """(N,) the mean over the captions of each picture; NaN without one."""
+        counts = np.bincount(self.pictures, minlength=n_pictures)
+        sums = np.bincount(self.pictures, values.astype(np.float64), n_pictures)
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def declined_shares(corpus: Corpus) -> tuple[Float64Array, IntArray]:
+    """(N,) the share of a captioner's captions that decline, and how many there are in all."""
+    declined = np.sum([declined_images(sample) for sample in corpus.each_sample], axis=0)
+    written = np.sum(
+        [np.bincount(s.model.image_rows, minlength=len(corpus)) for s in corpus.each_sample],
+        axis=0,
+    )
+    answers = declined + written
+    shares = np.where(answers > 0, declined / np.maximum(answers, 1), np.nan)
+    return shares, answers.astype(np.int64)

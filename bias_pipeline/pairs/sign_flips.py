@@ -1,0 +1,81 @@
+"""Exact tests: without an effect each contrast might as well be the other way round.
+
+The signs of all contrasts are turned, and p is how often a statistic is then as large as it is
+(Fisher's randomization test). Up to sixteen contrasts have all their patterns of signs, more have
+9,999 that are drawn by the contrasts' names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bias_pipeline.array_types import Float64Array
+from bias_pipeline.io.hashing import UIntArray, random_words
+
+_MOST_LISTED, _DRAWN = 16, 9_999
+_WORDS, _BITS = 8, 64  # random words a block, each with so many signs
+_ROUNDING = 1e-9  # relative to the largest value; sums in another order are no difference
+
+
+@dataclass(frozen=True, eq=False)
+class SignFlips:
+    """Patterns of signs of J contrasts, known by a hash of each.
+
+    Example:
+        >>> flips = SignFlips(np.arange(3, dtype=np.uint64))
+        >>> differences = np.array([1.0, 1.0, 1.0])
+        >>> null = flips.null(lambda signs: signs @ differences)
+        >>> len(null), float(flips.p_value(3.0, null))
+        (8, 0.125)
+    """
+
+    keys: UIntArray  # (J,)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all patterns are used, the contrasts' own among them."""
+        return len(self.keys) <= _MOST_LISTED
+
+    def blocks(self) -> Iterator[Float64Array]:
+        """Blocks of patterns, (B, J) of 1 and -1."""
+        if self.complete:
+            numbers = np.arange(1 << len(self.keys))[:, None]
+            listed = numbers >> np.arange(len(self.keys)) & 1
+            yield 1.0 - 2.0 * listed.astype(np.float64)
+            return
+        places = np.arange(_BITS, dtype=np.uint64)[:, None]
+        for first in range(0, _DRAWN, _WORDS * _BITS):
+            parts = np.arange(first, first + _WORDS, dtype=np.uint64)[:, None]
+            words = random_words("sign flips", 0, self.keys, parts)  # (_WORDS, J)
+            bits = (words[:, None, :] >> places & np.uint64(1)).reshape(-1, len(self.keys))
+            yield 1.0 - 2.0 * bits[: _DRAWN - first].astype(np.float64)
+
+    def null(self, statistic: Callable[[Float64Array], Float64Array]) -> Float64Array:
+        """(F, ...) a statistic under every pattern.
+
+        Args:
+            statistic: (B, J) signs to (B, ...) values.
+        """
+        return np.concatenate([statistic(signs) for signs in self.blocks()])
+
+    def p_value(
+        self, observed: Float64Array | float, null: Float64Array, *, mid: bool = False
+    ) -> Float64Array:
+        """How often the statistic is at least as large as observed.
+
+        Args:
+            observed: of one or several statistics.
+            null: as :meth:`null` returns it.
+            mid: whether patterns that give just the observed value count half: a sum of few
+                distinct values would otherwise reject too rarely (Lancaster 1961).
+        """
+        rounding = _ROUNDING * np.abs(null).max(initial=1e-300)
+        weight = 0.5 if mid else 1.0
+        larger = (null > observed + rounding).sum(axis=0)
+        equal = (np.abs(null - observed) <= rounding).sum(axis=0)
+        added = 0 if self.complete else 1  # the observed pattern itself
+        p_values: Float64Array = (larger + weight * (equal + added)) / (len(null) + added)
+        return p_values

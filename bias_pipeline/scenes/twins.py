@@ -1,0 +1,138 @@
+"""Sets of twins: the same scene with a man and a woman of light and of dark skin.
+
+Nothing else differs, unless ``noise`` draws some details of each picture anew, whoever is in it. A
+captioner imagines, assumes and words by the person that it sees, each caption with draws of its
+own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from bias_pipeline.array_types import IntArray
+from bias_pipeline.data.columns import DECODING, SAMPLE
+from bias_pipeline.scenes.captioners import APART, STREAM, captions_of, imagined_over
+from bias_pipeline.scenes.scene import lay_out, stage
+from bias_pipeline.scenes.slots import GROUPS, SLOTS, BiasSettings, kind_of, world_tables
+from bias_pipeline.scenes.world import (
+    Columns,
+    Image,
+    World,
+    choices,
+    generate,
+    group_codes,
+    image_draws,
+    rows_of,
+    uniforms,
+)
+
+PERSONS = tuple(product(GROUPS["skin"], GROUPS["gender"]))  # of each set, in the order of pictures
+_NOISE = 90_000  # the stream of details drawn anew; each person has one of its own
+_IDS = 10  # ids of a set's pictures are those of its scene with one more digit
+
+
+@dataclass(frozen=True, eq=False)
+class Twins:
+    """J sets of four pictures."""
+
+    n_sets: int
+    seed: int
+    noise: float = 0.0  # the chance of each detail to be drawn anew in each picture
+
+    def pictures(self) -> Iterator[Image]:
+        """All pictures, set by set."""
+        for images in zip(*(world.images for world in self._worlds), strict=True):
+            yield from images
+
+    def captions(self, dials: BiasSettings, sample: int) -> dict[int, str]:
+        """Picture id to one of a captioner's captions."""
+        captions: dict[int, str] = {}
+        for person, world in enumerate(self._worlds):
+            codes = self._codes(person)
+            stream = STREAM + APART * (sample * len(PERSONS) + person)
+            keys = [image.key for image in world.images]
+            columns = imagined_over(self._actual(person), self.seed, keys, codes, dials, stream)
+            captions |= captions_of(world, columns, dials, stream)
+        return captions
+
+    def _codes(self, person: int) -> Columns:
+        """The groups of a person in all scenes."""
+        skin, gender = divmod(person, len(GROUPS["gender"]))
+        codes = group_codes(self.seed, range(self.n_sets))
+        replaced = {"gender": np.full(self.n_sets, gender), "skin": np.full(self.n_sets, skin)}
+        return {**codes, **replaced}
+
+    def _actual(self, person: int) -> dict[str, IntArray]:
+        """Slot name to (J,) the options of a person's pictures; activities stay."""
+        keys = range(self.n_sets)
+        codes, tables = group_codes(self.seed, keys), world_tables()
+        actual = choices(self.seed, keys, codes, tables, 0)
+        anew = choices(self.seed, keys, codes, tables, _NOISE + person)
+        purposes = [f"noise {kind_of(slot)}" for slot in SLOTS]
+        coins = uniforms(self.seed, keys, _NOISE + person, purposes)
+        return {
+            slot: actual[slot]
+            if slot == "activity"
+            else np.where(coins[:, k] < self.noise, anew[slot], actual[slot])
+            for k, slot in enumerate(SLOTS)
+        }
+
+    @cached_property
+    def _worlds(self) -> list[World]:
+        """The pictures of each person in all scenes."""
+        images = generate(self.n_sets, self.seed).images
+        return [self._world(person, images) for person in range(len(PERSONS))]
+
+    def _world(self, person: int, images: Sequence[Image]) -> World:
+        keys = [image.key for image in images]
+        scenes = zip(rows_of(self._actual(person)), image_draws(self.seed, keys), strict=True)
+        staged = [(stage(options, draws), draws) for options, draws in scenes]
+        skin, gender = PERSONS[person]
+        return World(
+            self.seed,
+            tuple(
+                replace(
+                    image,
+                    id=_IDS * image.id + person,
+                    groups={**image.groups, "gender": gender, "skin": skin},
+                    labels={**image.groups, "gender": gender, "skin": skin},
+                    scene=shown,
+                    objects=shown.objects | {"person"},
+                    layout=lay_out(shown.people, shown.objects, draws),
+                    human=(),
+                )
+                for image, (shown, draws) in zip(images, staged, strict=True)
+            ),
+        )
+
+
+def set_of(image: Image) -> int:
+    """The set that a picture is in."""
+    return image.id // _IDS
+
+
+def label_rows(twins: Twins, columns: Mapping[str, str]) -> Iterator[Sequence[object]]:
+    """The lines of a label file, its head first.
+
+    Args:
+        columns: column to attribute.
+    """
+    yield ["id", "set", *columns]
+    for image in twins.pictures():
+        yield [image.id, set_of(image), *(image.labels[name] for name in columns.values())]
+
+
+def caption_entries(twins: Twins, dials: BiasSettings, n_samples: int) -> bytes:
+    """A captioner's file with several numbered captions of each picture."""
+    entries = [
+        {"image_id": image, "caption": text, SAMPLE: sample, DECODING: "drawn"}
+        for sample in range(n_samples)
+        for image, text in twins.captions(dials, sample).items()
+    ]
+    return (json.dumps(entries, separators=(",", ":")) + "\n").encode()
