@@ -39,6 +39,7 @@ from bias_pipeline.text.transform import applied
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from pyarrow import Table
 
     from bias_pipeline.run.compose import Cell
 
@@ -186,6 +187,10 @@ class Audit:
     def frame(self) -> DataFrame:
         """All rows as one table, see :meth:`Results.frame`."""
         return self.results.frame()
+
+    def arrow(self) -> Table:
+        """The same as a table of Arrow, whose absent numbers are null."""
+        return self.results.arrow()
 
 
 class Source(Protocol):
