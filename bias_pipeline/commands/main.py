@@ -210,6 +210,7 @@ _MODULES = {
     "data draw": "bias_pipeline.scenes.commands.data_draw",
     "data detect": "bias_pipeline.pictures.commands.detect",
     "models": "bias_pipeline.commands.models",
+    "doctor": "bias_pipeline.commands.doctor",
     "completion": "bias_pipeline.commands.main",
 }
 WORDS = (
@@ -222,6 +223,11 @@ WORDS = (
         "audit",
         "score one file of captions with all metrics, and write a report",
         "FILE --attributes LABELS ...",
+    ),
+    Command(
+        "doctor",
+        "say what files are and what they allow, or what this machine has",
+        "[FILE ...] [--requirements audit]",
     ),
     Command("compare", "is captioner A fairer than B?", f"A B {KEYS}"),
     Command(
