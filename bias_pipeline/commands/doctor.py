@@ -13,12 +13,13 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.commands.arguments import PROGRAM, Parser
 from bias_pipeline.errors import BiasPipelineError, DataError, ResourceError, UsageError, counted
-from bias_pipeline.io import installation
+from bias_pipeline.io import installation, plugins
 from bias_pipeline.io.terminal import print_out
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def environment() -> list[str]:
         "",
         *_extras(),
         "",
+        *plugins.listed(),
         f"published weights: {_weights()}",
         f"GPU: {'; '.join(_printed(*_GPUS)) or 'none found'}",
         f"Java (for METEOR): {_first(_printed('java', '-version'))}",
@@ -105,6 +107,8 @@ def _extras() -> Iterator[str]:
 
 def _weights() -> str:
     """The models that ``models list`` has a place for."""
+    if find_spec("huggingface_hub") is None:
+        return "none can be read: transformers is not installed"
     from bias_pipeline.models.model_location import encoder_needs, find_place, metric_needs
 
     names = {

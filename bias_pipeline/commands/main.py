@@ -28,7 +28,7 @@ from bias_pipeline.errors import (
     is_out_of_memory,
     refused_by_system,
 )
-from bias_pipeline.io import installation, paths, signals, terminal
+from bias_pipeline.io import installation, paths, plugins, signals, terminal
 from bias_pipeline.io.terminal import guard, print_out, warn
 
 LEAST_MEMORY = 1_000_000_000  # bytes of address space; libraries alone take most of it
@@ -378,6 +378,7 @@ def overview() -> str:
         "Usage:",
         *list_commands(WORDS),
         "",
+        *plugins.listed(),
         f"{PROGRAM} COMMAND --help explains a command; --version prints the version, and with",
         "--all also those of the packages that are always needed. Options of run:",
         "",
