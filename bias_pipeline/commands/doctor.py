@@ -295,8 +295,8 @@ def _before_an_audit(chosen: Mapping[str, Path]) -> Iterator[str]:
 
 def _print_audit(chosen: Mapping[str, Path], models: Sequence[Path]) -> None:
     """Print what the files contain together, each question, and the commands."""
-    from bias_pipeline.commands.audit import cells_of_file
     from bias_pipeline.commands.audit import parser as audit_parser
+    from bias_pipeline.commands.audit import source_of_file
     from bias_pipeline.commands.data import print_inventory
     from bias_pipeline.run.audit import labelled_corpora
 
@@ -307,9 +307,9 @@ def _print_audit(chosen: Mapping[str, Path], models: Sequence[Path]) -> None:
         for word in (option, str(chosen[kind]))
     ]
     words = [str(chosen[MODEL]), *options]
-    cells = cells_of_file(audit_parser().parse_args(words), Path("outputs"))
+    source = source_of_file(audit_parser().parse_args(words), Path("outputs"))
     try:
-        corpora = labelled_corpora(cells)
+        corpora = labelled_corpora(source)
     except BiasPipelineError as error:
         print_out(f"An audit cannot read these files together: {error}")
         return
