@@ -107,12 +107,13 @@ def score(
     Args:
         metric: its name, as in ``python -m bias_pipeline metrics``.
         captions: the captioner's captions: image id to caption (a Series, too), a list aligned with
-            the others, a DataFrame with columns ``id`` and ``caption``, or a file.
-        labels: image id to label, a list, attribute to either, a DataFrame with a column an
+            the others, a table with columns ``id`` and ``caption``, or a file. A table is of
+            pandas, polars, Arrow, DuckDB, or a data set of Hugging Face.
+        labels: image id to label, a list, attribute to either, a table with a column an
             attribute, or a file.
-        human: human captions: image id to captions, lists, a DataFrame with a line a caption,
-            or a file.
-        objects: image id to the names of the objects in the image, lists, a DataFrame with columns
+        human: human captions: image id to captions, lists, a table with a line a caption, or a
+            file.
+        objects: image id to the names of the objects in the image, lists, a table with columns
             ``id`` and ``category``, or a file.
         captioner: its name in results; a file has its own name.
         gold: labels by people of some images drawn at random, where ``labels`` are a machine's:
@@ -305,17 +306,18 @@ def _runner_of(
         (folder / "captioner").mkdir()
         attribute = settings.get("attribute", "gender")
         unnamed = attribute if isinstance(attribute, str) else "gender"  # labels without a name
-        check_aligned({**captions, "labels": labels, "human": human, "objects": objects})
+        ids = _dataset(settings).get("id_column")
+        check_aligned({**captions, "labels": labels, "human": human, "objects": objects}, ids)
         try:
             given = {
-                "attributes": label_file(labels, folder, unnamed),
-                "captions": None if human is None else caption_file(human, folder, "human"),
-                "instances": None if objects is None else object_file(objects, folder),
+                "attributes": label_file(labels, folder, unnamed, ids),
+                "captions": None if human is None else caption_file(human, folder, "human", ids),
+                "instances": None if objects is None else object_file(objects, folder, ids),
                 "gold": None if gold is None else gold_file(gold, folder),
             }
             named = {key: str(path) for key, path in given.items() if path is not None}
             files = {
-                name: caption_file(source, folder / "captioner", name)
+                name: caption_file(source, folder / "captioner", name, ids)
                 for name, source in captions.items()
             }
             dataset = {**_dataset(settings), **named}
@@ -331,7 +333,7 @@ def _runner_of(
 def _without_places(message: str, folder: Path) -> str:
     """A message with the names of arguments in place of temporary files."""
     place = re.escape(f"{folder}{os.sep}")
-    file = rf"{place}(?:captioner/)?([\w.-]*)\.(?:csv|jsonl)(?:, line \d+)?"
+    file = rf"{place}(?:captioner/)?([\w.-]*)\.(?:parquet|jsonl)(?:, (?:line|row) \d+)?"
     return re.sub(place, "", re.sub(file, r"\1", message))
 
 

@@ -22,8 +22,10 @@ from tests.corpora import REPOSITORY
 from tests.documents import DOOR, commands, own_package
 from tests.environments import CONSTRAINTS, Environment, build, environment, interpreter_of
 
-LATER = ("3.12", "3.13")
+LATER = ("3.12", "3.13", "3.14")
 LARGEST = 3_000_000  # bytes of the wheel
+LIGHT = 600  # megabytes of what audit needs, with pip's own
+HEAVY = ("torch", "transformers", "wandb")
 ONE = f"{sys.version_info.major}.{sys.version_info.minor}"
 # Neither counting metrics nor encoder=ngram need them.
 LEARNING = ("torch", "pytorch-lightning")
@@ -73,6 +75,19 @@ EXTRAS = (
 )
 
 
+# Where only what `doctor --requirements audit` prints is installed.
+LIGHT_TRIALS = (
+    Trial(
+        (PROGRAM, "metric=lic,gender_error,ba_mals", "captioner=faithful,amplifier", *SMALL), "W&B"
+    ),
+    Trial((PROGRAM, "audit", "sixty.csv", "--attributes", "labels60.csv"), "Does it name the"),
+    Trial((PROGRAM, "compare", "sixty.csv", "other.csv", "--attributes", "labels60.csv"), "sixty"),
+    Trial((PROGRAM, "report", "outputs"), "report.html"),
+    Trial((PROGRAM, "doctor"), "torch is not installed"),
+    Trial((PROGRAM, "doctor", "sixty.csv", "labels60.csv"), "audit sixty.csv"),
+)
+
+
 def plugin() -> list[Trial]:
     """The metric of CONTRIBUTING.md in a package of one's own."""
     text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -86,10 +101,9 @@ def prepare(folder: Path) -> None:
     for name, n_images in {"five": 5, "sixty": 60}.items():
         labels = [(i, random.Random(i).choice(["male", "female"])) for i in range(n_images)]
         words = {"male": "man", "female": "woman"}
-        captions = [
-            (i, f"a {words[group]} with a {'dog' if i % 3 else 'cake'}") for i, group in labels
-        ]
-        _write(folder / f"{name}.csv", "caption", captions)
+        for file, things in {name: ("dog", "cake"), "other": ("cup", "bus")}.items():
+            captions = [(i, f"a {words[group]} with a {things[i % 3 == 0]}") for i, group in labels]
+            _write(folder / f"{file}.csv", "caption", captions)
         _write(folder / f"labels{n_images}.csv", "gender", labels)
 
 
@@ -154,6 +168,34 @@ def check(python: str, wheel: Path, folder: Path) -> list[str]:
     return failed + list(tried(env, EXTRAS, away))
 
 
+def check_light(wheel: Path, folder: Path) -> list[str]:
+    """Install the wheel with what ``doctor --requirements audit`` prints; what failed."""
+    env = environment(folder / "environment")
+    away = folder / "elsewhere"
+    away.mkdir()
+    prepare(away)
+    seconds = env.install("--no-deps", str(wheel))
+    printed = env.run(["python", "-m", "bias_pipeline", "doctor", "--requirements", "audit"], away)
+    if printed.code != 0:
+        return [f"doctor --requirements audit ended with {printed.code}:\n{printed.text}"]
+    (away / "audit.txt").write_text(printed.text)
+    seconds += env.install("--no-compile", "-r", str(away / "audit.txt"))
+    installed = env.megabytes
+    failed = list(tried(env, LIGHT_TRIALS, away))
+    print(
+        f"  light: installed in {seconds:.0f} s, {installed:,.0f} MB, "
+        f"{env.megabytes:,.0f} MB after use",
+        flush=True,
+    )
+    said = env.run([PROGRAM, "metric=gender_error", "captioner=all", *SMALL], away).text
+    if said.count("W&B") != 1:
+        failed.append(f"the absence of wandb is said {said.count('W&B')} times")
+    if env.megabytes > LIGHT:
+        failed.append(f"a light installation has {env.megabytes:,.0f} MB")
+    there = env.run(["python", "-m", "pip", "list"], away).text.split()
+    return failed + [f"a light installation has {name}" for name in HEAVY if name in there]
+
+
 def extra(name: str) -> list[str]:
     """The requirements of an extra."""
     text = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
@@ -169,6 +211,7 @@ def main() -> int:
         for path in (sdist, wheel):
             print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
         failed += faults_of(wheel)
+        failed += check_light(wheel, folder / "light")
         for version in (ONE, *LATER):
             python = sys.executable if version == ONE else interpreter_of(version)
             print(f"Python {version}" + ("" if python else ": skipped, not found"), flush=True)

@@ -238,7 +238,7 @@ def test_a_file_without_the_attribute_is_refused(tmp_path):
 
 UNEVEN = {"gender": ["male", "female"], "race": ["light"]}
 MAYBE = ["male", "maybe", "male", "female"]
-GIVE = "captions: give a mapping of image ids, a list, a DataFrame or a file, not int"
+GIVE = "captions: give a mapping of image ids, a list, a table or a file, not int"
 
 
 @pytest.mark.parametrize(

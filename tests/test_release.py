@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import bias_pipeline
 from bias_pipeline.io import installation
+from tests import newest
 from tests.advisories import requirements_of_all, too_low
 from tests.corpora import REPOSITORY
 from tests.environments import interpreter_of
-from tests.release import CONTENT, faults_of, lowest
+from tests.release import CONTENT, LATER, faults_of, lowest
 
 PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))[
     "project"
@@ -64,6 +67,53 @@ def test_only_the_job_that_publishes_may_prove_who_it_is():
         if "id-token" in job.get("permissions", {})
     ]
     assert proving == [("release", "publish")]
+
+
+def test_a_release_is_refused_while_its_page_has_placeholders():
+    """The one place where the package's home is named."""
+    assert {*PROJECT["urls"]} == {"Documentation", "Source", "Changelog", "Issues"}
+    assert all(url.startswith("https://") for url in PROJECT["urls"].values())
+    workflow = yaml.safe_load((REPOSITORY / ".github/workflows/release.yml").read_text("utf-8"))
+    assert workflow["jobs"]["publish"]["needs"] == "check"
+    (check,) = (
+        step["run"]
+        for step in workflow["jobs"]["check"]["steps"]
+        if "placeholders" in step.get("name", "")
+    )
+    done = subprocess.run(["bash", "-c", check], cwd=REPOSITORY, capture_output=True, check=False)
+    placeholders = [url for url in PROJECT["urls"].values() if "example.org" in url]
+    assert (done.returncode != 0) == bool(placeholders)
+
+
+def test_the_versions_of_python_are_the_same_everywhere():
+    classified = [name.rpartition(" ")[2] for name in PROJECT["classifiers"] if ":: 3." in name]
+    tests = yaml.safe_load((REPOSITORY / ".github/workflows/tests.yml").read_text("utf-8"))
+    assert tests["jobs"]["test"]["strategy"]["matrix"]["python"] == classified
+    assert [classified[0], *LATER] == classified
+    release = (REPOSITORY / ".github/workflows/release.yml").read_text("utf-8")
+    assert re.findall(r"(?m)^ +(3\.\d+)$", release) == classified[::-1]
+    assert PROJECT["requires-python"] == f">={classified[0]}"
+    assert f"from {classified[0]} to {classified[-1]}" in (
+        (REPOSITORY / "docs" / "versions.md").read_text("utf-8")
+    )
+
+
+def test_the_newest_tested_version_of_each_package_is_listed_and_allowed():
+    lines = newest.PATH.read_text("utf-8").splitlines()
+    listed = dict(line.split("==") for line in lines if not line.startswith("#"))
+    requirements = [Requirement(line) for line in requirements_of_all()]
+    named = {canonicalize_name(one.name): one.specifier for one in requirements}
+    del named["bias-pipeline"]
+    always = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
+    assert always <= {*listed} <= {*named}
+    assert {name: v for name, v in listed.items() if v not in named[name]} == {}
+
+
+def test_what_runs_before_a_commit_is_make_lint():
+    hooks = yaml.safe_load((REPOSITORY / ".pre-commit-config.yaml").read_text("utf-8"))
+    (repository,) = hooks["repos"]
+    assert repository["repo"] == "local"
+    assert [hook["entry"] for hook in repository["hooks"]] == ["make -s lint"]
 
 
 def test_the_citation_fits_its_schema():

@@ -52,7 +52,7 @@ def validate_command(words: Sequence[str]) -> int:
                 raise
             faults.append(f"captioner={name}: {error}")
     if corpora:
-        print_inventory(corpora)
+        print_inventory({corpus.captioner: corpus for corpus in corpora})
         task = compose.cell(["metric=ba_mals"]).build("task")
         _print_unknown_objects(corpora[0], task)
     for fault in faults:
@@ -150,13 +150,13 @@ def _coverage(corpus: Corpus, labelled: np.ndarray) -> str:
     return f"{int((both & labelled).sum())} of {total}{share}"
 
 
-def print_inventory(corpora: Sequence[Corpus]) -> None:
-    """Print the facts, one column a captioner, and the notes on the files."""
-    facts: list[Mapping[str, str]] = [inventory(corpus) for corpus in corpora]
-    header = [f"dataset {corpora[0].dataset}", *(corpus.captioner for corpus in corpora)]
-    names = dict.fromkeys(name for column in facts for name in column)
-    rows = [[name, *(column.get(name) for column in facts)] for name in names]
-    print_table(Table("", header, rows))
-    for note in dict.fromkeys(note for corpus in corpora for note in corpus.notes):
-        who = ", ".join(corpus.captioner for corpus in corpora if note in corpus.notes)
+def print_inventory(corpora: Mapping[str, Corpus]) -> None:
+    """Print the facts, a column for each corpus by its name, and the notes on the files."""
+    facts = {name: inventory(corpus) for name, corpus in corpora.items()}
+    dataset = next(iter(corpora.values())).dataset
+    names = dict.fromkeys(name for column in facts.values() for name in column)
+    rows = [[name, *(column.get(name) for column in facts.values())] for name in names]
+    print_table(Table("", [f"dataset {dataset}", *corpora], rows))
+    for note in dict.fromkeys(note for corpus in corpora.values() for note in corpus.notes):
+        who = ", ".join(name for name, corpus in corpora.items() if note in corpus.notes)
         print_text(f"{who}: {note}")

@@ -28,7 +28,7 @@ from bias_pipeline.errors import (
     is_out_of_memory,
     refused_by_system,
 )
-from bias_pipeline.io import installation, paths, signals, terminal
+from bias_pipeline.io import installation, paths, plugins, signals, terminal
 from bias_pipeline.io.terminal import guard, print_out, warn
 
 LEAST_MEMORY = 1_000_000_000  # bytes of address space; libraries alone take most of it
@@ -211,6 +211,7 @@ _MODULES = {
     "data draw": "bias_pipeline.scenes.commands.data_draw",
     "data detect": "bias_pipeline.pictures.commands.detect",
     "models": "bias_pipeline.commands.models",
+    "doctor": "bias_pipeline.commands.doctor",
     "completion": "bias_pipeline.commands.main",
 }
 WORDS = (
@@ -223,6 +224,11 @@ WORDS = (
         "audit",
         "score one file of captions with all metrics, and write a report",
         "FILE --attributes LABELS ...",
+    ),
+    Command(
+        "doctor",
+        "say what files are and what they allow, or what this machine has",
+        "[FILE ...] [--requirements audit]",
     ),
     Command("compare", "is captioner A fairer than B?", f"A B {KEYS}"),
     Command(
@@ -378,6 +384,7 @@ def overview() -> str:
         "Usage:",
         *list_commands(WORDS),
         "",
+        *plugins.listed(),
         f"{PROGRAM} COMMAND --help explains a command; --version prints the version, and with",
         "--all also those of the packages that are always needed. Options of run:",
         "",

@@ -512,20 +512,26 @@ def _listed(data: Mapping[str, Any], key: str, path: Path) -> Iterator[Block]:
 
 def _table_objects(path: Path, layout: Layout) -> _ObjectRows:
     rows = open_rows(path, what=INSTANCES, wanted=("category", *layout.wanted(IMAGE)))
-    rows.require("image_id", "category")
+    rows.require("category")
     first, rows = rows.peek()
-    rows = noting_names(rows, first, "image_id", layout)
+    image = layout.column(path, first, IMAGE) if first else IMAGE.name
+    rows = noting_names(rows, first, image, layout)
 
-    def categories(block: Block) -> list[str]:
+    def categories(block: Block) -> list[Sequence[str]]:
         cells = zip(block.numbers, rows.column(block, "category"), strict=True)
-        return [
-            "" if cell is None else rows.text(number, {"category": cell}, "category")
-            for number, cell in cells
-        ]
+        return [_category_names(rows, number, cell) for number, cell in cells]
 
-    for _, texts, ids in rows.read(categories, partial(rows.ids, name="image_id")):
+    for _, listed, ids in rows.read(categories, partial(rows.ids, name=image)):
         yield ids, None  # the cell of an image without objects is empty
-        yield [i for i, text in zip(ids, texts, strict=True) if text], [*filter(None, texts)]
+        counts = [len(names) for names in listed]
+        yield np.repeat(np.array(ids, object), counts).tolist(), [*chain.from_iterable(listed)]
+
+
+def _category_names(rows: Rows, number: int, cell: object) -> Sequence[str]:
+    """The categories in a cell: one, none, or a list of them."""
+    if isinstance(cell, list):
+        return [name for name in rows.texts(number, {"category": cell}, "category") if name]
+    return [rows.text(number, {"category": cell}, "category")] if cell not in (None, "") else ()
 
 
 def splits_by_id(path: Path, layout: Layout | None = None) -> dict[str, str]:

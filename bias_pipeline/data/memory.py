@@ -2,28 +2,43 @@
 
 The keys of a mapping are image ids, and so is the index of a pandas Series. Lists are aligned:
 positions are the ids, unless their items are rows with an id, ``{"image_id": 7, ...}``. A table has
-a column of ids, ``image_id`` or ``id``, else its index is used. A path is used as it is.
+a column of ids, else pandas' index, or positions, are used. A path is used as it is.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
+from bias_pipeline.data.frames import (
+    IDS,
+    FrameColumns,
+    has_positions_as_ids,
+    is_absent,
+    is_column,
+    is_frame,
+    is_several,
+    write_frame,
+)
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io.paths import group_choices, safe_name
 
 if TYPE_CHECKING:
+    from datasets import Dataset, IterableDataset
     from pandas import DataFrame, Series
 
-    File: TypeAlias = str | Path | DataFrame
+    class ArrowStream(Protocol):
+        """A table of polars, Arrow or DuckDB."""
+
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+    File: TypeAlias = str | Path | DataFrame | ArrowStream | Dataset | IterableDataset
     Captions: TypeAlias = (
         Mapping[Any, str | Sequence[str]]
         | Sequence[str]
@@ -44,11 +59,10 @@ if TYPE_CHECKING:
     Gold: TypeAlias = Mapping[Any, str] | Series | File
     Objects: TypeAlias = Mapping[Any, Iterable[str]] | Sequence[Iterable[str]] | File
 
-_IDS = ("image_id", "id", "img_id")
 Row = Mapping[str, object]
 
 
-def caption_file(captions: Captions, folder: Path, name: str) -> Path:
+def caption_file(captions: Captions, folder: Path, name: str, id_column: str | None = None) -> Path:
     """The file of captions, of a captioner or of people.
 
     Example:
@@ -57,20 +71,22 @@ def caption_file(captions: Captions, folder: Path, name: str) -> Path:
         ...     print(caption_file({7: "a dog"}, Path(folder), "mine").read_text(), end="")
         {"image_id": 7, "caption": "a dog"}
     """
-    return _file(captions, folder / safe_name(str(name)), "image_id", _caption_rows)
+    columns = FrameColumns("image_id", "caption", id_column)
+    return _file(captions, folder / safe_name(str(name)), columns, _caption_rows)
 
 
-def object_file(objects: Objects, folder: Path) -> Path:
+def object_file(objects: Objects, folder: Path, id_column: str | None = None) -> Path:
     """The file of objects."""
-    return _file(objects, folder / "objects", "image_id", _object_rows)
+    columns = FrameColumns("image_id", "category", id_column)
+    return _file(objects, folder / "objects", columns, _object_rows)
 
 
-def label_file(labels: Labels, folder: Path, attribute: str) -> Path:
+def label_file(labels: Labels, folder: Path, attribute: str, id_column: str | None = None) -> Path:
     """The file of labels."""
     return _file(
         _by_image(labels),
         folder / "labels",
-        "id",
+        FrameColumns("id", attribute, id_column),
         lambda key, label: _label_rows(key, label, attribute),
     )
 
@@ -80,13 +96,13 @@ def gold_file(gold: Gold, folder: Path) -> Path:
     return _file(
         gold,
         folder / "gold",
-        "image_id",
+        FrameColumns("image_id", "value"),
         lambda key, value: [_row("image_id", key, {"value": str(value)}, "")],
     )
 
 
-def check_aligned(data: Mapping[str, object]) -> None:
-    """Refuse lists that are not aligned.
+def check_aligned(data: Mapping[str, Any], id_column: str | None = None) -> None:
+    """Refuse lists, and tables without ids, that are not aligned.
 
     Example:
         >>> check_aligned({"captions": ["a dog", "a cat"], "labels": {7: "male"}})
@@ -94,8 +110,12 @@ def check_aligned(data: Mapping[str, object]) -> None:
     sizes = {
         name: len(items)
         for name, items in data.items()
-        if isinstance(items, list | tuple | np.ndarray)
-        and not any(isinstance(item, Mapping) and {*_IDS} & {*item} for item in items)
+        if has_positions_as_ids(items, id_column)
+        or (
+            isinstance(items, Sequence | np.ndarray)
+            and not isinstance(items, str)
+            and not any(isinstance(item, Mapping) and {*IDS} & {*item} for item in items)
+        )
     }
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} {n}" for name, n in sizes.items())
@@ -106,24 +126,23 @@ def check_aligned(data: Mapping[str, object]) -> None:
 
 
 def _file(
-    data: object, stem: Path, key: str, rows_of: Callable[[object, Any], Iterable[Row]]
+    data: object, stem: Path, columns: FrameColumns, rows_of: Callable[[object, Any], Iterable[Row]]
 ) -> Path:
-    """Write data under a name without its ending, ids under ``key``."""
+    """Write data under a name without its ending."""
     if isinstance(data, str | Path):
         if not os.path.lexists(data):
             raise ResourceError(
                 f"{stem.name}: the file {str(data)!r} is absent (relative paths start at "
-                f"{Path.cwd()}); correct the path, or give data: a mapping, a list or a DataFrame"
+                f"{Path.cwd()}); correct the path, or give data: a mapping, a list or a table"
             )
         return Path(data)
-    if _is_frame(data):
-        frame = _with_ids(data, key)
-        columns = [column for _, column in frame.items() if column.dtype.kind == "O"]
-        if not any(_is_several(cell) for column in columns for cell in column):
-            path = stem.with_name(f"{stem.name}.csv")
-            frame.to_csv(path, index=False)
-            return path
-        data = frame.to_dict("records")  # a cell of CSV cannot hold several texts
+    if is_frame(data) or is_column(data):
+        if isinstance(data, Mapping):
+            parts = ", ".join(map(str, data))
+            raise UsageError(f"{stem.name}: the data set has the parts {parts}; give one of them")
+        path = stem.with_name(f"{stem.name}.parquet")
+        write_frame(data, path, columns)
+        return path
     path = stem.with_name(f"{stem.name}.jsonl")
     rows = (
         row for identifier, item in _pairs(data, stem.name) for row in rows_of(identifier, item)
@@ -158,7 +177,7 @@ def _pairs(data: object, name: str) -> Iterator[tuple[object, object]]:
         yield from enumerate(data)
     else:
         raise UsageError(
-            f"{name}: give a mapping of image ids, a list, a DataFrame or a file, not "
+            f"{name}: give a mapping of image ids, a list, a table or a file, not "
             f"{type(data).__name__}"
         )
 
@@ -176,7 +195,7 @@ def _object_rows(key: object, categories: object) -> Iterator[Row]:
         row = _row("image_id", key, categories, "")
         for category in [*_several(row.get("category", ""))] or [""]:
             yield {**row, "category": category}
-    elif not _is_absent(categories):
+    elif not is_absent(categories):
         for category in sorted({*_several(categories)}, key=str) or [""]:
             yield {"image_id": key, "category": category}
 
@@ -193,14 +212,14 @@ def _row(name: str, key: object, values: Mapping[str, object], absent: object) -
         >>> _row("id", 0, {"gender": "male", "image_id": 7}, None)
         {'image_id': 7, 'gender': 'male'}
     """
-    name = next((one for one in _IDS if one in values), name)
+    name = next((one for one in IDS if one in values), name)
     row = {name: key, **values}
-    return {str(column): absent if _is_absent(one) else one for column, one in row.items()}
+    return {str(column): absent if is_absent(one) else one for column, one in row.items()}
 
 
 def _several(item: object) -> Iterable[Any]:
     """The captions, or the objects, of one image: one or several."""
-    if not _is_several(item):
+    if not is_several(item):
         return [item]
     return sorted(item, key=str) if isinstance(item, AbstractSet) else item
 
@@ -225,7 +244,7 @@ def _by_image(labels: Labels) -> object:
             image: {name: table.get(image) for name, table in tables.items()} for image in images
         }
     columns = {
-        name: list(values)
+        name: values.to_pylist() if hasattr(values, "to_pylist") else list(values)
         for name, values in labels.items()
         if isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
     }
@@ -237,31 +256,6 @@ def _by_image(labels: Labels) -> object:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _is_several(item: object) -> TypeGuard[Iterable[Any]]:
-    return isinstance(item, Iterable) and not isinstance(item, str | bytes | Mapping)
-
-
-def _is_absent(value: object) -> bool:
-    """Whether it is None, NaN, or pandas' NA or NaT; who has these has imported pandas."""
-    if isinstance(value, float | np.floating):
-        return bool(np.isnan(value))
-    pandas = sys.modules.get("pandas")
-    return value is None or (pandas is not None and (value is pandas.NA or value is pandas.NaT))
-
-
 def _is_series(data: object) -> TypeGuard[Series]:
     """Whether it is a column of a pandas table, with its ids."""
     return hasattr(data, "to_frame") and hasattr(data, "items")
-
-
-def _is_frame(data: object) -> TypeGuard[DataFrame]:
-    """Whether it is a pandas table; whoever has one has imported pandas."""
-    return hasattr(data, "to_csv") and hasattr(data, "columns")
-
-
-def _with_ids(frame: DataFrame, key: str) -> DataFrame:
-    """The table with a column of ids, its index if it has none."""
-    column = next((name for name in _IDS if name in frame.columns), None)
-    if column is None:
-        return frame.rename_axis(key).reset_index()
-    return frame.rename(columns={column: key}) if key == "image_id" else frame

@@ -9,6 +9,13 @@ from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
 PACKAGE = Path(__file__).resolve().parents[1]
+# What audit, compare, report, counting metrics and attackers on n-grams import.
+_OF_AUDIT = frozenset(
+    {
+        *("ftfy", "hydra-core", "jinja2", "matplotlib", "numpy", "omegaconf", "pandas", "pillow"),
+        *("pyarrow", "rich", "scipy"),
+    }
+)
 _REQUIREMENT = re.compile(r"^([\w.-]+)[^;]*$")  # without a marker: no extra needs it
 
 
@@ -26,11 +33,22 @@ def check_python() -> None:
 
 def requirements() -> list[str]:
     """The packages that the installed package always needs; empty where it is not installed."""
+    return [match[1] for line in _requires() if (match := _REQUIREMENT.match(line))]
+
+
+def requirements_of_audit() -> list[str]:
+    """What an audit without networks needs, as lines for ``pip install -r``."""
+    lines = [line.partition(";")[0].strip() for line in _requires()]
+    named = {line: match[1].lower() for line in lines if (match := _REQUIREMENT.match(line))}
+    return sorted(line for line, name in named.items() if name in _OF_AUDIT)
+
+
+def _requires() -> list[str]:
+    """The lines of the installed package's metadata; empty where it is not installed."""
     try:
-        lines = metadata.requires("bias_pipeline") or []
+        return metadata.requires("bias_pipeline") or []
     except metadata.PackageNotFoundError:
         return []
-    return [match[1] for line in lines if (match := _REQUIREMENT.match(line))]
 
 
 def versions() -> list[str]:

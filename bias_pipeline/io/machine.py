@@ -111,6 +111,15 @@ not installed: pip install 'bias_pipeline[x]'
             )
 
 
+def extras() -> dict[str, list[Extra]]:
+    """Name of an extra to what needs it."""
+    by_name: dict[str, list[Extra]] = {}
+    for extra in (*globals().values(), *LAUNCHERS.values()):
+        if isinstance(extra, Extra):
+            by_name.setdefault(extra.name, []).append(extra)
+    return by_name
+
+
 def package_folder(module: str) -> Path | None:
     """The folder of an installed package, None if it is absent; imports nothing.
 

@@ -96,7 +96,12 @@ def seconds_of(
 
 def permitted(info: MetricInfo, corpus: Corpus) -> bool:
     """Whether a corpus has what a metric needs."""
-    return set(info.needs) <= _available(corpus)
+    return not missing(info.needs, corpus)
+
+
+def missing(needs: Iterable[str], corpus: Corpus) -> set[str]:
+    """Which of a metric's needs a corpus does not have."""
+    return {*needs} - _available(corpus)
 
 
 def captions(images: int, model: int, human: int, settings: Mapping[str, object]) -> int:

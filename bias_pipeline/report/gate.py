@@ -43,6 +43,7 @@ from bias_pipeline.stats.compare import holm, paired_difference
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from pyarrow import Table
 
 # Whether quality is compared, and who won, to a word for the first captioner.
 _WORDS = {
@@ -422,6 +423,12 @@ class Comparison:
         from pandas import DataFrame
 
         return DataFrame(self.lines())
+
+    def arrow(self) -> Table:
+        """The same as a table of Arrow, whose absent numbers are null."""
+        from pyarrow import Table
+
+        return Table.from_pandas(self.frame(), preserve_index=False)
 
 
 def compared(

@@ -85,6 +85,7 @@ class Manifest:
     config: Mapping[str, Any] = field(default_factory=dict)  # what the metric was built from
     keys: Mapping[str, str] = field(default_factory=dict)  # paths in it to the keys that set them
     included: Mapping[str, str] = field(default_factory=dict)  # the user's packages and folders
+    plugins: Mapping[str, str] | None = None  # those that announce themselves, and their releases
     text: Mapping[str, Any] = field(default_factory=dict)  # what of captions was scored
     overrides: Sequence[str] | None = None  # of the command; None for a call from Python
     gold: str | None = None  # a digest of the gold labels that corrected it; None without any
@@ -96,7 +97,7 @@ class Manifest:
         stored: dict[str, Any] = plain_values(self)
         if stored["training"]:
             del stored["training"]["curves"]  # a line an epoch: a table of its own
-        optional = ("training", "overrides", "gold", "job", "files")
+        optional = ("training", "plugins", "overrides", "gold", "job", "files")
         return {key: v for key, v in stored.items() if key not in optional or v is not None}
 
 

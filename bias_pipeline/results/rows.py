@@ -20,6 +20,7 @@ from bias_pipeline.stats.bootstrap import Draws
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from pyarrow import Table
 
 _DIGITS = 3  # of a number that is no share
 
@@ -113,6 +114,12 @@ class Result:
         from pandas import DataFrame
 
         return DataFrame([vars(row) for row in self.rows], columns=list(COLUMNS))
+
+    def arrow(self) -> Table:
+        """The same as a table of Arrow, whose absent numbers are null."""
+        from pyarrow import Table
+
+        return Table.from_pandas(self.frame(), preserve_index=False)
 
     def __repr__(self) -> str:
         """Metric, captioner, data and main numbers, shares in per cent.

@@ -39,6 +39,7 @@ from bias_pipeline.text.transform import applied
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from pyarrow import Table
 
     from bias_pipeline.run.compose import Cell
 
@@ -187,6 +188,10 @@ class Audit:
         """All rows as one table, see :meth:`Results.frame`."""
         return self.results.frame()
 
+    def arrow(self) -> Table:
+        """The same as a table of Arrow, whose absent numbers are null."""
+        return self.results.arrow()
+
 
 class Source(Protocol):
     """What an audit reads and runs: a file, or data in memory."""
@@ -219,7 +224,7 @@ def planned(
     announce: Announce = lambda corpora, plans: None,
 ) -> tuple[Mapping[str, Corpus], Mapping[str, Plan]]:
     """The corpus and the plan of each attribute."""
-    corpora = _labelled(source)
+    corpora = labelled_corpora(source)
     plans = {}
     for name, corpus in corpora.items():
         usual = 1 if len(corpus.model) <= _FEW_CAPTIONS else 5
@@ -271,7 +276,7 @@ def attribute_names() -> list[str]:
     return [name for name in group_choices("attribute") if name not in _LEFT]
 
 
-def _labelled(source: Source) -> dict[str, Corpus]:
+def labelled_corpora(source: Source) -> dict[str, Corpus]:
     """The corpus under every attribute that the label file has in two groups or more."""
     read = {name: read_or_refused(source, name) for name in source.attributes}
     labelled = {

@@ -33,7 +33,7 @@ from bias_pipeline.errors import (
     refused_by_system,
     unwritable,
 )
-from bias_pipeline.io import signals
+from bias_pipeline.io import plugins, signals
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.machine import return_freed_memory
 from bias_pipeline.io.paths import places
@@ -355,6 +355,8 @@ def _compute(here: Cell, corpus: Corpus, identity: str, facts: Mapping[str, obje
 
     included = {name: str(place) for name, place in places().items()}
     described = {"config": here.tree["metric"], "keys": here.keys, "included": included}
+    if included and (releases := plugins.releases()):
+        described["plugins"] = releases
     facts = {**described, "text": _text(here), **facts}
     metric = here.build("metric")
     return run_cell(

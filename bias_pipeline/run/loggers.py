@@ -18,6 +18,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, ClassVar
@@ -145,6 +146,12 @@ class WandbLogger(ResultLogger):
     def log(self, result: Result) -> None:
         """Write the run."""
         if self.mode == "disabled":
+            return
+        if find_spec("wandb") is None:
+            warn_once(
+                "W&B: the package wandb is not installed; logger=csv and the run folders have all "
+                "results (pip install wandb)"
+            )
             return
         content = self.content(result)
         if self.mode == "online" and self._online(content):

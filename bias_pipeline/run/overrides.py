@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline.errors import UsageError, counted, did_you_mean, listed_names
+from bias_pipeline.io import plugins
 from bias_pipeline.io.paths import choices_of, conf_dirs, conf_file, group_choices
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ def refused_choice(message: str) -> str:
     if match is None:
         return ""
     group, name, known = match.groups()
-    return f"{group}={name} is unknown; {did_you_mean(name, known.split())}"
+    unknown = f"{group}={name} is unknown; {did_you_mean(name, known.split())}"
+    return plugins.advice(group, name) or unknown
 
 
 def refused_key(message: str) -> str:
@@ -418,4 +420,5 @@ def check_names(options: Namespace) -> None:
             if value == "all" and key == "metric":
                 raise UsageError(f"{override}: all must be the only value, as {key}=all")
             if plain and value not in (*known, CHOICE):
-                raise UsageError(f"{key}={value} is unknown; {did_you_mean(value, known)}")
+                unknown = f"{key}={value} is unknown; {did_you_mean(value, known)}"
+                raise UsageError(plugins.advice(key, value) or unknown)

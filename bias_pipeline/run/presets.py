@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bias_pipeline.errors import UsageError, did_you_mean
+from bias_pipeline.io import plugins
 from bias_pipeline.io.paths import group_choices
 from bias_pipeline.run.compose import Cell, checked_cell
 from bias_pipeline.run.defaults_lists import merged_files, merged_over
@@ -96,7 +97,8 @@ def _choices(settings: Mapping[str, object]) -> dict[str, Any]:
             raise UsageError(f"{key}={list(value)}: name one {key}, and call once for each")
         elif known and isinstance(value, str):
             if value not in known:
-                raise UsageError(f"{key}={value!r} is unknown; {did_you_mean(value, known)}")
+                unknown = f"{key}={value!r} is unknown; {did_you_mean(value, known)}"
+                raise UsageError(plugins.advice(key, value) or unknown)
             chosen[key] = value
     return chosen
 

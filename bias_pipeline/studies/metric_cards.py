@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from bias_pipeline.io import plugins
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.base import QUESTIONS, MetricInfo
 from bias_pipeline.metrics.catalogue import infos, metric_class, metric_names, settings_of
@@ -41,6 +42,7 @@ def print_metrics() -> None:
     lines = [_described(info) for info in known]
     print_table(Table("Metrics", list(map(_in_words, header)), lines, texts=True))
     meanings = [f"{name.replace('_', ' ')}: {words}" for name, words in PROPERTIES.items()]
+    print_out(*plugins.listed())
     print_out(*meanings, "✓ claimed; ✓✓ claimed, and shown by a tested line of the table below", "")
     _print_behaviours(known)
 

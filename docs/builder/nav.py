@@ -35,6 +35,7 @@ GUIDES = tuple(
         "browse",
         "people",
         "python",
+        "integrations",
     )
 )
 UNDERSTAND = tuple(

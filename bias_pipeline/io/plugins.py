@@ -1,0 +1,68 @@
+"""Installed packages that announce metrics, attributes, data sets or encoders.
+
+They do so by entry points of the group ``bias_pipeline``: ``metric.silence = mine`` says that the
+package ``mine`` has ``conf/metric/silence.yaml``. Only their metadata is read; their code runs
+where the user includes the package (:mod:`bias_pipeline.io.paths`).
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from typing import NamedTuple
+
+from bias_pipeline.io.paths import FLAG, VARIABLE, included
+
+GROUP = "bias_pipeline"
+_NAME = re.compile(r"([a-z]\w*)\.([A-Za-z][\w-]*)", re.ASCII)
+_PACKAGE = re.compile(r"([A-Za-z]\w*)(?:[.:][\w.:]+)?", re.ASCII)
+
+
+class Plugin(NamedTuple):
+    """What a package announces."""
+
+    group: str  # of the configuration, such as `metric`
+    name: str  # of the choice
+    package: str  # that a user includes
+    release: str  # name and version of what was installed
+
+
+def announced() -> list[Plugin]:
+    """All that installed packages announce; other names and values are ignored."""
+    plugins = set()
+    for entry in metadata.entry_points(group=GROUP):
+        name, package = _NAME.fullmatch(entry.name), _PACKAGE.fullmatch(entry.value)
+        if name and package and entry.dist is not None:
+            release = f"{entry.dist.name} {entry.dist.version}"
+            plugins.add(Plugin(name[1], name[2], package[1], release))
+    return sorted(plugins)
+
+
+def not_included() -> list[Plugin]:
+    """What is announced by packages that the user does not include."""
+    return [plugin for plugin in announced() if plugin.package not in included()]
+
+
+def listed() -> list[str]:
+    """A line for each choice that including a package would add; empty if there is none."""
+    lines = [f"{p.group}={p.name}: {FLAG} {p.package} ({p.release})" for p in not_included()]
+    return ["announced by installed packages, whose code has not run:", *lines, ""] if lines else []
+
+
+def releases() -> dict[str, str]:
+    """Each included package that announces something, and what was installed."""
+    return {
+        plugin.package: plugin.release for plugin in announced() if plugin.package in included()
+    }
+
+
+def advice(group: str, name: str) -> str:
+    """How to get a choice that is unknown and announced; empty for others."""
+    for plugin in not_included():
+        if (plugin.group, plugin.name) == (group, name):
+            return (
+                f"{group}={name} is in the package {plugin.package} ({plugin.release}), whose code "
+                f"runs only if you say so: if you trust it, add {FLAG} {plugin.package} (from "
+                f"Python: set the variable {VARIABLE}={plugin.package})"
+            )
+    return ""
