@@ -20,13 +20,13 @@ _HEAD = """\
 def versions() -> dict[str, str]:
     """Each package that pyproject.toml names, with the version that is installed here."""
     names = {name_of(re.split(r"[^\w.-]", line)[0]) for line in requirements_of_all()}
-    found = {}
+    installed = {}
     for name in sorted(names - {"bias-pipeline"}):
         try:
-            found[name] = metadata.version(name).partition("+")[0]
+            installed[name] = metadata.version(name).partition("+")[0]
         except metadata.PackageNotFoundError:
             print(f"{name} is not installed here, so no version of it was tested", file=sys.stderr)
-    return found
+    return installed
 
 
 if __name__ == "__main__":

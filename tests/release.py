@@ -187,9 +187,9 @@ def check_light(wheel: Path, folder: Path) -> list[str]:
         f"{env.megabytes:,.0f} MB after use",
         flush=True,
     )
-    said = env.run([PROGRAM, "metric=gender_error", "captioner=all", *SMALL], away).text
-    if said.count("W&B") != 1:
-        failed.append(f"the absence of wandb is said {said.count('W&B')} times")
+    text = env.run([PROGRAM, "metric=gender_error", "captioner=all", *SMALL], away).text
+    if text.count("W&B") != 1:
+        failed.append(f"the absence of wandb is said {text.count('W&B')} times")
     if env.megabytes > LIGHT:
         failed.append(f"a light installation has {env.megabytes:,.0f} MB")
     there = env.run(["python", "-m", "pip", "list"], away).text.split()

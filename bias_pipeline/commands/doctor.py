@@ -210,7 +210,7 @@ def _objects_in(path: Path) -> dict[str, str]:
 
 
 def _captions_in(path: Path) -> dict[str, str]:
-    """Captions: several of an image are taken to be people's."""
+    """Captions: several of an image are taken to be human captions."""
     from bias_pipeline.data.coco_files import human_captions, model_captions
 
     try:

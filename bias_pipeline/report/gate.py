@@ -345,10 +345,9 @@ def _doubts(
     ]
     reasons += conclusion_checks.incomparable_reasons(*pair, reading, limits)
     if not reasons and math.isnan(difference.value):
-        anything = all(row.value or row.ci_low for _, row in rows if row)
         reasons = [
             "it was made without resampling, or by an earlier version; run the jobs again"
-            if anything
+            if all(row.value or row.ci_low for _, row in rows if row)
             else "hardly any caption shows it"
         ]
     if not higher_is_better(pair[0]):
@@ -365,10 +364,10 @@ def _foreign(results: Sequence[Result]) -> list[str]:
 
 def _unanswered(results: Sequence[Result]) -> list[str]:
     """Captioners about whom a metric that answers its question itself can tell nothing."""
-    own = ((result.rows[0].captioner, OwnAnswer.of(result)) for result in results)
+    answers = ((result.rows[0].captioner, OwnAnswer.of(result)) for result in results)
     return [
         f"{captioner}: {answer.unanswered}"
-        for captioner, answer in own
+        for captioner, answer in answers
         if answer and answer.unanswered
     ]
 

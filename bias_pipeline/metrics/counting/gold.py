@@ -90,7 +90,7 @@ def check_correctable(metric: Metric) -> None:
         else "it is no share of captions by the label of their image alone"
     )
     raise NotApplicableError(
-        f"gold labels do not correct {metric.info.name}: {why}; score it by people's labels alone, "
+        f"gold labels do not correct {metric.info.name}: {why}; score it by gold labels alone, "
         "or choose gender_error, group_accuracy, declines or assumed_group"
     )
 

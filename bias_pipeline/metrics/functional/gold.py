@@ -1,4 +1,4 @@
-"""Numbers under true labels, from a machine's labels of all images and people's of some (gold).
+"""Numbers under true labels, from a machine's labels of all images and gold labels of some.
 
 Images fall into cells by what their caption says and by the machine's label. The true labels of a
 cell are those of its gold images, so numbers of captions and true labels need no image's true
