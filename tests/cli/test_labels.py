@@ -117,3 +117,23 @@ def test_words_that_do_not_fit_are_refused(
 def test_photos_that_are_a_part_of_the_labelled_images_are_refused(team: Path, tmp_path: Path):
     with pytest.raises(DataError, match="has 5 of the 60 images"):
         draw(team, write_photos(tmp_path / "photos", 5), 4)
+
+
+def test_an_audit_corrects_naming_alone(
+    team: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    words = ["audit", str(team / "captions.json"), "--attributes", str(team / "machine.csv")]
+    words += ["--gold", str(team / "even.csv"), "--out", str(tmp_path), "--minutes", "0.01"]
+    (team / "even.csv").write_text(
+        "image_id,value\n"
+        + "".join(f"{i},{'male' if i % 3 else 'female'}\n" for i in range(1, N + 1) if i % 2)
+    )
+    assert main(words) == 0
+    assert "Gold labels correct" in " ".join(capsys.readouterr().out.split())
+    rows = (tmp_path / "table.csv").read_text()
+    assert "gender_error" in rows
+    assert "score:machine" in rows
+    (team / "blue.csv").write_text("image_id,value\n1,blue\n")
+    words[words.index("--gold") + 1] = str(team / "blue.csv")
+    assert main(words) == 3
+    assert "unknown values: 'blue'" in capsys.readouterr().err

@@ -29,7 +29,7 @@ from bias_pipeline.metrics.value_names import (
     MODEL_PAIRED,
     PartName,
 )
-from bias_pipeline.stats.bootstrap import Draws, Estimate, between, quantile
+from bias_pipeline.stats.bootstrap import Bootstrap, Draws, Estimate, between, quantile
 from bias_pipeline.stats.shares import difference_ends, wilson
 from bias_pipeline.text.mentions import SEVERAL_GROUPS
 
@@ -37,6 +37,7 @@ FEWEST_FOR_A_GAP = 400  # gold labels
 FEWEST_ERRORS = 5  # that gold labels show in a group
 _LEAST_P = 0.001  # below it gold labels were not drawn at random
 _MOST_VOID = 0.02  # share of draws without a value
+_MANY = 100  # times as many labels; what is worth more hardly depends on labels
 _GOLD, _MACHINE = "gold", "machine"  # details of parts' names
 
 Tables = Mapping[PartName, Float64Array]  # part to (B, T, O) captions by true label and outcome
@@ -111,6 +112,7 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
     view = metric.see(corpus)
     captions = _captions_by_part(metric, view)
     labels = true_labels(corpus, gold, captions[MODEL])
+    labels = replace(labels, draws=max(labels.draws, metric.stats.resamples))
     _check_random(labels, captions[MODEL], gold)
     corrected = _Corrected.of(metric, view, labels, captions)
     parts: dict[str, Number] = {}
@@ -197,7 +199,7 @@ class _Corrected:
 
     labels: TrueLabels
     groups: Sequence[str]
-    level: float
+    stats: Bootstrap
     drawn: Mapping[PartName, CountedNumber | LargestGap]
     gold: Mapping[PartName, CountedNumber | LargestGap]
     counted: Mapping[PartName, CountedNumber | LargestGap]
@@ -222,7 +224,7 @@ class _Corrected:
         return cls(
             labels,
             view.groups,
-            metric.stats.level,
+            metric.stats,
             numbers(lambda each, part: labels.counts(each, f"{digest}:{part}")),
             numbers(lambda each, part: labels.alone(each)),
             numbers(lambda each, part: labels.labelled_counts(each)),
@@ -234,11 +236,11 @@ class _Corrected:
         number = self.drawn[name]
         if isinstance(number, LargestGap):
             return self._gap(number, self.counted[name])
-        return _summary(number.values, self.level)
+        return _summary(number.values, self.stats)
 
     def alone(self, name: PartName) -> Estimate:
         """The number of the gold images alone."""
-        number, z = self.gold[name], quantile(self.level)
+        number, z = self.gold[name], quantile(self.stats.level)
         if isinstance(number, LargestGap):
             pair = self._furthest(self.drawn[name])
             if pair is None:
@@ -267,7 +269,7 @@ class _Corrected:
         if pair is None:  # the largest of several differences is no smooth function
             return Estimate(math.nan)
         first, second = (gap.groups[group].values for group in pair)
-        signed = _summary(first - second, self.level)
+        signed = _summary(first - second, self.stats)
         value, low, high = _folded((signed.value, signed.ci_low, signed.ci_high))
         tail = min(np.mean(first <= second), np.mean(first >= second))
         p_value = min(1.0, 2 * max(float(tail), 1 / len(first)))
@@ -300,7 +302,10 @@ class _Corrected:
             f"{_with_interval(number)}; {self.n_gold} gold labels alone {_with_interval(alone)}"
         )
         times = self._worth(name, number, alone)
-        return text if math.isnan(times) else f"{text}; worth {times:.1f} times as many gold labels"
+        if math.isnan(times):
+            return text
+        amount = f"{times:.1f}" if times <= _MANY else f"more than {_MANY}"
+        return f"{text}; worth {amount} times as many gold labels"
 
     def _worth(self, name: PartName, number: Number, alone: Number) -> float:
         """How many times as many gold labels, drawn evenly, give as narrow an interval."""
@@ -315,7 +320,7 @@ class _Corrected:
         assert isinstance(gold, CountedNumber)
         assert gold.observations is not None
         table_share = gold.observations[0] / max(self._total(), 1e-12)
-        low, high = wilson(number.value, self.n_gold * table_share, quantile(self.level))
+        low, high = wilson(number.value, self.n_gold * table_share, quantile(self.stats.level))
         return ((high - low) / width) ** 2
 
     def _total(self) -> float:
@@ -358,15 +363,16 @@ def _not_corrected(parts: Sequence[str]) -> list[str]:
     return [f"gold labels do not correct {', '.join(parts)}: no value"]
 
 
-def _summary(values: Float64Array, level: float) -> Estimate:
-    """The estimate of a number from its draws."""
+def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
+    """The estimate of a number from its draws; as many are stored as other numbers have."""
     known = values[~np.isnan(values)]
+    level = stats.level
     if len(known) < (1 - _MOST_VOID) * len(values):
         return Estimate(math.nan)
     tails = [(1 - level) / 2, 0.5, (1 + level) / 2]
     low, middle, high = np.quantile(known, tails).tolist()
     filled = np.where(np.isnan(values), middle, values)
-    draws = Draws(np.array([middle]), filled[:, None], trained=False)
+    draws = Draws(np.array([middle]), filled[: stats.resamples, None], trained=False)
     return between(middle, low, high, float(known.std(ddof=1)), level, draws)
 
 

@@ -15,7 +15,7 @@ from bias_pipeline.metrics.counting.assumed_group import AssumedGroup
 from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.counting.declines import Declines
 from bias_pipeline.metrics.counting.gender_error import GenderError, GroupAccuracy
-from bias_pipeline.results.rows import Result, Row
+from bias_pipeline.results.rows import Result, Row, check_draws
 from bias_pipeline.run import compose, launch
 from bias_pipeline.run.cell import run_cell
 from bias_pipeline.stats.bootstrap import Bootstrap
@@ -149,6 +149,15 @@ def test_what_never_happened_among_all_captions_may_still_happen():
     world = World()
     row = scored(world.corpus(), world.gold(drawn(900)), Declines(GENDER, STATS))["overall"]
     assert 0 < row.ci_high < 0.002
+
+
+def test_stored_draws_fit_the_settings_of_the_run(tmp_path: Path):
+    world = World()
+    metric = GenderError(GENDER, STATS, words=None)
+    result = run_cell(world.corpus(), metric, [0], run_id="x", gold=world.gold(drawn(400)))
+    assert {draws.resampled.shape for draws in result.draws.values()} == {(50, 1)}
+    config = {"stats": {"resamples": 50}}
+    check_draws(result.draws, replace(result, manifest={**result.manifest, "config": config}))
 
 
 def test_groups_that_nobody_can_see_are_corrected():

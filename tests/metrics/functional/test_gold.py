@@ -226,3 +226,24 @@ def test_intervals_cover_the_truth(n: int, captions: int):
             covered[name] += low <= value <= high
     shares = {name: count / runs for name, count in covered.items()}
     assert all(share >= 0.91 for share in shares.values()), shares
+
+
+@pytest.mark.slow
+def test_intervals_of_the_difference_of_two_captioners_cover_the_truth():
+    """Both err in the same images more often than by chance; the draw is by the first one's."""
+    covered, runs, rng = 0, 200, np.random.default_rng(11)
+    for _ in range(runs):
+        truth = (rng.random(4000) < 0.35).astype(np.int64)
+        machine = np.where(rng.random(4000) < np.where(truth == 1, 0.12, 0.03), 1 - truth, truth)
+        hard = rng.random(4000) < 0.1
+        errors = [rng.random(4000) < np.where(hard, 0.3, rate) for rate in (0.01, 0.03)]
+        named = [np.where(error, 1 - truth, truth) for error in errors]
+        gold, chances = draw_gold(rng, machine, named[0], 400, 0.5)
+        labels = labelled(truth, machine, gold, chances)
+        labels = TrueLabels(**{**vars(labels), "draws": 500})
+        first, other = (
+            wrong(labels.counts(one_each(each), str(i))) for i, each in enumerate(named)
+        )
+        middle, spread = np.median(first) - np.median(other), np.std(first - other)
+        covered += abs(middle - 0.9 * (0.01 - 0.03)) < 1.96 * spread
+    assert covered / runs >= 0.91
