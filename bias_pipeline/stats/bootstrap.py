@@ -225,7 +225,7 @@ def _together(n_images: int) -> int:
     return 2 * max(1, _BATCH_BYTES // (16 * max(1, n_images)))
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)  # 100 MB of 200,000 images
 def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
     """(half of B, I) how often each image counts, those of two resamplings in a byte.
 

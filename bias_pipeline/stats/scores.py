@@ -12,6 +12,8 @@ from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.predictions import Predictions
 from bias_pipeline.stats.scoring import Scoring
 
+_FEW = 6  # lines that are multiplied one by one
+
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
@@ -76,10 +78,10 @@ class ScoreTable:
 
     @cached_property
     def _by_group(self) -> list[tuple[slice | IntArray, Float64Array]]:
-        """For each group which images it has, their A scores with 0 for NaN, and 1 where tested.
+        """For each group its images, and lines of their A scores, 0 for NaN, and of 1 where tested.
 
         Images that stand together are a slice, which is not copied. Where all were tested, one
-        column of ones serves all scores.
+        line of ones serves all scores.
         """
         parts, columns = [], self._columns[0]
         for group in np.unique(self.group_of[self.group_of >= 0]):
@@ -91,18 +93,21 @@ class ScoreTable:
             parts.append(
                 (
                     slice(first, last + 1) if last - first < len(images) else images,
-                    np.hstack([np.where(tested, values, 0.0), counted]),
+                    np.hstack([np.where(tested, values, 0.0), counted]).T.copy(),
                 )
             )
         return parts
 
     def _means(
-        self, weights: Float64Array, images: slice | IntArray, scores_and_tested: Float64Array
+        self, weights: Float64Array, images: slice | IntArray, lines: Float64Array
     ) -> Float64Array:
         """(B, A) each attacker's mean over a group; NaN where a resampling lacks the group."""
         counted = weights[:, images] if isinstance(images, slice) else weights.take(images, axis=1)
-        n_columns = self._columns[0].shape[1]
-        sums, number = np.split(counted @ scores_and_tested, [n_columns], axis=1)
+        if len(lines) <= _FEW:  # a product of few lines is several times as dear as line by line
+            totals = np.stack([counted @ line for line in lines], axis=1)
+        else:
+            totals = (lines @ counted.T).T
+        sums, number = np.split(totals, [self._columns[0].shape[1]], axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(sums / number, np.float64)
 
