@@ -306,5 +306,4 @@ def write(rows: pd.DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    found = rows_at(ROWS, run, sys.argv[1:])
-    write(found)
+    write(rows_at(ROWS, run, sys.argv[1:]))

@@ -51,7 +51,7 @@ from bias_pipeline.pictures.captioners.prompt import (
 )
 from bias_pipeline.pictures.captioners.sat import Sat
 from bias_pipeline.pictures.vision.find_network import (
-    OWN,
+    OWN_NETWORK,
     find_again,
     find_network,
     is_network,
@@ -198,12 +198,14 @@ class Fitted:
                 f"version {VERSION}; fit it again"
             )
         settings = expect(config.get("encoder"), dict, path, "encoder")
-        settings = {_BACKBONE: OWN, **settings}  # which a GRIT did not name once
+        settings = {_BACKBONE: OWN_NETWORK, **settings}  # which a GRIT did not name once
         tuned = 0
         if is_network(str(settings[_BACKBONE])):
-            seen = expect(config.get(_BACKBONE), dict, path, _BACKBONE)
-            settings[_BACKBONE] = find_again(settings[_BACKBONE], seen.get("files"), model.folder)
-            tuned = expect(seen.get("tuned"), int, path, f"{_BACKBONE}.tuned")
+            backbone = expect(config.get(_BACKBONE), dict, path, _BACKBONE)
+            settings[_BACKBONE] = find_again(
+                settings[_BACKBONE], backbone.get("files"), model.folder
+            )
+            tuned = expect(backbone.get("tuned"), int, path, f"{_BACKBONE}.tuned")
         encoder = _encoder(model.kind, settings, path)
         emotions = _emotions(config.get(_EMOTIONS, []), model.kind, path)
         fitted = cls(model.kind, encoder, _words(model.folder), emotions, tuned)

@@ -37,7 +37,7 @@ from bias_pipeline.pictures.captioners.prompt import (
 )
 from bias_pipeline.pictures.grit.sizes import SIZES, GritSize, read_vocabulary, shared_rows
 from bias_pipeline.pictures.vision.find_network import (
-    OWN,
+    OWN_NETWORK,
     PictureBackboneName,
     find_network,
     is_network,
@@ -184,7 +184,7 @@ class Grit(PromptCaptioner):
     prompt: Prompt  # the prompt for the group
     # The vision network: `own`, a Swin transformer trained from scratch with the rest, or a
     # published one, frozen, as `Sat` takes it; the region decoder then works on its last grid
-    backbone: PictureBackboneName = OWN
+    backbone: PictureBackboneName = OWN_NETWORK
     # Of the `released` network, or `small` (ours), for small pictures on a CPU
     size: Literal["small", "released"] = "small"
     # Whether the gate on regions has the weights of the gate on the grid, as in the `released`
@@ -215,8 +215,8 @@ class Grit(PromptCaptioner):
         named = {key: settings[key] for key in FILES if settings.get(key)}
         digests = {key: digest_of(Path(name).expanduser()) for key, name in named.items()}
         backbone = str(settings.get("backbone", ""))
-        seen = {"backbone": dict(find_network(backbone).files)} if is_network(backbone) else {}
-        return {**digests, **seen}
+        network = {"backbone": dict(find_network(backbone).files)} if is_network(backbone) else {}
+        return {**digests, **network}
 
     @property
     def visual(self) -> Backbone:
@@ -239,7 +239,7 @@ class Grit(PromptCaptioner):
                 "encoder.he=true is for training from scratch, not with "
                 f"encoder.weights={self.weights}; leave one out"
             )
-        if self.weights is not None and self.backbone != OWN:
+        if self.weights is not None and self.backbone != OWN_NETWORK:
             raise UsageError(
                 f"encoder.weights={self.weights} has its own detector; leave out "
                 f"encoder.backbone={self.backbone}"

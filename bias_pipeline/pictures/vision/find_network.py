@@ -11,18 +11,18 @@ from bias_pipeline.pictures.vision.hf_networks import find_hf
 from bias_pipeline.pictures.vision.model import VisionModel
 from bias_pipeline.pictures.vision.timm_networks import LITE0, find_lite0, find_timm
 
-OWN, ANNOTATIONS, BOXES = "own", "annotations", "boxes"
+OWN_NETWORK, ANNOTATIONS, BOXES = "own", "annotations", "boxes"
 TIMM, HF = "timm:", "hf:"
 _NAMED = rf"{LITE0}|(?:{TIMM}|{HF})[^\x00-\x1f\x7f]+"
 _NAMED_WORDS = f"{LITE0}, {TIMM}NAME, {TIMM}FOLDER, {HF}NAME or {HF}FOLDER"
-BackboneName = Annotated[
-    str,
-    Text(
-        rf"{OWN}|{ANNOTATIONS}|{BOXES}|{_NAMED}",
-        f"{OWN}, {ANNOTATIONS}, {BOXES}, {_NAMED_WORDS}",
-    ),
-]
-PictureBackboneName = Annotated[str, Text(rf"{OWN}|{_NAMED}", f"{OWN}, {_NAMED_WORDS}")]
+
+
+def _text(words: tuple[str, ...]) -> Text:
+    return Text("|".join((*words, _NAMED)), ", ".join((*words, _NAMED_WORDS)))
+
+
+BackboneName = Annotated[str, _text((OWN_NETWORK, ANNOTATIONS, BOXES))]
+PictureBackboneName = Annotated[str, _text((OWN_NETWORK,))]
 
 
 def is_network(backbone: str) -> bool:

@@ -45,7 +45,7 @@ class HfModel(VisionModel):
         make_importable()
         architecture = getattr(transformers, _TOWERS.get(self.pretrained.kind, "AutoModel"))
         network = load(self.pretrained, architecture, torch.device("cpu"), _POOLING)
-        return HfNet(network, self)
+        return HfNet(network, self.name, self.side, self.mean, self.std)
 
 
 def find_hf(name: str) -> HfModel:

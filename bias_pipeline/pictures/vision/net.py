@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.models.pretrained import first_line
-
-if TYPE_CHECKING:
-    from bias_pipeline.pictures.vision.model import VisionModel
 
 Regions = tuple[Tensor, Tensor]
 
@@ -29,18 +26,25 @@ class VisionNet(nn.Module, ABC):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, network: nn.Module, model: VisionModel) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        name: str,
+        side: int,
+        mean: Sequence[float],
+        std: Sequence[float],
+    ) -> None:
         super().__init__()
         self.network = network.requires_grad_(False).eval()
-        self.name, self.side = model.name, model.side
-        for name, channels in (("mean", model.mean), ("std", model.std)):
-            self.register_buffer(name, torch.tensor(channels)[:, None, None], persistent=False)
+        self.name, self.side = name, side
+        for part, channels in (("mean", mean), ("std", std)):
+            self.register_buffer(part, torch.tensor(channels)[:, None, None], persistent=False)
         try:
             with torch.no_grad():
-                seen = self(self._blank)
+                regions = self(self._blank)
         except Exception as error:  # whatever sizes that do not fit make of the library
             raise DataError(f"{self.name}: cannot see a picture ({first_line(error)})") from error
-        self.size = int(seen.shape[2])  # numbers of a region
+        self.size = int(regions.shape[2])  # numbers of a region
 
     @property
     def _blank(self) -> Tensor:

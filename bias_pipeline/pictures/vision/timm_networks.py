@@ -52,15 +52,15 @@ class TimmModel(VisionModel):
             network.load_state_dict(self._weights(path, network.state_dict()), strict=True)
         except Exception as error:  # whatever a broken file makes of the library
             raise DataError(f"{path}: cannot be loaded ({first_line(error)})") from error
-        return TimmNet(network, self)
+        return TimmNet(network, self.name, self.side, self.mean, self.std)
 
-    def _weights(self, path: Path, own: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _weights(self, path: Path, named: Mapping[str, Any]) -> Mapping[str, Any]:
         """The weights of a file; a package's are in the order of timm's, by other names."""
         from safetensors.torch import load_file
 
         if path.name == WEIGHTS:
             return load_file(path)
-        return dict(zip(own, read_numbers(path).values(), strict=True))
+        return dict(zip(named, read_numbers(path).values(), strict=True))
 
 
 def find_timm(name: str) -> TimmModel:

@@ -174,8 +174,8 @@ def test_the_package_has_the_network_of_its_authors():
     assert len(theirs) == len(ours) == 296
     pairs = {"_conv_stem.weight": "conv_stem.weight", "_fc.bias": "classifier.bias"}
     pairs["_blocks.3._project_conv.weight"] = "blocks.2.0.conv_pwl.weight"
-    for other, own in pairs.items():
-        assert torch.equal(theirs[other], ours[own])
+    for other, name_of_timm in pairs.items():
+        assert torch.equal(theirs[other], ours[name_of_timm])
 
 
 @pytest.mark.real
@@ -246,8 +246,8 @@ def test_a_fitted_folder_has_its_own_weights_alone_and_sees_by_the_network(fitte
     net = FittedNet(located(fitted), CPU)
     assert net.side == 64
     pixels = list(noise(3, 64))
-    seen = find_network(f"timm:{tmp_path / 'net'}").load()
-    stored = seen(net.picture(pixels)["pixels"])
+    backbone = find_network(f"timm:{tmp_path / 'net'}").load()
+    stored = backbone(net.picture(pixels)["pixels"])
     tokens = torch.tensor([[2, 4, 5]] * 3)
     with torch.no_grad():
         by_pixels = net.network.next_word_log_probs(tokens, **net.picture(pixels))
@@ -303,8 +303,8 @@ def test_tuned_blocks_are_learnt_and_kept_and_others_stay(kind, tmp_path):
     tuned = {name.removeprefix(start) for name in weights if name.startswith(start)}
     plain = find_network(backbone).load()
     last = list(blocks_of(plain.network))[-1]
-    own = {id(weight) for weight in last.parameters()}
-    assert tuned == {name for name, weight in plain.named_parameters() if id(weight) in own}
+    of_last = {id(weight) for weight in last.parameters()}
+    assert tuned == {name for name, weight in plain.named_parameters() if id(weight) in of_last}
     before = dict(plain.named_parameters())
     assert any(not torch.equal(before[name], weights[start + name]) for name in tuned)
     read = FittedNet(located(tmp_path / "mine"), CPU).network.state_dict()
