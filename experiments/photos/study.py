@@ -46,6 +46,7 @@ STEPS = {
     "half outline": ("instances_predicted_boxes.json", "person_part"),
     "outline": ("instances_predicted_boxes.json", "person_segment"),
 }
+LOOKED = ("original", "outline")  # steps whose maps are compared with people's outlines
 MUTED = "muted as "  # captions of whole photos that name no group where those of a step name none
 # Metric, its part, and its name in a table.
 SCORES = (
@@ -89,13 +90,18 @@ def divide(photos: Path, out: Path) -> None:
             table.writerow(["id", "gender"])
             scored = [row for row in rows if name == "train" or row[column] in ("Male", "Female")]
             table.writerows([row["id"], row[column]] for row in scored)
-    folder = out / "images"
+    _link(photos, out / "images", test)
+    _link(photos, out / "labelled", labels_of(out / "test.csv"))
+    _halve(photos / "person_boxes.json", out / "half_boxes.json")
+
+
+def _link(photos: Path, folder: Path, images: Iterable[int]) -> None:
+    """A folder of some photos."""
     folder.mkdir(exist_ok=True)
-    for image in test:
+    for image in images:
         link = folder / f"{image:012d}.jpg"
         link.unlink(missing_ok=True)
         link.symlink_to((photos / "images" / link.name).resolve())
-    _halve(photos / "person_boxes.json", out / "half_boxes.json")
 
 
 def _halve(boxes: Path, path: Path) -> None:
@@ -123,7 +129,8 @@ def caption(step: str, photos: Path, out: Path) -> Path:
             "--image-masking", STEPS[step][1], "--regions", str(regions(step, photos, out)),
         )  # fmt: skip
         model = ("--model", str(out / OURS), "--beams", "3", "--out", str(written))
-        bias_pipeline("caption", str(out / "images"), *model, *masked)
+        shown = out / ("images" if step == "original" else "labelled")
+        bias_pipeline("caption", str(shown), *model, *masked)
         bias_pipeline("caption", "--gather", str(written), "--to", str(file), "--no-strict")
     return file
 
@@ -195,7 +202,7 @@ def look(step: str, photos: Path, out: Path) -> dict[str, float]:
     masked = () if step == "original" else (f"image_masking={STEPS[step][1]}",)
     outlines = photos / "instances_predicted_boxes.json"
     file = outlines if step == "original" else regions(step, photos, out)
-    if "box" in step:  # whose file has no outlines to compare a map with
+    if step not in LOOKED:
         return {}
     once(
         folder, "explain", "gradcam", "--model", str(out / OURS), *scored(photos, out), *masked,
