@@ -243,23 +243,17 @@ def run(data: Path, out: Path = Path("outputs/photos")) -> pd.DataFrame:
         f"dataset.attributes={out / 'train.csv'}", f"dataset.images={photos / 'images'}", *FIT,
         f"paths.cache={out / 'cache'}", "--out", str(out / OURS),
     )  # fmt: skip
-    steps = {step: caption(step, photos, out) for step in STEPS}
-    muted = {MUTED + step: mute(steps["original"], steps[step]) for step in list(steps)[1:]}
-    published = {name: data / "captioners" / f"{name}.json" for name in PUBLISHED}
-    labels = labels_of(out / "test.csv")
-    files = {**steps, **muted, **published}
-    naming = naming_rows(files, labels).set_index("captioner")
-    looks = pd.DataFrame({step: look(step, photos, out) for step in steps}).T
-    naming.join(looks).reset_index().to_csv(NAMING, index=False, float_format="%.4f")
     words = (*scored(photos, out), *COMMON[1:])
-    named = {file.stem: name for name, file in files.items()}
+    whole = caption("original", photos, out)
+    published = {name: data / "captioners" / f"{name}.json" for name in PUBLISHED}
     metrics = "metric=" + ",".join(dict.fromkeys(name for name, _, _ in SCORES[:-2]))
-    masked = [*steps.values(), *muted.values()]
-    whole = [steps["original"], *published.values()]
-    frames = [
-        sweep("scores", out, *words, metrics, _captioners(whole)),
-        sweep("steps", out, *words, f"metric={','.join(OF_STEPS)}", _captioners(masked)),
-        sweep("prior", out, *words, "metric=dbac", "metric.prior=labels", _captioners(masked)),
+    frames = [sweep("scores", out, *words, metrics, _captioners([whole, *published.values()]))]
+    steps = {step: caption(step, photos, out) for step in STEPS}
+    muted = {MUTED + step: mute(whole, steps[step]) for step in list(steps)[1:]}
+    masked = _captioners([*steps.values(), *muted.values()])
+    frames += [
+        sweep("steps", out, *words, f"metric={','.join(OF_STEPS)}", masked),
+        sweep("prior", out, *words, "metric=dbac", "metric.prior=labels", masked),
         sweep(
             "imagecaptioner2", out, *words, "metric=imagecaptioner2", "encoder=sat",
             "encoder.backbone=efficientnet_lite0", "alignment=none", "metric.leaks=[]",
@@ -268,6 +262,11 @@ def run(data: Path, out: Path = Path("outputs/photos")) -> pd.DataFrame:
             _captioners(steps.values()),
         ),
     ]  # fmt: skip
+    files = {**steps, **muted, **published}
+    naming = naming_rows(files, labels_of(out / "test.csv")).set_index("captioner")
+    looks = pd.DataFrame({step: look(step, photos, out) for step in steps}).T
+    naming.join(looks).reset_index().to_csv(NAMING, index=False, float_format="%.4f")
+    named = {file.stem: name for name, file in files.items()}
     rows = pd.concat(frames, ignore_index=True)
     rows["captioner"] = rows["captioner"].map(lambda path: named[Path(path).stem])
     by_metric = rows["study"].isin(["scores", "steps"])
