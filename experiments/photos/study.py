@@ -1,12 +1,12 @@
-"""A captioner fitted to real photos, beside published captioners and with people masked.
+"""A captioner fitted to real photos, beside published captioners and with genders taken out.
 
 Usage: python -m experiments.photos.study [DATA [OUTPUTS]]
 
 With DATA (the folder of photos/, coco/ and captioners/) a SAT is fitted to 1,800 photos on features
-of EfficientNet-Lite0 (extra offline-vision) and captions the 700 others, as they are and with
-people masked; every metric scores its captions (rows.csv), `explain gradcam` shows where it looked
-and the captions are counted (naming.csv). Without DATA the tables are made from these files. What
-is in OUTPUTS already is not done again.
+of EfficientNet-Lite0 (extra offline-vision) and captions the 700 others. Metrics score its
+captions, the same without a gender in a part of the images, and published ones (rows.csv); the
+captions that name a gender are counted (naming.csv). Without DATA the tables are made from these
+files. What is in OUTPUTS already is not done again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from bias_pipeline.corpus.captions import Captions
@@ -38,16 +37,9 @@ FIT = (
     "trainer.precision=32-true",
 )  # fmt: skip
 PUBLISHED = ("nic", "sat", "fc", "att2in", "transformer", "oscar", "nicplus")
-# Step of masking, to its file of regions and what is painted over.
-STEPS = {
-    "original": ("", "none"),
-    "half box": ("half_boxes.json", "person_box"),
-    "box": ("person_boxes.json", "person_box"),
-    "half outline": ("instances_predicted_boxes.json", "person_part"),
-    "outline": ("instances_predicted_boxes.json", "person_segment"),
-}
-LOOKED = ("original", "outline")  # steps whose maps are compared with people's outlines
-MUTED = "muted as "  # captions of whole photos that name no group where those of a step name none
+# The captioner's captions as they are, and silent on gender in a share of all images, at random.
+WHOLE = "as written"
+MUTED = {"muted 51 %": 0.51, "muted 75 %": 0.75}
 # Metric, its part, and its name in a table.
 SCORES = (
     ("quality", "model", "CIDEr-D"),
@@ -61,11 +53,10 @@ SCORES = (
     ("dpa", "a_to_t", "DPA A→T"),
     ("dpa", "t_to_a", "DPA T→A"),
     ("prior", "t_to_a", "DBAC T→A, prior=labels"),
-    ("imagecaptioner2", "score", "ImageCaptioner2"),
 )
 SHARES = ("none", "right", "wrong", "men")
 COMMON = ("dataset=coco", "seeds=3", "logger=csv")
-OF_STEPS = ("gender_error", "lic", "ba_directional", "dbac", "dpa")
+OF_CHANGED = "gender_error,lic,ba_directional,dbac,dpa"  # metrics
 
 
 def divide(photos: Path, out: Path) -> None:
@@ -90,48 +81,22 @@ def divide(photos: Path, out: Path) -> None:
             table.writerow(["id", "gender"])
             scored = [row for row in rows if name == "train" or row[column] in ("Male", "Female")]
             table.writerows([row["id"], row[column]] for row in scored)
-    _link(photos, out / "images", test)
-    _link(photos, out / "labelled", labels_of(out / "test.csv"))
-    _halve(photos / "person_boxes.json", out / "half_boxes.json")
-
-
-def _link(photos: Path, folder: Path, images: Iterable[int]) -> None:
-    """A folder of some photos."""
+    folder = out / "images"
     folder.mkdir(exist_ok=True)
-    for image in images:
+    for image in test:
         link = folder / f"{image:012d}.jpg"
         link.unlink(missing_ok=True)
         link.symlink_to((photos / "images" / link.name).resolve())
 
 
-def _halve(boxes: Path, path: Path) -> None:
-    """The upper halves of boxes of people."""
-    contents = json.loads(boxes.read_text())
-    for line in contents["annotations"]:
-        left, top, width, height = line["bbox"]
-        line["bbox"] = [left, top, width, height / 2]
-    path.write_text(json.dumps(contents))
-
-
-def regions(step: str, photos: Path, out: Path) -> Path:
-    """The file of a step's regions."""
-    name = STEPS[step][0]
-    return (out if name.startswith("half") else photos) / name
-
-
-def caption(step: str, photos: Path, out: Path) -> Path:
-    """The file of the fitted captioner's captions at one step."""
-    name = OURS if step == "original" else step.replace(" ", "_")
-    file = out / f"{name}.json"
+def caption(out: Path) -> Path:
+    """The file of the fitted captioner's captions."""
+    file = out / f"{OURS}.json"
     if not file.exists():
-        written = out / f"written_{name}"
-        masked = () if step == "original" else (
-            "--image-masking", STEPS[step][1], "--regions", str(regions(step, photos, out)),
-        )  # fmt: skip
+        written = out / f"written_{OURS}"
         model = ("--model", str(out / OURS), "--beams", "3", "--out", str(written))
-        shown = out / ("images" if step == "original" else "labelled")
-        bias_pipeline("caption", str(shown), *model, *masked)
-        bias_pipeline("caption", "--gather", str(written), "--to", str(file), "--no-strict")
+        bias_pipeline("caption", str(out / "images"), *model)
+        bias_pipeline("caption", "--gather", str(written), "--to", str(file))
     return file
 
 
@@ -152,27 +117,36 @@ def groups_named(texts: Iterable[str]) -> list[str]:
     return [groups[number] if number >= 0 else "" for number in named]
 
 
-def mute(whole: Path, step: Path) -> Path:
-    """Captions of whole photos without a gender wherever those of a step name none."""
-    path = whole.with_name(f"muted_{step.name}")
-    captions, others = captions_of(whole), captions_of(step)
-    neutral = compose.cell(["attribute=gender"]).build("attribute")
-    words = {
-        word for naming in neutral.namings() for _, of_group in naming.words for word in of_group
-    }
-    silent = dict(zip(others, groups_named(others.values()), strict=True))
+def mute(captions: Mapping[int, str], silent: Iterable[int], path: Path) -> Path:
+    """A file of captions, of which those of some images name no gender."""
+    chosen = set(silent)
+    namings = compose.cell(["attribute=gender"]).build("attribute").namings()
+    words = {word for naming in namings for _, of_group in naming.words for word in of_group}
     lines = [
-        {"image_id": image, "caption": _neutral(text, words) if not silent[image] else text}
+        {
+            "image_id": image,
+            "caption": " ".join(
+                "person" if image in chosen and word in words else word for word in text.split()
+            ),
+        }
         for image, text in captions.items()
-        if image in others
     ]
     path.write_text(json.dumps(lines))
     return path
 
 
-def _neutral(text: str, words: Iterable[str]) -> str:
-    known = set(words)
-    return " ".join("person" if word in known else word for word in text.split())
+def muted_files(whole: Path, images: Iterable[int], out: Path) -> dict[str, Path]:
+    """Captions from which the gender was taken out, by their name."""
+    written = captions_of(whole)
+    captions = {image: written[image] for image in images}
+    named = zip(captions, groups_named(captions.values()), strict=True)
+    naming = [image for image, group in named if group]
+    random.Random(0).shuffle(naming)  # noqa: S311 - no secret
+    files = {}
+    for name, share in MUTED.items():
+        more = round(share * len(captions)) - (len(captions) - len(naming))
+        files[name] = mute(captions, naming[:more], out / f"muted_{share:.2f}.json")
+    return files
 
 
 def naming_rows(files: Mapping[str, Path], labels: Mapping[int, str]) -> pd.DataFrame:
@@ -194,29 +168,6 @@ def naming_rows(files: Mapping[str, Path], labels: Mapping[int, str]) -> pd.Data
             }
         )
     return pd.DataFrame(rows)
-
-
-def look(step: str, photos: Path, out: Path) -> dict[str, float]:
-    """Where the captioner looked: the share of its maps outside people."""
-    folder = out / f"maps_{step.replace(' ', '_')}"
-    masked = () if step == "original" else (f"image_masking={STEPS[step][1]}",)
-    outlines = photos / "instances_predicted_boxes.json"
-    file = outlines if step == "original" else regions(step, photos, out)
-    if step not in LOOKED:
-        return {}
-    once(
-        folder, "explain", "gradcam", "--model", str(out / OURS), *scored(photos, out), *masked,
-        f"dataset.regions={file}", f"captioner={out / OURS}.json", "--pictures", "0",
-        "--out", str(folder),
-    )  # fmt: skip
-    table = pd.read_parquet(folder / "attribution.parquet")
-    known = table.dropna(subset=["attribution_score"])
-    half = 1.96 * known["attribution_score"].std() / np.sqrt(len(known))
-    return {
-        "outside": known["attribution_score"].mean(),
-        "half": half,
-        "uniform": known["uniform_share"].mean(),
-    }
 
 
 def scored(photos: Path, out: Path) -> tuple[str, ...]:
@@ -244,32 +195,26 @@ def run(data: Path, out: Path = Path("outputs/photos")) -> pd.DataFrame:
         f"paths.cache={out / 'cache'}", "--out", str(out / OURS),
     )  # fmt: skip
     words = (*scored(photos, out), *COMMON[1:])
-    whole = caption("original", photos, out)
+    whole = caption(out)
     published = {name: data / "captioners" / f"{name}.json" for name in PUBLISHED}
-    metrics = "metric=" + ",".join(dict.fromkeys(name for name, _, _ in SCORES[:-2]))
-    frames = [sweep("scores", out, *words, metrics, _captioners([whole, *published.values()]))]
-    steps = {step: caption(step, photos, out) for step in STEPS}
-    muted = {MUTED + step: mute(whole, steps[step]) for step in list(steps)[1:]}
-    masked = _captioners([*steps.values(), *muted.values()])
-    frames += [
-        sweep("steps", out, *words, f"metric={','.join(OF_STEPS)}", masked),
-        sweep("prior", out, *words, "metric=dbac", "metric.prior=labels", masked),
+    labels = labels_of(out / "test.csv")
+    changed = muted_files(whole, labels, out)
+    files = {WHOLE: whole, **changed, **published}
+    naming_rows(files, labels).to_csv(NAMING, index=False, float_format="%.4f")
+    metrics = ",".join(dict.fromkeys(name for name, _, _ in SCORES[:-1]))
+    complete = _captioners([whole, *published.values()])
+    frames = [
+        sweep("scores", out, *words, f"metric={metrics}", complete),
+        sweep("changed", out, *words, f"metric={OF_CHANGED}", _captioners(changed.values())),
         sweep(
-            "imagecaptioner2", out, *words, "metric=imagecaptioner2", "encoder=sat",
-            "encoder.backbone=efficientnet_lite0", "alignment=none", "metric.leaks=[]",
-            "image_masking=person_segment", "seeds=1",
-            f"dataset.regions={photos / 'instances_predicted_boxes.json'}",
-            _captioners(steps.values()),
+            "prior", out, *words, "metric=dbac", "metric.prior=labels",
+            _captioners([whole, *changed.values()]),
         ),
     ]  # fmt: skip
-    files = {**steps, **muted, **published}
-    naming = naming_rows(files, labels_of(out / "test.csv")).set_index("captioner")
-    looks = pd.DataFrame({step: look(step, photos, out) for step in steps}).T
-    naming.join(looks).reset_index().to_csv(NAMING, index=False, float_format="%.4f")
     named = {file.stem: name for name, file in files.items()}
     rows = pd.concat(frames, ignore_index=True)
     rows["captioner"] = rows["captioner"].map(lambda path: named[Path(path).stem])
-    by_metric = rows["study"].isin(["scores", "steps"])
+    by_metric = rows["study"].isin(["scores", "changed"])
     rows.loc[by_metric, "study"] = rows.loc[by_metric, "metric"]
     return rows[rows["part"].isin({part for _, part, _ in SCORES} | {"human"})]
 
@@ -297,16 +242,12 @@ def write(rows: pd.DataFrame) -> None:
     counted = counted.assign(
         **{key: 100 * counted[key] for key in ("none", "right", "wrong", "men")}
     )
-    looked = naming.dropna(subset=["outside"]).set_index("captioner")
-    looked = looked[["outside", "half", "uniform"]] * 100
-    muted = [name for name in naming["captioner"] if name.startswith(MUTED)]
     tables = {
         "Scores (per cent, but for CIDEr-D and men to women)": markdown(
-            table(rows, ("original", *PUBLISHED))
+            table(rows, (WHOLE, *PUBLISHED))
         ),
-        "People masked": markdown(table(rows, (*STEPS, *muted)).T.rename_axis("score")),
+        "Genders taken out": markdown(table(rows, (WHOLE, *MUTED)).T.rename_axis("score")),
         "What captions name (per cent)": markdown(counted, 1),
-        "Share of the map outside people (per cent)": markdown(looked, 1),
     }
     write_page(PAGE, "Results", __file__, tables)
 
