@@ -21,6 +21,7 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.corpus.captions import Captions
+from bias_pipeline.results.identity import slug
 from bias_pipeline.run import compose
 from bias_pipeline.text.mentions import named_group
 from experiments.chain.study import bias_pipeline, once
@@ -44,7 +45,7 @@ MUTED = {"muted 51 %": 0.51, "muted 75 %": 0.75}
 SCORES = (
     ("quality", "model", "CIDEr-D"),
     ("gender_error", "score", "Wrong gender"),
-    ("gender_ratio", "score", "Men to women"),
+    ("gender_ratio", "model", "Men to women"),
     ("lic", "score", "LIC"),
     ("ba_directional", "a_to_t", "BA→ A→T"),
     ("ba_directional", "t_to_a", "BA→ T→A"),
@@ -211,9 +212,9 @@ def run(data: Path, out: Path = Path("outputs/photos")) -> pd.DataFrame:
             _captioners([whole, *changed.values()]),
         ),
     ]  # fmt: skip
-    named = {file.stem: name for name, file in files.items()}
+    named = {slug(file.stem): name for name, file in files.items()}
     rows = pd.concat(frames, ignore_index=True)
-    rows["captioner"] = rows["captioner"].map(lambda path: named[Path(path).stem])
+    rows["captioner"] = rows["captioner"].map(lambda path: named[slug(Path(path).stem)])
     by_metric = rows["study"].isin(["scores", "changed"])
     rows.loc[by_metric, "study"] = rows.loc[by_metric, "metric"]
     return rows[rows["part"].isin({part for _, part, _ in SCORES} | {"human"})]
