@@ -28,7 +28,7 @@ LIGHT = 600  # megabytes of what audit needs, with pip's own
 HEAVY = ("torch", "transformers", "wandb")
 ONE = f"{sys.version_info.major}.{sys.version_info.minor}"
 # Neither counting metrics nor encoder=ngram need them.
-LEARNING = ("torch", "pytorch-lightning")
+LEARNING = ("torch", "pytorch-lightning", "timm")
 CONTENT = re.compile(
     r"bias_pipeline/[\w./]+\.(py|yaml|css|js|j2|txt)"
     r"|bias_pipeline/py\.typed"
@@ -148,6 +148,22 @@ def without_learning(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if not line.startswith(LEARNING)]
 
 
+IMPORTED = "import bias_pipeline, pytorch_lightning, timm; print('imported')"
+
+
+def check_plain(wheel: Path, folder: Path) -> list[str]:
+    """Install the wheel as anyone does, without our constraints, and import Lightning; what failed.
+
+    The torchvision that pip chooses must not break what imports it.
+    """
+    env = environment(folder / "environment")
+    seconds = env.install(str(wheel))
+    print(
+        f"  without constraints: installed in {seconds:.0f} s, {env.megabytes:,.0f} MB", flush=True
+    )
+    return list(tried(env, [Trial(("python", "-c", IMPORTED), "imported")], folder))
+
+
 def check(python: str, wheel: Path, folder: Path) -> list[str]:
     """Install the wheel under an interpreter and run it; what failed."""
     env = environment(folder / "environment", python)
@@ -217,6 +233,7 @@ def main() -> int:
             print(f"Python {version}" + ("" if python else ": skipped, not found"), flush=True)
             if python:
                 failed += check(python, wheel, folder / version)
+        failed += check_plain(wheel, folder / "plain")
     print(*failed, sep="\n")
     return 1 if failed else 0
 

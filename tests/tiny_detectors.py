@@ -155,7 +155,7 @@ def random_torchvision(monkeypatch: pytest.MonkeyPatch, n_classes: int = 91) -> 
 
     make_importable()
     name, part = "fasterrcnn_mobilenet_v3_large_fpn", "torchvision.models.detection"
-    pytest.importorskip("torchvision", reason="extra vision is absent")
+    pytest.importorskip("torchvision", reason="torchvision is absent")
     few = partial(
         getattr(importlib.import_module(part + ".faster_rcnn"), name), rpn_post_nms_top_n_test=50
     )

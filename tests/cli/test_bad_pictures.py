@@ -155,7 +155,7 @@ class Code:
 def test_weights_of_another_network_or_with_code_are_a_sentence(
     ends, tmp_path, files, code, message
 ):
-    timm = pytest.importorskip("timm", reason="extra vision is not installed")
+    timm = pytest.importorskip("timm", reason="timm is absent")
     from safetensors.torch import save
 
     words = written(tmp_path, lambda *_: None)

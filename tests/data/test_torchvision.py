@@ -68,11 +68,11 @@ def test_a_module_that_finds_no_operators_is_given_some(tmp_path, completed, ope
 
 
 def test_suppression_runs_in_torchvision():
-    package = pytest.importorskip("torchvision", reason="extra vision is not installed")
+    package = pytest.importorskip("torchvision", reason="timm is absent")
     assert package.ops.nms(BOXES, SCORES, 0.3).tolist() == [1, 2]
 
 
 def test_a_network_of_timm_runs():
-    timm = pytest.importorskip("timm", reason="extra vision is not installed")
+    timm = pytest.importorskip("timm", reason="timm is absent")
     network = timm.create_model("resnet10t", pretrained=False).eval()
     assert network.forward_features(torch.zeros(1, 3, 64, 64)).shape[:2] == (1, 512)

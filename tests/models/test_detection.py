@@ -305,7 +305,7 @@ def in_names_of_2019(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor
 @pytest.mark.parametrize("kind", ["fasterrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn"])
 def test_weights_in_the_names_of_2019_are_read(tmp_path, kind):
     make_importable()
-    module = pytest.importorskip("torchvision.models.detection", reason="extra vision is absent")
+    module = pytest.importorskip("torchvision.models.detection", reason="torchvision is absent")
     with torch.device("meta"):  # drawing random weights would take a second
         net = module.__dict__[kind](weights=None, weights_backbone=None, num_classes=91)
     weights = {

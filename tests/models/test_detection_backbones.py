@@ -21,7 +21,7 @@ SIZES: dict[str, Any] = {**DETR, "d_model": 32, "decoder_layers": 2, "num_featur
 def published(folder: Path, **changes: Any) -> Any:
     """A Deformable DETR, and its folder as published ones are: the backbone by timm's name."""
     make_importable()
-    pytest.importorskip("timm", reason="extra vision is absent")
+    pytest.importorskip("timm", reason="timm is absent")
     backbone = {"in_chans": 3, "out_indices": [2, 3, 4]}
     named: dict[str, Any] = {"id2label": dict(enumerate(LABELS)), **SIZES}
     if transformers.__version__.startswith("4."):

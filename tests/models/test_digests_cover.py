@@ -36,7 +36,7 @@ from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.models.sentences import Sentences, pooling_of
 from bias_pipeline.pictures.captioners.fitted import KINDS as FITTED
 from bias_pipeline.pictures.captioners.fitted import FittedCaptioner
-from bias_pipeline.pictures.timm_networks import TimmRegions, find_timm
+from bias_pipeline.pictures.vision.timm_networks import find_timm
 from bias_pipeline.retrieval.dual_encoders import KINDS as DUAL
 from bias_pipeline.retrieval.dual_encoders import towers_of
 from bias_pipeline.retrieval.fiber.folder import find_fiber
@@ -253,11 +253,10 @@ def test_all_that_static_vectors_are_read_from_is_in_the_digest(tmp_path):
 
 
 def test_all_that_a_network_of_timm_opens_is_in_the_digest(tmp_path):
-    pytest.importorskip("timm")
     from tests.pictures.captioners.test_timm_backbone import network
 
     model = find_timm(network(tmp_path, "resnet10t", 64))
     add_neighbours(model.folder)
     with openings(model.folder) as opened:
-        TimmRegions(model, CPU)
+        model.load()
     assert {"model.safetensors"} <= opened <= set(model.files)

@@ -31,7 +31,7 @@ def renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 def both(side: int, window: int, **flags: bool) -> tuple[Any, Swin]:
     """timm's and ours with the same random weights."""
     make_importable()
-    pytest.importorskip("timm", reason="timm is an extra (vision)")
+    pytest.importorskip("timm", reason="timm is absent")
     from timm.models.swin_transformer import SwinTransformer
 
     torch.manual_seed(0)

@@ -1,7 +1,7 @@
 """Backbones: a captioner's input from a picture.
 
-It comes from the pixels, by a network of ours or of timm (``encoder.backbone=timm:NAME``), from
-the annotated objects, or from objects with their boxes (``encoder.backbone=boxes``).
+It comes from the pixels, by a network of ours or a published one (``encoder.backbone=timm:NAME``),
+from the annotated objects, or from objects with their boxes (``encoder.backbone=boxes``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from bias_pipeline.data.photos import VERSION as PIXELS_VERSION
 from bias_pipeline.data.photos import in_size, pixel_table
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.models.pretrained import device_of
-from bias_pipeline.pictures.timm_networks import TimmRegions, find_timm
+from bias_pipeline.pictures.vision.find_network import find_network
+from bias_pipeline.pictures.vision.model import VisionRegions
 
 if TYPE_CHECKING:
     from torch import nn
@@ -219,44 +220,49 @@ VERSION = 1  # raise it whenever any region changes
 
 
 @dataclass(frozen=True)
-class TimmBackbone(PictureBackbone):
-    """The last grid, or the tokens, of a frozen network.
+class PublishedBackbone(PictureBackbone):
+    """The last grid, or the tokens, of a published vision network.
 
-    Regions are stored as float16 for all seeds, recipes and sides of a metric.
+    It is frozen, and regions are stored as float16 for all seeds, recipes and sides of a metric;
+    but a captioner that is fitted may tune it, and then reads pixels.
     """
 
-    model: str  # a folder, or a name on the hub
-    cache: str | None = None  # folder that caches the regions, None for no cache
+    name: str  # as `encoder.backbone` names it
+    cache: str | None = None  # folder that caches regions or pictures, None for no cache
     device: str = "auto"  # where to compute; `auto` is the first GPU if there is one
+    tuned: int = 0  # blocks that learn, the last ones
 
     @property
     def spec(self) -> Mapping[str, object]:
         """The network by its digests, not its path."""
         versions = [VERSION, PIXELS_VERSION]
-        return {"sees": "regions", "version": versions, "files": dict(find_timm(self.model).files)}
+        files = dict(find_network(self.name).files)
+        return {"sees": "regions", "version": versions, "files": files}
 
     def require(self) -> None:
-        find_timm(self.model)
+        find_network(self.name)
 
-    def read(self, data: LabelledCaptions) -> RegionInputs:
+    def read(self, data: LabelledCaptions) -> PixelInputs | RegionInputs:
         from bias_pipeline.models.picture_vectors import regions_of
 
-        pictures, model = pictures_of(data), find_timm(self.model)
+        pictures, model = pictures_of(data), find_network(self.name)
+        if self.tuned:
+            return PixelInputs(pixel_table(pictures, model.side, self.cache))
         regions = regions_of(
             pictures,
             self.cache,
             self.spec,
-            self.model,
-            lambda: TimmRegions(model, device_of(self.device)),
+            self.name,
+            lambda: VisionRegions(model, device_of(self.device)),
         )
         return RegionInputs(regions)
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
         """A network that returns the stored regions."""
         assert isinstance(inputs, RegionInputs)
-        from bias_pipeline.pictures.captioners.nets import PrecomputedRegions
+        from bias_pipeline.pictures.vision.net import Sight
 
-        return PrecomputedRegions(inputs.table.shape[2])
+        return Sight(inputs.table.shape[2])
 
 
 @dataclass(frozen=True, eq=False)

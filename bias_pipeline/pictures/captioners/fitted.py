@@ -33,7 +33,13 @@ from bias_pipeline.models.picture_text import Question
 from bias_pipeline.models.pretrained import WEIGHTS, Pretrained, first_line
 from bias_pipeline.models.sampling import Decoding, Noise, several
 from bias_pipeline.models.weight_files import read_numbers
-from bias_pipeline.pictures.captioners.backbones import PixelBackbone, PixelInputs
+from bias_pipeline.pictures.captioners.backbones import (
+    BackboneInputs,
+    PixelBackbone,
+    PixelInputs,
+    PublishedBackbone,
+    RegionInputs,
+)
 from bias_pipeline.pictures.captioners.grit import DetectorBackbone, Grit
 from bias_pipeline.pictures.captioners.prompt import (
     N_SPECIAL,
@@ -44,10 +50,19 @@ from bias_pipeline.pictures.captioners.prompt import (
     PromptCaptioner,
 )
 from bias_pipeline.pictures.captioners.sat import Sat
+from bias_pipeline.pictures.vision.find_network import (
+    OWN_NETWORK,
+    find_again,
+    find_network,
+    is_network,
+    lasting_name,
+)
 
 if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
+
+    from bias_pipeline.pictures.vision.net import VisionNet
 
 Emotion: TypeAlias = str | Mapping[str, str]
 PREDICTED = "predicted"  # the emotion that the captioner's own head gives
@@ -99,6 +114,7 @@ NO_PROMPT = Prompt("group")  # of a captioner that writes: a prompt plays no par
 SPECIALS = ("<unknown>", "<pad>", "<start>", "<end>")  # numbers 0 to 3
 CONFIG, VOCABULARY, PREPROCESSING = "config.json", "vocab.json", "preprocessor_config.json"
 _EMOTIONS = "emotions"  # the key of a grounded captioner
+_BACKBONE = "backbone"  # the key of a captioner that sees by a published network, and a setting's
 # Settings of prompts and files, which are not sizes of a captioner.
 _ELSEWHERE = ("prompt", "cache", "weights", "vocabulary")
 
@@ -112,6 +128,7 @@ class Fitted:
     words: tuple[str, ...]  # that it can write, numbered from `len(SPECIALS)` on
     # That its captions are grounded in, by name; empty without grounding
     emotions: tuple[str, ...] = ()
+    tuned: int = 0  # the last blocks of a published backbone, whose weights are its own
 
     @property
     def vocabulary(self) -> Mapping[str, int]:
@@ -123,13 +140,32 @@ class Fitted:
         """Pixels a side of the square input."""
         return side_of(self.encoder)
 
-    def network(self) -> Any:
-        """Its network with fresh weights."""
+    def network(self, visual: BackboneInputs | None = None) -> Any:
+        """Its network with fresh weights, for pixels or for other visual inputs."""
         nothing = PixelInputs(np.zeros((0, self.side, self.side, 3), np.uint8))
+        inputs = visual or nothing
         if self.emotions:
             assert isinstance(self.encoder, Sat)
-            return self.encoder.network(nothing, self.vocabulary, (), len(self.emotions))
-        return self.encoder.network(nothing, self.vocabulary, ())
+            return self.encoder.network(inputs, self.vocabulary, (), len(self.emotions))
+        return self.encoder.network(inputs, self.vocabulary, ())
+
+    def backbone(self) -> VisionNet | None:
+        """Its published vision network, whose tuned blocks may learn; None if all is its own."""
+        if not is_network(self.encoder.backbone):
+            return None
+        network = find_network(self.encoder.backbone).load()
+        network.tune(self.tuned)
+        return network
+
+    def seeing_network(self, backbone: VisionNet | None) -> Any:
+        """Its network with fresh weights, from pixels on."""
+        from bias_pipeline.pictures.vision.net import attach
+
+        if backbone is None:
+            return self.network()
+        network = self.network(RegionInputs(np.zeros((0, 1, backbone.size), np.float16)))
+        attach(network, backbone)
+        return network
 
     def save(self, folder: Path, weights: Mapping[str, torch.Tensor], card: str) -> None:
         """Write all files of a folder."""
@@ -137,6 +173,10 @@ class Fitted:
 
         settings = {k: v for k, v in asdict(self.encoder).items() if k not in _ELSEWHERE}
         config = {"model_type": self.kind, "version": VERSION, "encoder": settings}
+        if is_network(self.encoder.backbone):
+            settings[_BACKBONE] = lasting_name(self.encoder.backbone)
+            files = dict(find_network(self.encoder.backbone).files)
+            config[_BACKBONE] = {"files": files, "tuned": self.tuned}
         if self.emotions:
             config[_EMOTIONS] = list(self.emotions)
         sized = {"size": {"height": self.side, "width": self.side}, "resample": 3}
@@ -158,9 +198,17 @@ class Fitted:
                 f"version {VERSION}; fit it again"
             )
         settings = expect(config.get("encoder"), dict, path, "encoder")
+        settings = {_BACKBONE: OWN_NETWORK, **settings}  # which a GRIT did not name once
+        tuned = 0
+        if is_network(str(settings[_BACKBONE])):
+            backbone = expect(config.get(_BACKBONE), dict, path, _BACKBONE)
+            settings[_BACKBONE] = find_again(
+                settings[_BACKBONE], backbone.get("files"), model.folder
+            )
+            tuned = expect(backbone.get("tuned"), int, path, f"{_BACKBONE}.tuned")
         encoder = _encoder(model.kind, settings, path)
         emotions = _emotions(config.get(_EMOTIONS, []), model.kind, path)
-        fitted = cls(model.kind, encoder, _words(model.folder), emotions)
+        fitted = cls(model.kind, encoder, _words(model.folder), emotions, tuned)
         path = model.folder / PREPROCESSING
         sized = expect(_beside(path), dict, path, "")
         if sized.get("size") != {"height": fitted.side, "width": fitted.side}:
@@ -175,8 +223,11 @@ def side_of(encoder: PromptCaptioner) -> int:
         return visual.side
     if isinstance(visual, DetectorBackbone):
         return visual.size.side
+    if isinstance(visual, PublishedBackbone):
+        return find_network(visual.name).side
     raise NotApplicableError(
-        "a captioner is fitted with its backbone; leave out encoder.backbone and encoder.weights"
+        "a captioner is fitted to see pixels; leave out encoder.weights, and choose another "
+        "encoder.backbone, such as own or efficientnet_lite0"
     )
 
 
@@ -232,12 +283,12 @@ class FittedNet:
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self.name, self.device = model.name, device
         self.fitted = Fitted.read(model)
+        self.side = self.fitted.side  # pixels a side of its pictures
         self.network = _loaded(self.fitted, model).to(device).eval()
 
     def shown(self, photo: Image) -> Pixels:
         """(side, side, 3) a photo as the network takes it."""
-        side = self.fitted.side
-        return np.asarray(photo.resize((side, side), reducing_gap=2.0))
+        return np.asarray(photo.resize((self.side, self.side), reducing_gap=2.0))
 
     def picture(self, pixels: Sequence[Pixels]) -> dict[str, torch.Tensor]:
         """The network's input for B pictures (side, side, 3)."""
@@ -255,18 +306,22 @@ def _loaded(fitted: Fitted, model: Pretrained) -> Any:
     """
     import torch
 
+    from bias_pipeline.pictures.vision.net import learnt_weights
+
     weights = read_numbers(model.folder / WEIGHTS)
+    backbone = fitted.backbone()
     try:
         with torch.device("meta"):
-            wanted = {name: weight.shape for name, weight in fitted.network().state_dict().items()}
+            empty = fitted.seeing_network(backbone)
+        wanted = {name: weight.shape for name, weight in learnt_weights(empty).items()}
     except Exception as error:  # whatever the library raises on wrong sizes
         raise DataError(f"{model.name}: {CONFIG} describes no network ({first_line(error)})") from (
             error
         )
     if wanted != {name: weight.shape for name, weight in weights.items()}:
         raise DataError(f"{model.name}: the weights in {WEIGHTS} do not match {CONFIG}")
-    network = fitted.network()
-    network.load_state_dict(weights)
+    network = fitted.seeing_network(backbone)
+    network.load_state_dict({**network.state_dict(), **weights})
     return network
 
 
@@ -358,7 +413,7 @@ class FittedJudge:
 
     def read(self, question: Question) -> tuple[Pixels, list[int], list[list[int]]]:
         """The picture, the words before the answer, and each text that may follow."""
-        pixels = read_pixels(question.pictures, question.row, self._net.fitted.side)
+        pixels = read_pixels(question.pictures, question.row, self._net.side)
         texts = [text.split() for text in question.follows]
         common = set.intersection(*map(set, texts))  # words after the answer
         for word in chain.from_iterable(texts):

@@ -25,6 +25,7 @@ from bias_pipeline.pictures.captioners.backbones import (
     BackboneInputs,
     PictureBackbone,
     PixelInputs,
+    PublishedBackbone,
     pictures_of,
 )
 from bias_pipeline.pictures.captioners.prompt import (
@@ -35,6 +36,12 @@ from bias_pipeline.pictures.captioners.prompt import (
     PromptedInputs,
 )
 from bias_pipeline.pictures.grit.sizes import SIZES, GritSize, read_vocabulary, shared_rows
+from bias_pipeline.pictures.vision.find_network import (
+    OWN_NETWORK,
+    PictureBackboneName,
+    find_network,
+    is_network,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -175,6 +182,9 @@ class Grit(PromptCaptioner):
     """
 
     prompt: Prompt  # the prompt for the group
+    # The vision network: `own`, a Swin transformer trained from scratch with the rest, or a
+    # published one, frozen, as `Sat` takes it; the region decoder then works on its last grid
+    backbone: PictureBackboneName = OWN_NETWORK
     # Of the `released` network, or `small` (ours), for small pictures on a CPU
     size: Literal["small", "released"] = "small"
     # Whether the gate on regions has the weights of the gate on the grid, as in the `released`
@@ -193,21 +203,26 @@ class Grit(PromptCaptioner):
     def spec(self) -> Mapping[str, object]:
         """The settings that decide its predictions; paths do not."""
         settings = asdict(self)
-        for key in ("cache", "size", *FILES):
+        for key in ("cache", "size", "backbone", *FILES):
             settings.pop(key)
-        files = self.by_content(asdict(self))
+        files = {key: value for key, value in self.by_content(asdict(self)).items() if key in FILES}
         version = VERSION if self.weights is None else FILE_VERSION
         return {"version": version, **settings, **files, "backbone": dict(self.visual.spec)}
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """Weights and vocabulary by their digests."""
+        """Weights, vocabulary and a published network by their digests."""
         named = {key: settings[key] for key in FILES if settings.get(key)}
-        return {key: digest_of(Path(name).expanduser()) for key, name in named.items()}
+        digests = {key: digest_of(Path(name).expanduser()) for key, name in named.items()}
+        backbone = str(settings.get("backbone", ""))
+        network = {"backbone": dict(find_network(backbone).files)} if is_network(backbone) else {}
+        return {**digests, **network}
 
     @property
     def visual(self) -> Backbone:
         size = SIZES[self.size]
+        if is_network(self.backbone):
+            return PublishedBackbone(self.backbone, self.cache)
         if self.weights is None:
             return DetectorBackbone(size, self.cache)
         return ReleasedBackbone(size, self.weights, self.cache)
@@ -223,6 +238,11 @@ class Grit(PromptCaptioner):
             raise UsageError(
                 "encoder.he=true is for training from scratch, not with "
                 f"encoder.weights={self.weights}; leave one out"
+            )
+        if self.weights is not None and self.backbone != OWN_NETWORK:
+            raise UsageError(
+                f"encoder.weights={self.weights} has its own detector; leave out "
+                f"encoder.backbone={self.backbone}"
             )
         super().require()
         if self.vocabulary is not None and not Path(self.vocabulary).expanduser().is_file():
@@ -246,8 +266,11 @@ class Grit(PromptCaptioner):
         """See the base; weights come from the file, if there is a file."""
         from bias_pipeline.pictures.captioners.grit_net import GritNet
         from bias_pipeline.pictures.captioners.nets import init_he
+        from bias_pipeline.pictures.grit.detector import PublishedDetector
 
         detector, n_words = self.visual.build(visual), len(vocabulary) + N_SPECIAL
+        if is_network(self.backbone):
+            detector = PublishedDetector(detector, SIZES[self.size])
         checkpoint = self._checkpoint()
         net = GritNet(
             detector,

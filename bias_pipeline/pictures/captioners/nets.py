@@ -69,20 +69,6 @@ class PlacedObjects(nn.Module):
         return vectors + self.placed(places), present
 
 
-class PrecomputedRegions(nn.Module):
-    """Returns regions that a frozen network computed."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.output_dim = size
-
-    def forward(self, regions: Tensor) -> Regions:
-        """(B, R, D) in any precision to themselves."""
-        return regions.float(), torch.ones(
-            regions.shape[:2], dtype=torch.bool, device=regions.device
-        )
-
-
 class AnswersNet(nn.Module):
     """Returns the answers so that a softmax gives their probabilities."""
 

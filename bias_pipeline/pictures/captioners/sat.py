@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from bias_pipeline.declared import Count, Dropout, NotNegative, Range, Text
+from bias_pipeline.declared import Count, Dropout, NotNegative, Range
 from bias_pipeline.pictures.captioners.backbones import (
     AnnotationBackbone,
     Backbone,
     BackboneInputs,
     BoxBackbone,
     PixelBackbone,
-    TimmBackbone,
+    PublishedBackbone,
 )
 from bias_pipeline.pictures.captioners.prompt import (
     N_SPECIAL,
@@ -21,18 +21,18 @@ from bias_pipeline.pictures.captioners.prompt import (
     Prompt,
     PromptCaptioner,
 )
-from bias_pipeline.pictures.timm_networks import find_timm
+from bias_pipeline.pictures.vision.find_network import (
+    ANNOTATIONS,
+    BOXES,
+    BackboneName,
+    find_network,
+    is_network,
+)
 
 if TYPE_CHECKING:
     from bias_pipeline.pictures.captioners.sat_net import SatNet
 
 VERSION = 1  # raise it whenever any prediction changes
-ANNOTATIONS, BOXES, TIMM = "annotations", "boxes", "timm:"
-BackboneName = Annotated[
-    str,
-    Text(r"own|annotations|boxes|timm:[^\x00-\x1f\x7f]+", "own, annotations, boxes or timm:NAME"),
-]
-
 Side = Annotated[int, Range(low=32, high=1024)]
 
 
@@ -46,8 +46,9 @@ class Sat(PromptCaptioner):
     # training of the last two are `encoder=sat_tutorial` and `encoder=sat_artemis`.
     recipe: Literal["paper", "tutorial", "artemis"] = "paper"
     # The vision network: `own`, a small convolutional network trained from scratch with the rest;
-    # `annotations`, the data set's objects; `boxes`, objects with their boxes; `timm:NAME`, a
-    # frozen network of timm, a folder or a name on the hub
+    # `annotations`, the data set's objects; `boxes`, objects with their boxes; a published network,
+    # frozen: `efficientnet_lite0` of a package, or `timm:NAME` or `hf:NAME`, a folder or a name on
+    # the hub
     backbone: BackboneName = "own"
     side: Side = 64  # pixels a side of the square input
     # Channels of the own network's first layer, or a fourth of the numbers that describe an object
@@ -73,11 +74,9 @@ class Sat(PromptCaptioner):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """A network of timm by the digests of its files."""
+        """A published network by the digests of its files."""
         backbone = str(settings.get("backbone", ""))
-        if not backbone.startswith(TIMM):
-            return {}
-        return {"backbone": dict(find_timm(backbone.removeprefix(TIMM)).files)}
+        return {"backbone": dict(find_network(backbone).files)} if is_network(backbone) else {}
 
     @property
     def visual(self) -> Backbone:
@@ -85,8 +84,8 @@ class Sat(PromptCaptioner):
             return AnnotationBackbone(4 * self.width)
         if self.backbone == BOXES:
             return BoxBackbone(4 * self.width)
-        if self.backbone.startswith(TIMM):
-            return TimmBackbone(self.backbone.removeprefix(TIMM), self.cache)
+        if is_network(self.backbone):
+            return PublishedBackbone(self.backbone, self.cache)
         return PixelBackbone(self.side, self.width, cache=self.cache)
 
     def begin_to_write(self, network: SatNet, counts: Sequence[int]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bias_pipeline.run.compose import Cell
 
 
-GROUNDING = "encoder.grounding="
+GROUNDING, TUNED = "encoder.grounding=", "fit.tune_backbone="
 
 
 def captioner(options: Namespace) -> str:
@@ -31,12 +31,14 @@ def captioner(options: Namespace) -> str:
             "--crop is an option of fit clip only; a captioner sees whole pictures, as in caption"
         )
     options.grounding = _grounding(options)
+    tuned = _tuned(options)
     cell = _cell_of_captioner(options)
     text: Any = cell.build("text")
     corpus = text(cell.corpus())
     recipe = cell.build("probe").recipe
     seed = options.seed or 0
     lesson = Lesson.of(options.kind, recipe, corpus, options.captions, seed, options.grounding)
+    lesson = replace(lesson, tuned=tuned)
     card = {**data_facts(corpus, options), "captions": len(lesson.captions)}
     if options.weights is not None:
         shares = caption_shares(read_weights(options.weights, corpus), lesson.captions)
@@ -76,6 +78,16 @@ def _grounding(options: Namespace) -> str | None:
     options.overrides = [word for word in options.overrides if word not in words]
     options.overrides.insert(0, f"attribute={given}")
     return given
+
+
+def _tuned(options: Namespace) -> int:
+    """The number of ``fit.tune_backbone``, whose word is taken out; 0 without it."""
+    words = [word for word in options.overrides if word.startswith(TUNED)]
+    options.overrides = [word for word in options.overrides if word not in words]
+    given = words[-1].removeprefix(TUNED) if words else "0"
+    if not given.isdecimal():
+        raise UsageError(f"{words[-1]}: must be a number of blocks, such as {TUNED}1")
+    return int(given)
 
 
 def _cell_of_captioner(options: Namespace) -> Cell:

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,10 +24,14 @@ from bias_pipeline.attack.recipe import Recipe
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.predictions import LabelledCaptions
-from bias_pipeline.errors import DataError, NotApplicableError
+from bias_pipeline.errors import DataError, NotApplicableError, UsageError
 from bias_pipeline.io.files import drafted
 from bias_pipeline.io.hashing import derived_seed
-from bias_pipeline.pictures.captioners.backbones import BackboneInputs
+from bias_pipeline.pictures.captioners.backbones import (
+    Backbone,
+    BackboneInputs,
+    PublishedBackbone,
+)
 from bias_pipeline.pictures.captioners.decoding import END
 from bias_pipeline.pictures.captioners.fitted import VERSION, Fitted, side_of
 from bias_pipeline.pictures.captioners.grit import Grit
@@ -136,6 +140,7 @@ class Lesson:
     # (N,) with which probability each caption is drawn, N times an epoch; None: each once an epoch
     shares: Float64Array | None = None
     equalizer: Equalizer | None = None  # further losses, None for none
+    tuned: int = 0  # the last blocks of a published vision network that learn, too
 
     @classmethod
     def of(
@@ -179,6 +184,19 @@ class Lesson:
         return self.recipe.encoder
 
     @property
+    def backbone(self) -> Backbone:
+        """What it sees by."""
+        visual = self.encoder.visual
+        if not self.tuned:
+            return visual
+        if not isinstance(visual, PublishedBackbone):
+            raise UsageError(
+                f"fit.tune_backbone={self.tuned} is for a published vision network "
+                "(encoder.backbone=efficientnet_lite0); all other backbones learn as a whole"
+            )
+        return replace(visual, tuned=self.tuned)
+
+    @property
     def words(self) -> list[list[str]]:
         return [self.captions.words(row) for row in range(len(self.captions))]
 
@@ -186,13 +204,15 @@ class Lesson:
     def key(self) -> str:
         """SHA-256 (hex) of all that decides the weights."""
         spec = json.dumps(self.recipe.spec, sort_keys=True)
-        image_digest = self.encoder.visual.digest(self.images)
+        image_digest = self.backbone.digest(self.images)
         text = f"{VERSION} {self.kind} {spec} {self.captions.digest} {image_digest} {self.seed}"
         if self.grounding is not None:
             names, codes = self.grounding
             text += f" {names} {hashlib.sha256(codes.astype('<i8').tobytes()).hexdigest()}"
         if self.shares is not None:
             text += f" {hashlib.sha256(self.shares.astype('<f8').tobytes()).hexdigest()}"
+        if self.tuned:
+            text += f" tuned {self.tuned}"
         if self.equalizer is not None:
             words = [sorted(group_words) for group_words in self.equalizer.words]
             text += f" {sorted(self.equalizer.spec.items())} {words}"
@@ -208,7 +228,8 @@ def fit_captioner(
     """
     side_of(lesson.encoder)
     with drafted(folder) as draft:
-        lesson.encoder.prepare(lesson.images)  # reads the pictures once, if there is a cache
+        if lesson.backbone.cache is not None:
+            lesson.backbone.read(lesson.images)  # once, before there are several processes
         epochs = draft / EPOCHS if each_epoch else None
         world = world_size(lesson.recipe.trainer)
         return together(world, _fit_into, lesson, draft, epochs, provenance)
@@ -227,20 +248,23 @@ def _fit_into(
     from bias_pipeline.attack.attacker import LengthBatches, SharedBatches
     from bias_pipeline.attack.training import fit
     from bias_pipeline.pictures.fitting.learning import fit_guess
+    from bias_pipeline.pictures.vision.net import learnt_weights
 
     recipe, words = lesson.recipe, lesson.words
     torch.set_num_threads(1)
     torch.manual_seed(lesson.seed)
     emotions, groups = ((), None) if lesson.grounding is None else lesson.grounding
-    fitted = Fitted(lesson.kind, lesson.encoder, vocabulary_of(words), emotions)
-    visual = lesson.encoder.visual.read(lesson.images)
+    fitted = Fitted(lesson.kind, lesson.encoder, vocabulary_of(words), emotions, lesson.tuned)
+    visual = lesson.backbone.read(lesson.images)
     rows = np.unique(lesson.captions.image_rows, return_inverse=True)[1]
     vectors = None if groups is None else np.eye(len(emotions), dtype=np.float32)[groups]
     hidden = None
     if lesson.equalizer is not None:
-        hidden = lesson.equalizer.inputs(lesson.encoder.visual, lesson.images)
+        hidden = lesson.equalizer.inputs(lesson.backbone, lesson.images)
     inputs: Any = CaptionInputs.of(words, rows, fitted.vocabulary, visual, vectors, hidden)
-    learner = _learner(lesson, fitted, inputs.counts(len(fitted.vocabulary) + N_SPECIAL))
+    network = fitted.seeing_network(fitted.backbone()) if lesson.tuned else fitted.network(visual)
+    counts = inputs.counts(len(fitted.vocabulary) + N_SPECIAL)
+    learner = _learner(lesson, fitted, network, counts)
     order, nothing = np.arange(len(words)), torch.zeros(len(words))
     batches: Any = LengthBatches(
         inputs, order, nothing, recipe.batch_size, lesson.seed, shares=lesson.shares
@@ -266,15 +290,14 @@ def _fit_into(
                 fit_guess(learner.network, visual, rows, groups), 4
             )
         card = _card(lesson.kind, {**facts, "loss of each epoch": losses})
-        fitted.save(draft, learner.network.state_dict(), card)
+        fitted.save(draft, learnt_weights(learner.network), card)
     return losses
 
 
-def _learner(lesson: Lesson, fitted: Fitted, counts: IntArray) -> CaptionLearner:
-    """What is trained, with fresh weights; captions have each word ``counts`` (W,) times."""
+def _learner(lesson: Lesson, fitted: Fitted, network: Any, counts: IntArray) -> CaptionLearner:
+    """What is trained; captions have each word ``counts`` (W,) times."""
     from bias_pipeline.pictures.fitting.learning import CaptionLearner, EqualizedLearner
 
-    network = fitted.network()
     lesson.encoder.begin_to_write(network, counts.tolist())
     moves = (lesson.recipe.optimizer, lesson.recipe.schedule)
     if lesson.equalizer is None:

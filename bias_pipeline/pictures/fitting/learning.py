@@ -5,7 +5,8 @@ A grounded captioner also gets a head that guesses a picture's group (Img2Emo).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from bias_pipeline.attack.recipe import Optimizer, Schedule
 from bias_pipeline.pictures.captioners.backbones import BackboneInputs
 from bias_pipeline.pictures.captioners.prompt import PAD
 from bias_pipeline.pictures.fitting.mitigation import CAN_HIDE, HIDDEN, EqualizerWeights
+from bias_pipeline.pictures.vision.net import VisionNet, learnt_weights
 
 _EPSILON = 1e-5  # of the confident loss, as in the authors' code
 
@@ -53,7 +55,33 @@ class CaptionLearner(Learner):
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """The recipe's optimiser and schedule."""
-        return optimization(self, self.optimizer, self.schedule)
+        return optimization(self, _Gentle(self.optimizer), self.schedule)
+
+
+_GENTLE = 0.1  # of the learning rate: what a published network learns more slowly than a captioner
+
+
+@dataclass(frozen=True)
+class _Gentle(Optimizer):
+    """An optimiser that moves the weights of a published vision network less."""
+
+    optimizer: Optimizer
+
+    @property
+    def spec(self) -> Mapping[str, object]:
+        return self.optimizer.spec
+
+    def build(self, module: nn.Module) -> torch.optim.Optimizer:
+        built = self.optimizer.build(module)
+        networks = [part for part in module.modules() if isinstance(part, VisionNet)]
+        published = {id(weight) for network in networks for weight in network.parameters()}
+        for group in list(built.param_groups) if published else ():
+            weights = group["params"]
+            group["params"] = [one for one in weights if id(one) not in published]
+            gentle = [one for one in weights if id(one) in published and one.requires_grad]
+            if gentle:
+                built.add_param_group({**group, "params": gentle, "lr": _GENTLE * group["lr"]})
+        return built
 
 
 def words_loss(log_probs: Tensor, wanted: Tensor) -> Tensor:
@@ -129,7 +157,7 @@ class EachEpoch(pl.Callback):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if trainer.is_global_zero:
             assert isinstance(pl_module, CaptionLearner)
-            self.write(trainer.current_epoch + 1, pl_module.network.state_dict())
+            self.write(trainer.current_epoch + 1, dict(learnt_weights(pl_module.network)))
 
 
 _TOGETHER = 256  # pictures

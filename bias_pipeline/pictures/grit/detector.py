@@ -141,6 +141,22 @@ class PrecomputedFeatures(nn.Module):
         return Visual(grid.float(), regions.float())
 
 
+class PublishedDetector(nn.Module):
+    """The last grid of a published vision network, and a region decoder on it."""
+
+    def __init__(self, seeing: nn.Module, size: GritSize) -> None:
+        super().__init__()
+        self.seeing = seeing
+        self.grid_dim = int(seeing.output_dim)  # type: ignore[arg-type]
+        self.regions = RegionDecoder([self.grid_dim], size)
+
+    def forward(self, **picture: Tensor) -> Visual:
+        """The visual inputs of B square pictures to features."""
+        grid, _ = self.seeing(**picture)
+        side = math.isqrt(grid.shape[1])
+        return Visual(grid, self.regions([grid.unflatten(1, (side, side))]))
+
+
 class RegionDecoder(nn.Module):
     """Deformable DETR's decoder without its encoder: queries to regions.
 

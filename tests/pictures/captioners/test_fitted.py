@@ -257,10 +257,9 @@ def test_cut_weights_are_refused(folder):
     "encoder",
     [
         Sat(Prompt("gender"), backbone="annotations"),
-        Sat(Prompt("gender"), backbone="timm:x"),
         Grit(Prompt("gender"), weights="x.pth"),
     ],
 )
 def test_eyes_that_are_not_fitted_with_it_are_refused(encoder):
-    with pytest.raises(NotApplicableError, match="with its backbone"):
+    with pytest.raises(NotApplicableError, match="fitted to see pixels"):
         side_of(encoder)

@@ -6,18 +6,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
-timm = pytest.importorskip("timm", reason="extra vision is not installed")
-torch = pytest.importorskip("torch")
+from bias_pipeline.corpus.pictures import Pictures
+from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.pictures.captioners import backbones
+from bias_pipeline.pictures.captioners.backbones import PublishedBackbone
+from bias_pipeline.pictures.vision.model import VisionRegions
+from bias_pipeline.pictures.vision.timm_networks import find_timm
+from bias_pipeline.pictures.vision.timm_networks import timm as timm_library
+from tests.pictures.captioners.test_sat import SAT, accuracy, data
 
-from safetensors.torch import save_file  # noqa: E402
-
-from bias_pipeline.corpus.pictures import Pictures  # noqa: E402
-from bias_pipeline.errors import DataError, ResourceError  # noqa: E402
-from bias_pipeline.pictures.captioners import backbones  # noqa: E402
-from bias_pipeline.pictures.captioners.backbones import TimmBackbone  # noqa: E402
-from bias_pipeline.pictures.timm_networks import TimmRegions, find_timm  # noqa: E402
-from tests.pictures.captioners.test_sat import SAT, accuracy, data  # noqa: E402
+timm = timm_library()
 
 
 def network(folder: Path, architecture: str = "test_resnet", side: int = 64, **more: object) -> str:
@@ -45,15 +46,15 @@ def test_regions_are_what_timm_computes(tmp_path, architecture, side):
     with torch.inference_mode():
         wanted = net.forward_features(number)
     wanted = wanted[:, 1:] if architecture == "test_vit" else wanted.flatten(2).transpose(1, 2)
-    regions = TimmRegions(backbone, torch.device("cpu")).regions(pixels)
+    regions = VisionRegions(backbone, torch.device("cpu")).regions(pixels)
     assert np.abs(regions - wanted.numpy()).max() < 1e-5
 
 
 def test_pictures_are_looked_at_once(tmp_path, monkeypatch):
     labelled = data(40)
-    backbone = TimmBackbone(network(tmp_path / "net"), str(tmp_path / "cache"))
+    backbone = PublishedBackbone(f"timm:{network(tmp_path / 'net')}", str(tmp_path / "cache"))
     first = np.array(backbone.read(labelled).table)
-    monkeypatch.setattr(backbones, "TimmRegions", None)
+    monkeypatch.setattr(backbones, "VisionRegions", None)
     assert (backbone.read(labelled).table == first).all()
 
 
@@ -68,7 +69,9 @@ def test_attackers_learn_from_its_regions(tmp_path):
 
 
 def test_a_moved_network_is_the_same(tmp_path):
-    one, other = (TimmBackbone(network(tmp_path / name)) for name in ("here", "there"))
+    one, other = (
+        PublishedBackbone(f"timm:{network(tmp_path / name)}") for name in ("here", "there")
+    )
     assert one.spec == other.spec
 
 
@@ -88,7 +91,7 @@ def test_what_is_no_network_is_refused(tmp_path, more, message):
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, **more}))
     with pytest.raises(DataError, match=message):
-        TimmRegions(find_timm(name), torch.device("cpu"))
+        VisionRegions(find_timm(name), torch.device("cpu"))
 
 
 def test_a_network_of_another_picture_size_is_built_as_it_was(tmp_path):
@@ -96,7 +99,7 @@ def test_a_network_of_another_picture_size_is_built_as_it_was(tmp_path):
     folder = network(tmp_path, "test_vit", 64, model_args={"img_size": [64, 64], "in_chans": 3})
     save_file(model.state_dict(), tmp_path / "model.safetensors")
     pixels = np.zeros((1, 64, 64, 3), np.uint8)
-    assert TimmRegions(find_timm(folder), torch.device("cpu")).regions(pixels).shape[1] == 16
+    assert VisionRegions(find_timm(folder), torch.device("cpu")).regions(pixels).shape[1] == 16
 
 
 def test_a_folder_without_weights_is_told_without_a_command_for_names(tmp_path):
@@ -111,9 +114,14 @@ def test_broken_weights_are_refused(tmp_path):
     name = network(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(DataError, match="cannot be loaded"):
-        TimmRegions(find_timm(name), torch.device("cpu"))
+        VisionRegions(find_timm(name), torch.device("cpu"))
 
 
 def test_absent_weights_are_told_with_how_to_get_them():
     with pytest.raises(ResourceError, match=r"timm/resnet18\.\w+.*models prefetch timm/resnet18"):
         find_timm("resnet18")
+
+
+def test_a_name_that_timm_does_not_know_is_a_misspelling():
+    with pytest.raises(UsageError, match="did you mean 'resnet18'"):
+        find_timm("resnet81")

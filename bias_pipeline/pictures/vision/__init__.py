@@ -1,0 +1,1 @@
+"""Published vision networks, by which captioners see."""
