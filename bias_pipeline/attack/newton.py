@@ -181,7 +181,7 @@ class DesignMatrix:
     def occurrences(self) -> tuple[Float64Array, IntArray, AnyFloat]:
         """(F + 1,) sums of squared features, (M,) the most frequent, (M, M) sums of products."""
         n_items = self.x.shape[0]
-        squares = np.asarray(_squared(self.x).sum(axis=0), np.float64)
+        squares = np.asarray(_squares(self.x).sum(axis=0), np.float64)
         n_frequent = min(1 + n_items // ITEMS_EACH, MOST_FREQUENT)
         frequent = np.sort(np.argsort(-squares, kind="stable")[:n_frequent])
         some = _of_features(self.x[:: max(1, n_items // SAMPLED)], frequent)
@@ -208,7 +208,7 @@ def _with_ones(x: Matrix) -> Matrix:
     return sparse.csr_array(sparse.hstack([x, sparse.csr_array(ones)], format="csr"))
 
 
-def _squared(x: Matrix) -> Matrix:
+def _squares(x: Matrix) -> Matrix:
     """Each number times itself; SciPy's own product compares all places of two matrices."""
     if isinstance(x, np.ndarray):
         return x * x
@@ -320,7 +320,7 @@ class _Fits:
     ) -> _Fits:
         """The start: no feature has a weight, every output its base rate; or weights near by."""
         n_items, n_fits, n_outputs = truths.shape
-        squares = np.asarray(_squared(design.x).T @ counts)[:, :, None]
+        squares = np.asarray(_squares(design.x).T @ counts)[:, :, None]
         penalty = np.append(np.ones(len(squares) - 1), 0.0)[:, None, None]
         unit = 1 / np.sqrt(penalty + design.items.inverse_penalty * squares / 4)
         weight = summed(counts)[:, None] + 0.5 * max(2, n_outputs)

@@ -207,7 +207,7 @@ class Bootstrap(Configurable):
         Args:
             keys: (I,) hashes of the images' ids (a corpus's ``keys``).
         """
-        together = _together(len(keys))
+        together = _number_at_once(len(keys))
         starts = range(0, self.resamples, together)
         if len(keys) * self.resamples > _MOST_STORED:
             for start in starts:
@@ -216,11 +216,11 @@ class Bootstrap(Configurable):
         else:
             pairs = _stored_pairs(keys.tobytes(), self.resamples, self.seed)
             for start in starts:
-                some = _both(pairs[start // 2 : (start + together) // 2])
+                some = _counts_of_pairs(pairs[start // 2 : (start + together) // 2])
                 yield some[: self.resamples - start]
 
 
-def _together(n_images: int) -> int:
+def _number_at_once(n_images: int) -> int:
     """How many resamplings are in a batch, always an even number."""
     return 2 * max(1, _BATCH_BYTES // (16 * max(1, n_images)))
 
@@ -233,7 +233,7 @@ def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
     """
     images = np.frombuffer(keys, np.uint64)
     pairs = np.empty((-(-resamples // 2), len(images)), np.uint8)
-    together = _together(len(images))
+    together = _number_at_once(len(images))
     for start in range(0, resamples, together):
         end = min(start + together, 2 * len(pairs))
         counts = poisson_counts(images, range(start, end), seed)
@@ -241,7 +241,7 @@ def _stored_pairs(keys: bytes, resamples: int, seed: int) -> UInt8Array:
     return pairs
 
 
-def _both(pairs: UInt8Array) -> Float64Array:
+def _counts_of_pairs(pairs: UInt8Array) -> Float64Array:
     """(2 P, I) the counts of P pairs of resamplings."""
     counts = np.empty((len(pairs), 2, pairs.shape[1]))
     np.bitwise_and(pairs, np.uint8(15), out=counts[:, 0], casting="unsafe")

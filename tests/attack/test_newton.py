@@ -152,7 +152,7 @@ def test_squares_and_columns_are_those_of_scipy_and_numpy(kind):
     numbers = np.random.default_rng(4).random((30, 12)) * (np.arange(12) % 3 > 0)
     x, chosen = kind(numbers), np.array([0, 1, 5, 11])
     for matrix, expected in (
-        (newton._squared(x), numbers * numbers),
+        (newton._squares(x), numbers * numbers),
         (newton._of_features(x, chosen), numbers[:, chosen]),
     ):
         dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
