@@ -73,8 +73,8 @@ def parser() -> Parser:
     parser.add_argument(
         "--requirements",
         choices=["audit"],
-        help="print the packages that audit, compare and report need, for pip install -r: after "
-        "pip install --no-deps bias_pipeline they are enough, without PyTorch",
+        help="print the packages that audit, compare and report need, for pip install -r: beside "
+        "bias_pipeline alone they are enough, without PyTorch",
     )
     return parser
 

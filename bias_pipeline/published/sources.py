@@ -220,6 +220,13 @@ SOURCES = {
         steps=("The links on https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html .",),
         terms="Non-commercial research only; cite Liu et al. 2015.",
     ),
+    "pairs": Source(
+        files={
+            "data/occupations/airplane/white_man.png": "a picture of a set and a group",
+        },
+        steps=("The repository: https://github.com/katiefraser/PAIRS .",),
+        terms="CC BY 4.0, made by Midjourney; cite Fraser and Kiritchenko 2024.",
+    ),
     "pata": Source(
         files={
             "pata_fairness.files.lst": "scene, race, gender, age and address of each picture",

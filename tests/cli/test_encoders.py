@@ -171,7 +171,7 @@ def test_networks_of_a_context_are_needed_too(ok, tmp_path):
     context = f"metric.context=[{network},seen.csv]"
     output = ok("models", "show", "metric=gender_score", *tiny_weights(), context)
     assert f"folder:    {network}" in output
-    assert "for:       metric.context" in output
+    assert "for:       encoder.backbone, metric.context" in output
 
 
 def test_a_quantised_file_is_shown_by_its_digest(ok, tmp_path):

