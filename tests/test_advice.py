@@ -105,7 +105,7 @@ def test_the_patterns_find_what_messages_advise():
 
 def test_every_option_that_a_message_names_is_one_of_a_command():
     actions = [action for word in WORDS for action in word.parser()._actions]
-    known = {"--include", "--config-dir", "--version", "--all"}.union(
+    known = {"--include", "--config-dir", "--version", "--all", "--no-deps"}.union(  # the last: pip
         *(action.option_strings for action in actions)
     )
     assert {name: place for (name,), place in named(OPTION).items() if name not in known} == {}
