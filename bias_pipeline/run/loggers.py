@@ -26,6 +26,8 @@ from typing import Annotated, Any, ClassVar
 from bias_pipeline.declared import Configurable, Seconds, Text
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.terminal import redacted_data
+from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.results.manifest import Manifest
 from bias_pipeline.results.plain_data import plain_values
 from bias_pipeline.results.rows import COLUMNS, Result, Row, rows_csv
 
@@ -170,9 +172,9 @@ class WandbLogger(ResultLogger):
             "config": {
                 **{name: getattr(first, name) for name in (*names, "masking", "alignment")},
                 "seeds": list(first.seeds),
-                "tree": json.dumps(result.manifest.get("config")),
+                "settings": nested_settings(result.facts),
             },
-            "summary": summary_of(result.rows),
+            "summary": {**summary_of(_shown(result.rows)), **_answer_in(result)},
             "rows": [[*_table_line(row).values()] for row in result.rows],
             "history": history_of(result.tables.get("curves", ())),
         }
@@ -295,6 +297,50 @@ def summary_of(rows: Sequence[Row]) -> dict[str, float]:
     summary = {row.part: row.value for row in rows}
     summary |= {f"{row.part}/{name}": getattr(row, name) for row in rows for name in numbers}
     return {key: value for key, value in summary.items() if not math.isnan(value)}
+
+
+def _shown(rows: Sequence[Row]) -> list[Row]:
+    """The headlines, both sides and each group: what runs are compared by."""
+    return [
+        row
+        for row in rows
+        if row.part in (*HEADLINES, "model", "human") or row.part.startswith("group:")
+    ]
+
+
+def _answer_in(result: Result) -> dict[str, str]:
+    """The question that a run answers, and its answer as an audit gives it."""
+    from bias_pipeline.report.verdict import verdict
+
+    question = result.facts.metric.question
+    answer = verdict([result]).answer(question, result.rows[0].attribute)
+    return {"question": question, "answer": answer} if answer else {}
+
+
+def nested_settings(facts: Manifest) -> dict[str, Any]:
+    """The numbers and words that decided a run, by the keys that set them; no lists of words.
+
+    Example:
+        >>> config = {"k": 5, "to": {"delta": 0.4}}
+        >>> nested_settings(Manifest(config=config, keys={"to": "alignment"}))
+        {'metric': {'k': 5}, 'alignment': {'delta': 0.4}}
+    """
+    settings = {"metric": _scalars(facts.config)}
+    for path, key in facts.keys.items():
+        node: Any = facts.config
+        for step in path.split("."):
+            node = node[int(step)] if isinstance(node, Sequence) else node.get(step)
+        if isinstance(node, Mapping) and "." not in key:
+            settings[key] = _scalars(node)
+    return {key: values for key, values in settings.items() if values}
+
+
+def _scalars(node: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: value
+        for key, value in node.items()
+        if key != "_target_" and isinstance(value, str | int | float) and len(str(value)) < 200
+    }
 
 
 def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:

@@ -1,8 +1,9 @@
 """``report wandb --workspace``: a Weights & Biases workspace that compares the runs of a project.
 
-Runs are grouped by study (metric, attribute and data set, as in W&B's logger) and by
-captioner. The workspace's name on the server depends only on entity, project and title, so a second
-call finds the workspace of the first and replaces its panels.
+Runs are grouped by study (metric, attribute and data set, as in W&B's logger), by captioner, and by
+each setting in :data:`GROUPED` that differs between them. The workspace's name on the server
+depends only on entity, project and title, so a second call finds the workspace of the first and
+replaces its panels.
 
 The library finds a workspace only by its address, so this uses its private names of a view
 (``_internal_name``, ``_internal_id``); a test checks them.
@@ -33,6 +34,19 @@ SAVE_S = 30.0  # how long a server that answers may take
 MOST_BARS = 100  # of all studies and captioners; W&B's default is ten
 
 
+GROUPED = ("encoder", "head", "masking", "alignment", "scoring", "seeds")
+
+
+def differing(results: Sequence[Result]) -> list[str]:
+    """Those of :data:`GROUPED` in which runs of one metric differ."""
+    values: dict[tuple[str, str], set[object]] = {}
+    for result in results:
+        row = result.rows[0]
+        for name in GROUPED:
+            values.setdefault((name, row.metric), set()).add(getattr(row, name))
+    return [n for n in GROUPED if any(len(v) > 1 for (name, _), v in values.items() if name == n)]
+
+
 def headlines_of(results: Sequence[Result]) -> list[str]:
     """The headlines that results have, in the order of reports."""
     parts = {row.part for result in results for row in result.rows}
@@ -48,7 +62,12 @@ def save_workspace(
 ) -> str:
     """Create a project's workspace, or replace the panels of an existing one."""
     server = reachable_server()
-    order = {"entity": entity, "project": project, "headlines": headlines_of(results)}
+    order = {
+        "entity": entity,
+        "project": project,
+        "headlines": headlines_of(results),
+        "settings": differing(results),
+    }
     try:
         done = run_apart("workspace", "save_from_stdin", order, timeout_s)
     except subprocess.TimeoutExpired as error:
@@ -75,10 +94,12 @@ def save_from_stdin() -> None:
 
     order = json.load(sys.stdin)
     entity = str(order["entity"] or wandb.Api().default_entity)
-    print(save(build_workspace(entity, order["project"], order["headlines"])))
+    print(save(build_workspace(entity, order["project"], order["headlines"], order["settings"])))
 
 
-def build_workspace(entity: str, project: str, headlines: Sequence[str]) -> Workspace:
+def build_workspace(
+    entity: str, project: str, headlines: Sequence[str], settings: Sequence[str] = ()
+) -> Workspace:
     """The workspace as the library's object; sends nothing."""
     from wandb_workspaces import workspaces as ws
 
@@ -90,8 +111,8 @@ def build_workspace(entity: str, project: str, headlines: Sequence[str]) -> Work
         sections=_sections(headlines),
         settings=ws.WorkspaceSettings(max_runs=MOST_BARS),
         runset_settings=ws.RunsetSettings(
-            groupby=[ws.Metric("Group"), ws.Config("captioner")],
-            pinned_columns=["config:captioner.value", *columns],
+            groupby=[ws.Metric("Group"), *map(ws.Config, ("captioner", *settings))],
+            pinned_columns=["config:captioner.value", "summary:answer", *columns],
         ),
     )
     workspace._internal_name = view_name(entity, project)

@@ -131,6 +131,24 @@ def test_the_summary_has_flat_keys_and_no_losses(trained):
     assert "train_loss/model" not in summary(trained)
 
 
+def test_the_settings_are_nested_by_their_keys(tmp_path):
+    facts = {
+        "config": {"prior": "counts", "a_to_t": [{"delta": 0.4}]},
+        "keys": {"a_to_t.0": "alignment"},
+    }
+    WandbLogger(str(tmp_path), mode="offline").log(replace(result(), manifest=facts))
+    stored = {item.key: json.loads(item.value_json) for item in offline_run(tmp_path).config.update}
+    assert stored["settings"] == {"metric": {"prior": "counts"}, "alignment": {"delta": 0.4}}
+
+
+def test_the_summary_has_headlines_groups_and_the_answer_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([*SMALL, "metric=gender_error"]) == 0
+    keys = {key.partition("/")[0] for key in summary(tmp_path / "outputs")}
+    assert {"score", "answer", "question", "group:female"} <= keys
+    assert not [key for key in keys if key.startswith(("class:", "word:", "object:"))]
+
+
 def test_the_table_of_rows_is_written(trained):
     (table,) = trained.rglob("rows*.table.json")
     assert json.loads(table.read_text())["data"][0][0] == "run"
@@ -145,10 +163,11 @@ def test_the_losses_of_training_are_a_history(trained):
 def test_the_door_writes_an_offline_run_beside_the_csv(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main([*SMALL]) == 0
-    value = json.loads(next(tmp_path.glob("outputs/*/result.json")).read_text())["rows"][-1]
-    lines = list(csv.DictReader(io.StringIO((tmp_path / "outputs/rows.csv").read_text())))
-    offline = summary(tmp_path / "outputs")[value["part"]]
-    assert offline == float(lines[-1]["value"]) == value["value"]
+    rows = json.loads(next(tmp_path.glob("outputs/*/result.json")).read_text())["rows"]
+    (value,) = (row["value"] for row in rows if row["part"] == "score")
+    lines = csv.DictReader(io.StringIO((tmp_path / "outputs/rows.csv").read_text()))
+    (line,) = (line for line in lines if line["part"] == "score")
+    assert summary(tmp_path / "outputs")["score"] == float(line["value"]) == value
 
 
 def test_wandb_not_installed_fails_nothing(tmp_path, monkeypatch, caplog):

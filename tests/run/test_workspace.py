@@ -61,6 +61,12 @@ def test_every_headline_is_a_bar_chart_and_intervals_stand_beside_their_values()
     assert sections["Intervals"][0]["config"]["metrics"] == interval
 
 
+def test_runs_are_grouped_by_settings_that_differ():
+    one, two = row(), replace(row(), masking="none")
+    results = [Result("a", [one], {}), Result("b", [two], {})]
+    assert workspace.differing(results) == ["masking"]
+
+
 @needs_library
 def test_directions_are_drawn_against_each_other():
     (panel,) = panels(["a_to_t", "t_to_a"])["Directions"]
