@@ -77,7 +77,7 @@ def test_a_working_folder_that_is_gone_is_said(tmp_path, monkeypatch, capfd):
 @pytest.mark.slow
 def test_helpers_end_with_a_parent_that_is_killed(tmp_path):
     words = ("devices=[a,b]", "captioner=faithful,terse")
-    parent = start(tmp_path, *SMALL, "dataset.n_images=3000", "seeds=20", *words)
+    parent = start(tmp_path, *SMALL, "dataset.n_images=3000", "seeds=200", *words)
     claims = tmp_path / "outputs" / ".claims"
     wait_for(lambda: len([path for path in claims.glob("*") if path.read_text()]) == 2)
     workers = [int(path.read_text().split()[1]) for path in claims.glob("*")]
