@@ -129,8 +129,9 @@ class _IncludedFinder(MetaPathFinder):
     ) -> ModuleSpec | None:
         """The spec of an included package, None for all others."""
         del path, target
-        here = [str(Path.cwd())]
-        return PathFinder.find_spec(fullname, here) if fullname in included() else None
+        if fullname not in included():
+            return None
+        return PathFinder.find_spec(fullname, [str(Path.cwd())])
 
 
 def advice_to_include(name: str) -> str:
