@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
@@ -154,8 +154,9 @@ def shield_processes() -> None:
 
     They find this package there if it lies there.
     """
-    if PACKAGE.parent != Path.cwd():
-        os.environ.setdefault("PYTHONSAFEPATH", "1")
+    with suppress(FileNotFoundError):  # a working folder that is gone has no files
+        if PACKAGE.parent != Path.cwd():
+            os.environ.setdefault("PYTHONSAFEPATH", "1")
 
 
 def find_included_packages() -> None:

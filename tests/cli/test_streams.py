@@ -86,6 +86,12 @@ def test_helpers_end_with_a_parent_that_is_killed(tmp_path):
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 15)
 
 
+def test_a_command_in_a_folder_that_is_gone_has_no_traceback(tmp_path):
+    (tmp_path / "gone").mkdir()
+    ended = shell(tmp_path / "gone", "rmdir ../gone; $COMMAND metric=gender_error")
+    assert (ended.returncode, ended.stderr.count("\n")) == (5, 1)
+
+
 def test_a_finished_cell_waits_for_no_claim(ok, tmp_path):
     ok(*COUNTING)
     (path,) = results(tmp_path)
