@@ -86,11 +86,11 @@ def environment() -> list[str]:
         "",
         *_extras(),
         "",
-        *plugins.listed(),
+        *plugins.plugin_lines(),
         f"published weights: {_weights()}",
-        f"GPU: {'; '.join(_printed(*_GPUS)) or 'none found'}",
-        f"Java (for METEOR): {_first(_printed('java', '-version'))}",
-        f"Slurm: {_first(_printed('sbatch', '--version'))}",
+        f"GPU: {'; '.join(_program_output(*_GPUS)) or 'none found'}",
+        f"Java (for METEOR): {_first_line(_program_output('java', '-version'))}",
+        f"Slurm: {_first_line(_program_output('sbatch', '--version'))}",
         f"W&B: {_wandb()}",
     ]
 
@@ -125,11 +125,11 @@ def _weights() -> str:
     return f"{here} of {len(names)} that encoders and metrics name ({PROGRAM} models list)"
 
 
-def _first(lines: Sequence[str]) -> str:
+def _first_line(lines: Sequence[str]) -> str:
     return lines[0] if lines else "absent"
 
 
-def _printed(*words: str) -> list[str]:
+def _program_output(*words: str) -> list[str]:
     """The lines that a program prints; empty if there is none or it fails."""
     if shutil.which(words[0]) is None:
         return []

@@ -85,16 +85,17 @@ def plan_command(words: list[str]) -> int:
     corpus, metric = here.corpus(), here.build("metric")
     pilot = read_gold(options.gold, "coco", metric.attribute)
     needed = NeededLabels.of(corpus, metric, pilot, options.half_width, NORMAL_95)
-    n_gold = len(pilot.on(corpus)[0])
+    n_gold = len(pilot.labels_in(corpus)[0])
     width = f"{100 * options.half_width:g} points"
     print_out(
         f"{corpus.captioner}: of the captions that name one {options.attribute} about "
         f"{needed.wrong:.1%} name the wrong one, by {n_gold} gold labels",
         "",
         f"Gold labels that give this share an interval of {width} on either side:",
-        f"  drawn evenly, without machine labels        {_written(needed.evenly)}",
-        f"  drawn by rate --gold-size, with correction  {_written(needed.drawn)}",
-        f"  the fewest, if each kind of image had as many as it is worth  {_written(needed.best)}",
+        f"  drawn evenly, without machine labels        {_label_count(needed.evenly)}",
+        f"  drawn by rate --gold-size, with correction  {_label_count(needed.drawn)}",
+        "  the fewest, if each kind of image had as many as it is worth  "
+        f"{_label_count(needed.best)}",
     )
     if math.isinf(needed.drawn):
         print_out(
@@ -107,5 +108,5 @@ def plan_command(words: list[str]) -> int:
     return 0
 
 
-def _written(labels: float) -> str:
+def _label_count(labels: float) -> str:
     return "none is enough" if math.isinf(labels) else f"{math.ceil(labels):,}"

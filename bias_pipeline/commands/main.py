@@ -384,7 +384,7 @@ def overview() -> str:
         "Usage:",
         *list_commands(WORDS),
         "",
-        *plugins.listed(),
+        *plugins.plugin_lines(),
         f"{PROGRAM} COMMAND --help explains a command; --version prints the version, and with",
         "--all also those of the packages that are always needed. Options of run:",
         "",

@@ -35,7 +35,7 @@ class GoldLabels:
         text = json.dumps([*content, self.chances], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def on(self, corpus: Corpus) -> tuple[IntArray, IntArray, Float64Array]:
+    def labels_in(self, corpus: Corpus) -> tuple[IntArray, IntArray, Float64Array]:
         """Of a corpus (n,) gold images, their labels and their chances.
 
         A label is the number of a group, K if people cannot tell, K + 1 for any other.

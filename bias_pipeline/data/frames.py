@@ -210,11 +210,11 @@ def _with_names(table: Table, features: Mapping[str, Any]) -> Table:
         names = getattr(features.get(name), "names", None)
         if names:
             place = table.column_names.index(name)
-            table = table.set_column(place, name, _named(table.column(name), names))
+            table = table.set_column(place, name, _names_of_classes(table.column(name), names))
     return table
 
 
-def _named(numbers: ChunkedArray, names: list[str]) -> ChunkedArray:
+def _names_of_classes(numbers: ChunkedArray, names: list[str]) -> ChunkedArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 

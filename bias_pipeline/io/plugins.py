@@ -27,7 +27,7 @@ class Plugin(NamedTuple):
     release: str  # name and version of what was installed
 
 
-def announced() -> list[Plugin]:
+def announced_plugins() -> list[Plugin]:
     """All that installed packages announce; other names and values are ignored."""
     plugins = set()
     for entry in metadata.entry_points(group=GROUP):
@@ -38,27 +38,31 @@ def announced() -> list[Plugin]:
     return sorted(plugins)
 
 
-def not_included() -> list[Plugin]:
+def plugins_not_included() -> list[Plugin]:
     """What is announced by packages that the user does not include."""
-    return [plugin for plugin in announced() if plugin.package not in included()]
+    return [plugin for plugin in announced_plugins() if plugin.package not in included()]
 
 
-def listed() -> list[str]:
+def plugin_lines() -> list[str]:
     """A line for each choice that including a package would add; empty if there is none."""
-    lines = [f"{p.group}={p.name}: {FLAG} {p.package} ({p.release})" for p in not_included()]
+    lines = [
+        f"{p.group}={p.name}: {FLAG} {p.package} ({p.release})" for p in plugins_not_included()
+    ]
     return ["announced by installed packages, whose code has not run:", *lines, ""] if lines else []
 
 
 def releases() -> dict[str, str]:
     """Each included package that announces something, and what was installed."""
     return {
-        plugin.package: plugin.release for plugin in announced() if plugin.package in included()
+        plugin.package: plugin.release
+        for plugin in announced_plugins()
+        if plugin.package in included()
     }
 
 
 def advice(group: str, name: str) -> str:
     """How to get a choice that is unknown and announced; empty for others."""
-    for plugin in not_included():
+    for plugin in plugins_not_included():
         if (plugin.group, plugin.name) == (group, name):
             return (
                 f"{group}={name} is in the package {plugin.package} ({plugin.release}), whose code "

@@ -74,7 +74,7 @@ def backgrounds(pictures: Pictures | None, contrasts: Contrasts) -> Backgrounds 
         pixels = read_pixels(pictures, row, _READ) / 255
         values[row] = _measures(pixels)
         blocks = pixels.reshape(_SIDE, _READ // _SIDE, _SIDE, _READ // _SIDE, 3)
-        small[row] = blocks.mean(axis=(1, 3))[:, _outer(_SIDE)].ravel()
+        small[row] = blocks.mean(axis=(1, 3))[:, _outer_columns(_SIDE)].ravel()
     place = np.arange(n_pictures)
     crossed = SetDistances.of(contrasts, sparse.csr_array(small), place, _squared_distances).crossed
     beyond = BeyondPictures(contrasts, crossed)
@@ -92,7 +92,7 @@ def _gap(measure: str, contrasts: Contrasts, values: Float64Array) -> Background
     return BackgroundGap(measure, float(first.mean()), float(second.mean()), p_value)
 
 
-def _outer(width: int) -> BoolArray:
+def _outer_columns(width: int) -> BoolArray:
     """(W,) the columns of the outer quarters."""
     columns: IntArray = np.arange(width)
     return (columns < width // 4) | (columns >= width - width // 4)
@@ -100,10 +100,10 @@ def _outer(width: int) -> BoolArray:
 
 def _measures(pixels: Float64Array) -> list[float]:
     """Each of :data:`MEASURES` of the outer quarters."""
-    outer = pixels[:, _outer(pixels.shape[1])]
+    outer = pixels[:, _outer_columns(pixels.shape[1])]
     light, high = outer.mean(axis=2), outer.max(axis=2)
     saturation = (high - outer.min(axis=2)) / np.where(high > 0, high, 1)
-    edges = np.abs(np.diff(pixels.mean(axis=2), axis=1))[:, _outer(pixels.shape[1])[:-1]]
+    edges = np.abs(np.diff(pixels.mean(axis=2), axis=1))[:, _outer_columns(pixels.shape[1])[:-1]]
     red_blue = outer[..., 0] - outer[..., 2]
     return [
         float(each)

@@ -34,7 +34,7 @@ _UNLIKE = "the pictures are described differently; the group was not shown to be
 
 def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer:
     """The answer from comparisons of two groups."""
-    beside = [text for one in comparisons for text in _beside(one, backgrounds)]
+    beside = [text for one in comparisons for text in _further_sentences(one, backgrounds)]
     most_sets = max(one.n_sets for one in comparisons)
     if most_sets < FEWEST_SETS:
         reason = f"{counted(most_sets, 'sets are')} too few; caption {FEWEST_SETS}, or better 50"
@@ -106,14 +106,14 @@ def _per_100(share: float) -> str:
     return f"{round(100 * share, 1) + 0.0:.1f}"
 
 
-def _beside(compared: GroupsCompared, backgrounds: str) -> Iterator[str]:
+def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[str]:
     """What is read beside the answer."""
     yield _base(compared)
     significant = [name for name, p in distance_p_values(compared).items() if p < ALPHA]
     meanings = _CHANGES if backgrounds == ALIKE else _DRAWN_WITH_IT
     for name, (value, p_value) in compared.distance_tests.items():
         if not math.isnan(p_value) and name in _CHANGES:
-            yield f"{name} {_size(name, value)}, p {p_value:.2g}" + (
+            yield f"{name} {_distance_text(name, value)}, p {p_value:.2g}" + (
                 f": {meanings[name]}" if name in significant else ""
             )
     if not significant and (unlike := _beyond_samples(compared)):
@@ -140,7 +140,7 @@ def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> st
     return _UNLIKE if any(map(_beyond_samples, comparisons)) else ""
 
 
-def _size(name: str, value: float) -> str:
+def _distance_text(name: str, value: float) -> str:
     return f"{1000 * value:.2f} in 1,000" if name == _SHIFT else f"{_per_100(value)} points"
 
 

@@ -30,7 +30,7 @@ from bias_pipeline.pairs.group_gaps import (
     FEWEST_SETS,
     GroupGap,
     WordGap,
-    adjusted,
+    adjusted_p_values,
     group_gap,
     word_gaps,
 )
@@ -87,7 +87,7 @@ class SetPictures:
     def contrasts(self, compared: tuple[int, int], used: BoolArray) -> Contrasts:
         """The pairs of pictures of two groups."""
         sets = self.corpus.set_ids or ()
-        return Contrasts.between(sets, self.codes, self.contexts, compared, used)
+        return Contrasts.of_groups(sets, self.codes, self.contexts, compared, used)
 
     @cached_property
     def n_captions(self) -> IntArray:
@@ -254,7 +254,7 @@ class GroupsCompared:
     @cached_property
     def p_values(self) -> list[float]:
         """P of each class, after Holm over classes and corrected for all that is tested."""
-        return adjusted(self.gaps, self.n_families)
+        return adjusted_p_values(self.gaps, self.n_families)
 
     @property
     def deciding(self) -> list[tuple[GroupGap, float]]:

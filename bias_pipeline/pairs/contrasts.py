@@ -26,7 +26,7 @@ class Contrasts:
     weights: Float64Array  # (M,) in the mean over a set: each of its contexts counts alike
 
     @classmethod
-    def between(
+    def of_groups(
         cls,
         sets: Sequence[str],
         groups: IntArray,

@@ -337,5 +337,5 @@ def _caption_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
                 "group": group,
                 "image_id": ids[picture],
                 "caption": model.captions.text(row),
-                "compared": model.masked.text(row),
+                "compared": model.masked_captions.text(row),
             }

@@ -128,7 +128,7 @@ def difference_p(contrasts: Contrasts, differences: Float64Array) -> float:
     return float(flips.p_value(abs(float(left.sum())), null, mid=True))
 
 
-def adjusted(gaps: Sequence[GroupGap], n_families: int) -> list[float]:
+def adjusted_p_values(gaps: Sequence[GroupGap], n_families: int) -> list[float]:
     """P after Holm over classes, times the number of attributes and pairs of groups tested.
 
     NaN stays NaN.

@@ -76,7 +76,7 @@ class SaidOfPeople:
         return self.captions.image_rows
 
     @cached_property
-    def masked(self) -> Captions:
+    def masked_captions(self) -> Captions:
         """The captions' words in lower case, words that name a person masked."""
         return self.wordings.mask.mask(lowered_words(self.captions))
 
@@ -88,7 +88,7 @@ class SaidOfPeople:
             shown = len(word) > 1 and any(map(str.isalpha, word)) and word not in dropped
             return (word,) if shown else ()
 
-        return self.masked.rewrite(content)
+        return self.masked_captions.rewrite(content)
 
     @property
     def vocabulary(self) -> Sequence[str]:
@@ -130,16 +130,16 @@ class SaidOfPeople:
             NAMED: named != NO_GROUP,
             WRONG: (named >= 0) & (labelled >= 0) & (named != labelled),
         }
-        return says | {kind: self._described[kind] for kind in self.wordings.classes}
+        return says | {kind: self._description_flags[kind] for kind in self.wordings.classes}
 
     def marks(self) -> dict[str, BoolArray]:
         """Class to (C,) the captions with a visible mark."""
         words = lowered_words(self.captions)
         listed = {name: words.mentions(word_set(of)) for name, of in self.wordings.marks.items()}
-        return {kind: self._described[kind] for kind in self.wordings.mark_classes} | listed
+        return {kind: self._description_flags[kind] for kind in self.wordings.mark_classes} | listed
 
     @cached_property
-    def _described(self) -> dict[str, BoolArray]:
+    def _description_flags(self) -> dict[str, BoolArray]:
         table = self.wordings.concepts
         says = described(self.captions, table).concepts
         class_of = np.array([table.class_of[name] for name in table.concepts])

@@ -24,8 +24,8 @@ def screen(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
         if len(f"{question} {first}") <= WIDTH:
             lines.append(f"{question} {first}")
         else:
-            lines += [question, *indented(first)]
-        lines += [line for text in further for line in indented(text)]
+            lines += [question, *indented_lines(first)]
+        lines += [line for text in further for line in indented_lines(text)]
     return lines
 
 
@@ -34,6 +34,6 @@ def fold(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH)
 
 
-def indented(text: str) -> list[str]:
+def indented_lines(text: str) -> list[str]:
     """A text below its question."""
     return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")

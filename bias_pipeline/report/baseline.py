@@ -24,7 +24,7 @@ from bias_pipeline.io.digests import sealed, unsealed
 from bias_pipeline.io.json_files import load_json
 from bias_pipeline.io.terminal import worded
 from bias_pipeline.results.identity import deciding
-from bias_pipeline.results.plain_data import checked, plain_values
+from bias_pipeline.results.plain_data import checked_value, plain_values
 from bias_pipeline.results.rows import Result, mapping_in, result_of
 from bias_pipeline.results.settings import deciding_seeds, text_settings
 from bias_pipeline.stats.bootstrap import Draws
@@ -114,7 +114,7 @@ def read(path: Path) -> Baseline:
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}, as this version writes it")
         body = unsealed(content, within="about")
-        records = checked(body["results"], list, "results")
+        records = checked_value(body["results"], list, "results")
         skipped = {str(one["cell"]): str(one["reason"]) for one in body.get("skipped", ())}
         return Baseline(path, [_result(record) for record in records], skipped)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -129,7 +129,7 @@ def _result(record: Mapping[str, Any]) -> Result:
 
 
 def _unpacked(packed: Mapping[str, Any]) -> Draws:
-    per_seed = np.array(checked(packed["per_seed"], list, "per_seed"), np.float64)
+    per_seed = np.array(checked_value(packed["per_seed"], list, "per_seed"), np.float64)
     flat: Float64Array = np.frombuffer(base64.b64decode(packed["resampled"], validate=True), "<f8")
     trials = packed.get("trials")
     return Draws(

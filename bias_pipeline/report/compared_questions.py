@@ -9,7 +9,7 @@ from typing import Literal
 
 from bias_pipeline.metrics.base import QUESTIONS
 from bias_pipeline.metrics.value_names import direction_of
-from bias_pipeline.report.answer_screen import fold, indented
+from bias_pipeline.report.answer_screen import fold, indented_lines
 from bias_pipeline.report.answer_texts import question_text
 from bias_pipeline.report.answers import WRITTEN, stored_question
 from bias_pipeline.report.gate import Comparison, Decision
@@ -57,14 +57,14 @@ class ComparedQuestion:
         return f"{self.question} ({self.decision.attribute}): {self.decision.sentence()}"
 
     @property
-    def judged(self) -> bool:
+    def has_answer(self) -> bool:
         """Whether the question has an answer, or only numbers."""
         return stored_question(self.question) in (*JUDGED, "quality")
 
     @property
     def verdict(self) -> str:
         """What A is, in words; empty where no question is answered."""
-        if not self.judged:
+        if not self.has_answer:
             return ""
         return "Cannot tell" if self.result == "cannot tell" else f"A is {self.result}"
 
@@ -72,11 +72,11 @@ class ComparedQuestion:
     def reason(self) -> str:
         """Why nothing can be told, or how large a difference the test would find."""
         decision = self.decision
-        if not self.judged or self.result != "cannot tell":
+        if not self.has_answer or self.result != "cannot tell":
             return ""
         if decision.doubts:
             return "; ".join(decision.doubts)
-        missed = decision.missed
+        missed = decision.smallest_found
         return f"differences below {missed} are usually missed" if missed else ""
 
     @property
@@ -143,6 +143,6 @@ def compared_screen(rows: Sequence[ComparedQuestion]) -> list[str]:
     lines = [*fold(f"{decision.attribute}: A {decision.first}, B {decision.other}"), ""]
     for row in rows:
         lines += fold(question_text(row.question, decision.attribute))
-        lines += indented(f"{row.verdict}: {row.numbers}" if row.verdict else row.numbers)
-        lines += indented(row.reason) if row.reason else []
+        lines += indented_lines(f"{row.verdict}: {row.numbers}" if row.verdict else row.numbers)
+        lines += indented_lines(row.reason) if row.reason else []
     return lines

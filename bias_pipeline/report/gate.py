@@ -112,7 +112,7 @@ class Decision:
         return detectable(self.difference.error, self.difference.freedom)
 
     @property
-    def missed(self) -> str:
+    def smallest_found(self) -> str:
         """:attr:`detectable` in words; empty if unknown, or if both are equal in every resample."""
         return self._amount(self.detectable) if self.detectable > 0 else ""
 
@@ -135,7 +135,7 @@ class Decision:
         if self.winner:
             return f"{self.first} is {_WORDS[self.quality][self.winner]} than {self.other}"
         apart = f"no significant difference between {self.first} and {self.other}"
-        missed = self.missed
+        missed = self.smallest_found
         return f"{apart}; this test usually misses differences below {missed}" if missed else apart
 
     def _against_margin(self, margin: float) -> str:
@@ -327,7 +327,7 @@ def _doubts(
         judged = pair[0].facts.metric.question in BY_RULES
         return [conclusion_checks.NO_RULE if judged else conclusion_checks.NOT_JUDGED]
     rows = [(result, _row(result, reading.part)) for result in pair]
-    if foreign := _foreign(pair) or _unanswered(pair):
+    if foreign := _foreign(pair) or _reasons_without_answer(pair):
         return foreign
     reasons = [
         f"{result.rows[0].captioner}: {text}"
@@ -362,7 +362,7 @@ def _foreign(results: Sequence[Result]) -> list[str]:
     return [*dict.fromkeys(f"{captioner} {reason}" for captioner, reason in reasons if reason)]
 
 
-def _unanswered(results: Sequence[Result]) -> list[str]:
+def _reasons_without_answer(results: Sequence[Result]) -> list[str]:
     """Captioners about whom a metric that answers its question itself can tell nothing."""
     answers = ((result.rows[0].captioner, OwnAnswer.of(result)) for result in results)
     return [

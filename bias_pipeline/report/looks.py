@@ -54,8 +54,8 @@ class LookCount:
             )
         if self.n_pictures > 1:
             lines.append(
-                f"{self.n_pictures} sets of pictures were looked at so far: of equally fair "
-                f"captioners {_FALSE * self.n_pictures:.1g} would have failed by chance."
+                f"{self.n_pictures} sets of pictures were looked at so far: if all captioners "
+                f"were equally fair, {_FALSE * self.n_pictures:.1g} of them would fail by chance."
             )
         return lines
 
@@ -71,7 +71,7 @@ class LookCount:
 def counted_look(folder: Path, comparison: Comparison) -> LookCount:
     """Record a comparison in a folder, and count those on the same pictures."""
     looks = _looks_of(comparison)
-    with _locked(folder) as handle:
+    with _lock(folder) as handle:
         earlier = _read(folder / FILE)
         if earlier and looks[0].time < earlier[-1].time:
             warn(
@@ -123,7 +123,7 @@ def _looks_of(comparison: Comparison) -> list[Look]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[int]:
+def _lock(folder: Path) -> Iterator[int]:
     """The open file of looks, which no other process changes meanwhile."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--history {folder} is a file; name a folder")

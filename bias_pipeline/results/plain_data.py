@@ -35,14 +35,14 @@ def plain_values(value: Any) -> Any:
     return value
 
 
-def checked(value: Any, kind: Any, name: str) -> Any:
+def checked_value(value: Any, kind: Any, name: str) -> Any:
     """The value, if it has its type; true and false are not numbers.
 
     Raises:
         ValueError: naming it.
 
     Example:
-        >>> checked(1, int, "n_images")
+        >>> checked_value(1, int, "n_images")
         1
     """
     if not isinstance(value, kind) or isinstance(value, bool):
@@ -75,22 +75,24 @@ def reader_of(kind: Any) -> Reader:
         item_of = reader_of(inner[1])
         return lambda value, place: {
             name: item_of(item, f"{place}.{name}")
-            for name, item in checked(value, Mapping, place).items()
+            for name, item in checked_value(value, Mapping, place).items()
         }
     if origin in (Sequence, tuple):
         member_of = reader_of(inner[0])
         return lambda value, place: tuple(
-            member_of(item, place) for item in checked(value, list | tuple, place)
+            member_of(item, place) for item in checked_value(value, list | tuple, place)
         )
     if kind is float:
         return lambda value, place: (
-            math.nan if value is None else float(checked(value, int | float, place))
+            math.nan if value is None else float(checked_value(value, int | float, place))
         )
     if kind is bool:
-        return lambda value, place: value if type(value) is bool else checked(value, (), place)
+        return lambda value, place: (
+            value if type(value) is bool else checked_value(value, (), place)
+        )
     if kind in (Any, object):
         return lambda value, place: value
-    return lambda value, place: checked(value, kind, place)
+    return lambda value, place: checked_value(value, kind, place)
 
 
 def _reader_of_fields(kind: Any) -> Reader:
@@ -99,7 +101,7 @@ def _reader_of_fields(kind: Any) -> Reader:
     readers = [(one.name, hints[one.name], reader_of(hints[one.name])) for one in fields(kind)]
 
     def read(value: Any, place: str) -> Any:
-        stored, given = checked(value, Mapping, place or "it"), {}
+        stored, given = checked_value(value, Mapping, place or "it"), {}
         for name, declared, read_one in readers:
             item = stored.get(name)
             at = f"{place}.{name}" if place else name

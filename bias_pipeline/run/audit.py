@@ -397,7 +397,7 @@ def cautions(results: Sequence[Result], corpora: Mapping[str, Corpus]) -> list[s
     corrected = dict.fromkeys(r.rows[0].metric for r in results if r.facts.gold)
     if corrected:
         noted.append(
-            f"Gold labels correct {', '.join(corrected)}; other numbers rest on labels alone."
+            f"Gold labels correct {', '.join(corrected)}; other numbers rest on machine labels."
         )
     return [*noted, _caution(results, first)]
 

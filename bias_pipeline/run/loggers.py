@@ -174,7 +174,7 @@ class WandbLogger(ResultLogger):
                 "seeds": list(first.seeds),
                 "settings": nested_settings(result.facts),
             },
-            "summary": {**summary_of(_shown(result.rows)), **_answer_in(result)},
+            "summary": {**summary_of(_summary_rows(result.rows)), **_answer_in(result)},
             "rows": [[*_table_line(row).values()] for row in result.rows],
             "history": history_of(result.tables.get("curves", ())),
         }
@@ -299,7 +299,7 @@ def summary_of(rows: Sequence[Row]) -> dict[str, float]:
     return {key: value for key, value in summary.items() if not math.isnan(value)}
 
 
-def _shown(rows: Sequence[Row]) -> list[Row]:
+def _summary_rows(rows: Sequence[Row]) -> list[Row]:
     """The headlines, both sides and each group: what runs are compared by."""
     return [
         row

@@ -37,7 +37,7 @@ MOST_BARS = 100  # of all studies and captioners; W&B's default is ten
 GROUPED = ("encoder", "head", "masking", "alignment", "scoring", "seeds")
 
 
-def differing(results: Sequence[Result]) -> list[str]:
+def differing_settings(results: Sequence[Result]) -> list[str]:
     """Those of :data:`GROUPED` in which runs of one metric differ."""
     values: dict[tuple[str, str], set[object]] = {}
     for result in results:
@@ -66,7 +66,7 @@ def save_workspace(
         "entity": entity,
         "project": project,
         "headlines": headlines_of(results),
-        "settings": differing(results),
+        "settings": differing_settings(results),
     }
     try:
         done = run_apart("workspace", "save_from_stdin", order, timeout_s)

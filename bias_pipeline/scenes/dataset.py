@@ -435,7 +435,7 @@ class ScenesDataset(Generator):
             str(folder), str(labels), str(captions), str(instances), trained_on_reference=True
         )
         reader.name = self.name
-        return self._pictured(reader.load(str(path), attribute), world.images, label)
+        return self._with_pictures(reader.load(str(path), attribute), world.images, label)
 
     def _sets(self, twins: Twins, captioner: str, attribute: Attribute, label: str) -> Corpus:
         """The corpus of twins, one caption of each picture."""
@@ -451,13 +451,13 @@ class ScenesDataset(Generator):
             _place(folder, [(_file_of(captioner), entries)])
         reader = CocoDataset(str(folder), str(labels), trained_on_reference=True)
         reader.name, reader.sample = self.name, self.sample
-        return self._pictured(reader.load(str(path), attribute), twins.pictures(), label)
+        return self._with_pictures(reader.load(str(path), attribute), twins.pictures(), label)
 
     def _made_by(self) -> str:
         """Files of other dials, and of another version of the generator, stay theirs."""
         return hashlib.sha256(f"{_code()} {self.dials!r}".encode()).hexdigest()[:8]
 
-    def _pictured(self, corpus: Corpus, made: Iterable[Image], label: str) -> Corpus:
+    def _with_pictures(self, corpus: Corpus, made: Iterable[Image], label: str) -> Corpus:
         """The corpus with its drawings; its files are nothing that a reader knows or could mend."""
         images = {str(image.id): image for image in made}
         drawings = (SceneDrawing(images[image], label, self.leak) for image in corpus.ids)

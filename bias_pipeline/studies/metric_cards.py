@@ -42,7 +42,7 @@ def print_metrics() -> None:
     lines = [_described(info) for info in known]
     print_table(Table("Metrics", list(map(_in_words, header)), lines, texts=True))
     meanings = [f"{name.replace('_', ' ')}: {words}" for name, words in PROPERTIES.items()]
-    print_out(*plugins.listed())
+    print_out(*plugins.plugin_lines())
     print_out(*meanings, "✓ claimed; ✓✓ claimed, and shown by a tested line of the table below", "")
     _print_behaviours(known)
 

@@ -136,7 +136,7 @@ def test_without_files_it_says_what_this_machine_has(ok):
 
 def test_a_program_that_hangs_or_fails_counts_as_absent(monkeypatch):
     monkeypatch.setattr(doctor, "_SECONDS", 0.1)
-    assert doctor._printed("sleep", "9") == doctor._printed("false") == []
+    assert doctor._program_output("sleep", "9") == doctor._program_output("false") == []
 
 
 def test_what_an_audit_needs_is_part_of_what_the_package_requires(ok):

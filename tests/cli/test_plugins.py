@@ -49,7 +49,7 @@ def site(tmp_path_factory, monkeypatch):
 
 def test_what_is_announced_is_known_by_name_without_its_code():
     release = "mine-of-bias 1.2"
-    assert [plugin for plugin in plugins.announced() if plugin.package == "mine"] == [
+    assert [plugin for plugin in plugins.announced_plugins() if plugin.package == "mine"] == [
         ("attribute", "mood", "mine", release),
         ("encoder", "bag", "mine", release),
         ("metric", "silence", "mine", release),

@@ -19,7 +19,7 @@ from bias_pipeline.pairs.distances import (
     tf_idf,
 )
 from bias_pipeline.pairs.group_gaps import (
-    adjusted,
+    adjusted_p_values,
     difference_p,
     group_gap,
     share_difference_ends,
@@ -35,7 +35,7 @@ def crossed_sets(n_sets: int = N_SETS) -> Contrasts:
     groups = np.tile([0, 1, 0, 1], n_sets)
     contexts = np.tile([0, 0, 1, 1], n_sets)
     sets = [f"set {row // 4:03}" for row in range(4 * n_sets)]
-    return Contrasts.between(sets, groups, contexts, (0, 1), np.ones(4 * n_sets, bool))
+    return Contrasts.of_groups(sets, groups, contexts, (0, 1), np.ones(4 * n_sets, bool))
 
 
 def drawn_words(seed: int = 0, n_sets: int = N_SETS) -> tuple[sparse.csr_array, np.ndarray]:
@@ -61,7 +61,7 @@ def test_pairs_share_set_and_context():
 
 def test_a_set_without_a_group_and_a_picture_without_a_set_are_left_out():
     used = np.ones(5, bool)
-    contrasts = Contrasts.between(
+    contrasts = Contrasts.of_groups(
         ["a", "a", "b", "", "a"], np.array([0, 1, 0, 1, 0]), np.zeros(5, int), (0, 1), used
     )
     assert contrasts.sets == ("a",)
@@ -71,7 +71,7 @@ def test_a_set_without_a_group_and_a_picture_without_a_set_are_left_out():
 def test_contexts_of_a_set_count_alike_however_many_pictures_they_have():
     contexts = np.array([0, 0, 0, 0, 1, 1])
     groups = np.array([0, 0, 1, 1, 0, 1])
-    contrasts = Contrasts.between(["a"] * 6, groups, contexts, (0, 1), np.ones(6, bool))
+    contrasts = Contrasts.of_groups(["a"] * 6, groups, contexts, (0, 1), np.ones(6, bool))
     assert contrasts.weights.tolist() == [0.25, 0.25, 0.5]
 
 
@@ -156,7 +156,7 @@ def test_the_p_of_crossed_values_is_that_of_all_signs():
 def test_three_contexts_of_a_set_are_turned_one_by_one():
     groups, contexts = np.tile([0, 1], 9), np.tile(np.repeat([0, 1, 2], 2), 3)
     sets = np.repeat(["a", "b", "c"], 6).tolist()
-    contrasts = Contrasts.between(sets, groups, contexts, (0, 1), np.ones(18, bool))
+    contrasts = Contrasts.of_groups(sets, groups, contexts, (0, 1), np.ones(18, bool))
     crossed = np.random.default_rng(1).normal(size=9)
     beyond = BeyondPictures(contrasts, crossed)
     values = np.zeros(2**9)
@@ -181,7 +181,7 @@ def test_a_common_shift_is_the_mean_inner_product_of_two_sets():
 @pytest.mark.parametrize(("more", "fewer"), [(6, 0), (5, 1), (9, 3), (4, 4)])
 def test_the_p_of_one_indicator_a_set_is_mcnemars(more, fewer):
     n_sets = more + fewer + 3
-    contrasts = Contrasts.between(
+    contrasts = Contrasts.of_groups(
         [f"{row // 2}" for row in range(2 * n_sets)],
         np.tile([0, 1], n_sets),
         np.zeros(2 * n_sets, int),
@@ -268,6 +268,6 @@ def test_p_is_corrected_for_classes_and_attributes():
     contrasts, values = crossed_sets(20), np.random.default_rng(5).random((2, 80))
     gaps = [group_gap("x", contrasts, each, np.ones(80, np.int64)) for each in values]
     raw = sorted(gap.p_value for gap in gaps)
-    assert sorted(adjusted(gaps, 2)) == pytest.approx(
+    assert sorted(adjusted_p_values(gaps, 2)) == pytest.approx(
         [min(1, 4 * raw[0]), max(min(1, 4 * raw[0]), min(1, 2 * raw[1]))]
     )

@@ -64,7 +64,7 @@ def test_every_headline_is_a_bar_chart_and_intervals_stand_beside_their_values()
 def test_runs_are_grouped_by_settings_that_differ():
     one, two = row(), replace(row(), masking="none")
     results = [Result("a", [one], {}), Result("b", [two], {})]
-    assert workspace.differing(results) == ["masking"]
+    assert workspace.differing_settings(results) == ["masking"]
 
 
 @needs_library

@@ -48,11 +48,13 @@ class ObjectSetAttackers(DirectionAttackers):
         part = self.direction.part
         given = self._shares_of_given(weights)
         shares = {side: self._shares(side, weights) for side in SIDES}
-        human = shares["human"]
+        of_image = given[:, self._given_values]  # 0 only where the image's own weight is 0
+        by_given = np.divide(weights, of_image, out=np.zeros_like(weights), where=of_image > 0)
+        human, even = shares["human"], np.ones_like(shares["human"])
         by_prior = {
-            "": {side: self._omega(side, weights, shares[side], given) for side in SIDES},
-            "shared": {side: self._omega(side, weights, human, given) for side in SIDES},
-            "none": {side: self._quality_of(side, weights) for side in SIDES},
+            "": {side: self._omega(side, weights, by_given, shares[side]) for side in SIDES},
+            "shared": {side: self._omega(side, weights, by_given, human) for side in SIDES},
+            "none": {side: self._omega(side, weights, weights, even) for side in SIDES},
             "priors": {side: self._prior(side, weights, shares[side], given) for side in SIDES},
         }
         values = {part(name): dbac(of["model"], of["human"]) for name, of in by_prior.items()}
@@ -66,7 +68,7 @@ class ObjectSetAttackers(DirectionAttackers):
         return self.evaluate(weights)[self.direction.part()]
 
     @cached_property
-    def _given(self) -> IntArray:
+    def _given_values(self) -> IntArray:
         """(M,) the given value of each image: its group, or its set of objects."""
         one = self.direction
         if one.to_task:
@@ -74,7 +76,7 @@ class ObjectSetAttackers(DirectionAttackers):
         return distinct_rows(one.counts.objects > 0)
 
     @cached_property
-    def _named(self) -> dict[str, IntArray]:
+    def _named_sets(self) -> dict[str, IntArray]:
         """Side to the set of objects, or of groups, that each of its captions names."""
         one = self.direction
         tables = {
@@ -87,14 +89,14 @@ class ObjectSetAttackers(DirectionAttackers):
 
     @property
     def _n_sets(self) -> int:
-        return 1 + max(int(sets.max()) for sets in self._named.values())
+        return 1 + max(int(sets.max()) for sets in self._named_sets.values())
 
     @cached_property
     def _sides(self) -> dict[str, _Side]:
         return {side: self._side_of(side) for side in SIDES}
 
     def _side_of(self, side: str) -> _Side:
-        one, named = self.direction, self._named[side]
+        one, named = self.direction, self._named_sets[side]
         captions = one.view.corpus.side(side)
         place = np.full(len(one.corpus), -1, np.int64)
         place[one.images] = np.arange(len(one.images))
@@ -112,15 +114,15 @@ class ObjectSetAttackers(DirectionAttackers):
             tested.append(of_seeds[1])
         images = place[captions.image_rows]
         used = images >= 0
-        column = self._given[images[used]] * self._n_sets + named[used]
-        shape = (len(one.images), (1 + int(self._given.max())) * self._n_sets)
+        column = self._given_values[images[used]] * self._n_sets + named[used]
+        shape = (len(one.images), (1 + int(self._given_values.max())) * self._n_sets)
         counts = sparse.csr_array((np.ones(used.sum()), (images[used], column)), shape)
         return _Side(np.stack(sets), counts, np.stack(quality), np.stack(tested))
 
     def _shares_of_given(self, weights: Float64Array) -> Float64Array:
         """(B, G) P(given) from the images."""
-        rows = np.arange(len(self._given))
-        members = sparse.csr_array((np.ones(len(rows)), (rows, self._given)))
+        rows = np.arange(len(self._given_values))
+        members = sparse.csr_array((np.ones(len(rows)), (rows, self._given_values)))
         shares: Float64Array = weights @ members / weights.sum(axis=1, keepdims=True)
         return shares
 
@@ -136,26 +138,20 @@ class ObjectSetAttackers(DirectionAttackers):
         return shares
 
     def _omega(
-        self, side: str, weights: Float64Array, shares: Float64Array, given: Float64Array
+        self, side: str, weights: Float64Array, by_given: Float64Array, shares: Float64Array
     ) -> Float64Array:
-        """(B, S) the mean of Q P(other) / P(given) over the tested captions."""
+        """(B, S) the mean of quality times factors over the tested captions.
+
+        Args:
+            by_given: (B, M) the weights, divided by P(given) if that counts.
+            shares: (B, O) P(other), or ones.
+        """
         one = self._sides[side]
-        of_image = given[:, self._given]  # 0 only where the image's own weight is 0
-        by_given = np.divide(weights, of_image, out=np.zeros_like(weights), where=of_image > 0)
         omegas = [
             (by_given * shares[:, sets]) @ quality.T / (weights @ tested.T)
             for sets, quality, tested in zip(one.sets, one.quality, one.tested, strict=True)
         ]
         return np.mean(omegas, axis=0)
-
-    def _quality_of(self, side: str, weights: Float64Array) -> Float64Array:
-        """(B, S) the attackers' quality alone."""
-        one = self._sides[side]
-        means = [
-            weights @ quality.T / (weights @ tested.T)
-            for quality, tested in zip(one.quality, one.tested, strict=True)
-        ]
-        return np.mean(means, axis=0)
 
     def _prior(
         self, side: str, weights: Float64Array, shares: Float64Array, given: Float64Array

@@ -124,11 +124,13 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
             continue
         parts[name] = replace(part, **vars(corrected.estimate(name)))
         if not name.detail:
-            parts[_of(name, _MACHINE)] = part
-            parts[_of(name, _GOLD)] = replace(part, **vars(corrected.alone(name)))
+            parts[_with_detail(name, _MACHINE)] = part
+            parts[_with_detail(name, _GOLD)] = replace(
+                part, **vars(corrected.estimate_of_gold(name))
+            )
     notes = [
         *gold.notes,
-        *_elsewhere(len(labels.rows), gold),
+        *_note_on_other_images(len(labels.rows), gold),
         *corrected.sentences(score.parts, parts, metric.info),
         *corrected.label_sentences(),
         *_not_corrected(lost),
@@ -136,7 +138,7 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
     return replace(score, parts=parts, notes=[*score.notes, *notes])
 
 
-def _of(name: PartName, detail: str) -> PartName:
+def _with_detail(name: PartName, detail: str) -> PartName:
     return PartName(
         name.what,
         direction=name.direction,
@@ -156,11 +158,11 @@ def _captions_by_part(metric: CorrectedByGold, view: CorpusView) -> dict[PartNam
         if len(captions.rows):
             parts[part] = captions
         if both.any():
-            parts[paired] = _only(captions, both)
+            parts[paired] = _captions_of(captions, both)
     return parts
 
 
-def _only(captions: CaptionOutcomes, images: BoolArray) -> CaptionOutcomes:
+def _captions_of(captions: CaptionOutcomes, images: BoolArray) -> CaptionOutcomes:
     chosen = images[captions.rows]
     return CaptionOutcomes(
         captions.rows[chosen], captions.outcomes[chosen], captions.weights[chosen]
@@ -173,7 +175,7 @@ def true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> 
     machine = grouping.codes.copy()
     machine[grouping.codes == UNSURE] = n_groups
     machine[grouping.codes == NO_GROUP] = n_groups + 1
-    rows, truth, chances = gold.on(corpus)
+    rows, truth, chances = gold.labels_in(corpus)
     described = np.zeros(len(corpus), bool)
     described[captions.rows] = True
     if not described[rows].any():
@@ -226,7 +228,7 @@ class _Corrected:
             view.groups,
             metric.stats,
             numbers(lambda each, part: labels.counts(each, f"{digest}:{part}")),
-            numbers(lambda each, part: labels.alone(each)),
+            numbers(lambda each, part: labels.gold_counts(each)),
             numbers(lambda each, part: labels.labelled_counts(each)),
             int(described.sum()),
         )
@@ -238,7 +240,7 @@ class _Corrected:
             return self._gap(number, self.counted[name])
         return _summary(number.values, self.stats)
 
-    def alone(self, name: PartName) -> Estimate:
+    def estimate_of_gold(self, name: PartName) -> Estimate:
         """The number of the gold images alone."""
         number, z = self.gold[name], quantile(self.stats.level)
         if isinstance(number, LargestGap):
@@ -246,7 +248,7 @@ class _Corrected:
             if pair is None:
                 return Estimate(math.nan)
             ends = [_share(number.groups[group], z) for group in pair]
-            value, low, high = _folded(_difference(*ends))
+            value, low, high = _without_sign(_difference(*ends))
         elif len(number.shares) == 2:
             value, low, high = _difference(*(_share(share, z) for share in number.shares))
         else:
@@ -270,7 +272,7 @@ class _Corrected:
             return Estimate(math.nan)
         first, second = (gap.groups[group].values for group in pair)
         signed = _summary(first - second, self.stats)
-        value, low, high = _folded((signed.value, signed.ci_low, signed.ci_high))
+        value, low, high = _without_sign((signed.value, signed.ci_low, signed.ci_high))
         tail = min(np.mean(first <= second), np.mean(first >= second))
         p_value = min(1.0, 2 * max(float(tail), 1 / len(first)))
         assert isinstance(counted, LargestGap)
@@ -290,13 +292,13 @@ class _Corrected:
             for name in parts
             if isinstance(name, PartName)
             and not name.detail
-            and _of(name, _GOLD) in parts
+            and _with_detail(name, _GOLD) in parts
             and (name in whats or (name.group and (name.what in whats or not name.what)))
         ]
         return [self._sentence(name, machine[name], parts) for name in names]
 
     def _sentence(self, name: PartName, machine: Number, parts: Mapping[str, Number]) -> str:
-        number, alone = parts[name], parts[_of(name, _GOLD)]
+        number, alone = parts[name], parts[_with_detail(name, _GOLD)]
         text = (
             f"{name}: {_percent(machine.value)} by machine labels, corrected "
             f"{_with_interval(number)}; {self.n_gold} gold labels alone {_with_interval(alone)}"
@@ -349,7 +351,7 @@ class _Corrected:
         return [f"machine labels are wrong for {', '.join(wrong)}, by gold labels", *alike]
 
 
-def _elsewhere(n_gold: int, gold: GoldLabels) -> list[str]:
+def _note_on_other_images(n_gold: int, gold: GoldLabels) -> list[str]:
     """A note if some of the gold labels are of images that are not scored."""
     every = len(gold.groups) + len(gold.unsure) + len(gold.others)
     if n_gold == every:
@@ -391,7 +393,7 @@ def _difference(first: Interval, second: Interval) -> Interval:
     return value, *difference_ends(first, second, 0.0)
 
 
-def _folded(signed: Interval) -> Interval:
+def _without_sign(signed: Interval) -> Interval:
     """The size of a difference: its interval begins at 0 if that of the difference holds 0."""
     value, low, high = signed
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))

@@ -31,10 +31,10 @@ class CaptionedImages:
     def of(cls, corpus: Corpus, metric: CorrectedByGold) -> CaptionedImages:
         """Those of a corpus."""
         captions = metric.outcomes(metric.see(corpus), "model")
-        return cls(captions.rows, _apart(corpus, metric, captions))
+        return cls(captions.rows, _disagreements(corpus, metric, captions))
 
 
-def _apart(corpus: Corpus, metric: CorrectedByGold, captions: CaptionOutcomes) -> BoolArray:
+def _disagreements(corpus: Corpus, metric: CorrectedByGold, captions: CaptionOutcomes) -> BoolArray:
     grouping = corpus.groupings[metric.attribute.name]
     machine = grouping.codes[captions.rows]
     both = (machine >= 0) & (captions.outcomes < len(grouping.names))
@@ -99,7 +99,7 @@ class NeededLabels:
         of_named = np.where(naming, weights, 0.0) / named
         rate = float(of_named @ wrong)
         spread = of_named**2 * wrong * (1 - wrong)
-        apart = np.bincount(cell, _apart(corpus, metric, captions), n_cells) > 0
+        apart = np.bincount(cell, _disagreements(corpus, metric, captions), n_cells) > 0
         drawn = np.zeros(n_cells)
         for which, part in ((apart, APART), (~apart, 1 - APART)):
             drawn[which] = part * share(weights[which], weights[which].sum())

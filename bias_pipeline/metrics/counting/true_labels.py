@@ -82,7 +82,7 @@ class TrueLabels:
             parts.append(self._by_outcome(true_label_counts(cells, gold)))
         return np.concatenate(parts)
 
-    def alone(self, captions: CaptionOutcomes) -> Float64Array:
+    def gold_counts(self, captions: CaptionOutcomes) -> Float64Array:
         """(1, T, O) the gold images' captions, as many as equal chances would be worth."""
         weights = 1 / self.chances[self._place(captions)]
         known = self._place(captions) >= 0

@@ -187,9 +187,9 @@ class Comparison:
 
     def standard_errors(self, shares: Float64Array) -> Float64Array:
         """(R,) standard errors of sums over images, from the images' (N, R) shares of the sums."""
-        return np.sqrt((self.centred(shares) ** 2).sum(axis=0))
+        return np.sqrt((self.centred_shares(shares) ** 2).sum(axis=0))
 
-    def centred(self, shares: Float64Array) -> Float64Array:
+    def centred_shares(self, shares: Float64Array) -> Float64Array:
         """(N, R) by how much each image moves sums over images, from its shares of the sums."""
         return shares - np.outer(self.weights, shares.sum(axis=0))
 

@@ -311,4 +311,4 @@ class _Score:
             rows = comparison.folds == fold
             amounts = np.where(smaller[0, k], parts.of_shown[rows], parts.of_excess[rows])
             share[rows] = 0.5 * amounts @ signs[0, k]
-        return comparison.centred(share[:, None])[:, 0]
+        return comparison.centred_shares(share[:, None])[:, 0]

@@ -31,7 +31,7 @@ def captioner(options: Namespace) -> str:
             "--crop is an option of fit clip only; a captioner sees whole pictures, as in caption"
         )
     options.grounding = _grounding(options)
-    tuned = _tuned(options)
+    tuned = _tuned_blocks(options)
     cell = _cell_of_captioner(options)
     text: Any = cell.build("text")
     corpus = text(cell.corpus())
@@ -80,7 +80,7 @@ def _grounding(options: Namespace) -> str | None:
     return given
 
 
-def _tuned(options: Namespace) -> int:
+def _tuned_blocks(options: Namespace) -> int:
     """The number of ``fit.tune_backbone``, whose word is taken out; 0 without it."""
     words = [word for word in options.overrides if word.startswith(TUNED)]
     options.overrides = [word for word in options.overrides if word not in words]

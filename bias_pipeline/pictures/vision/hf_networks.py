@@ -66,7 +66,7 @@ def find_hf(name: str) -> HfModel:
     return HfModel(
         f"hf:{name}",
         model.folder,
-        square_side(_size(shown), path, "its size"),
+        square_side(_input_size(shown), path, "its size"),
         channels(shown.get("image_mean") if plain else [0.0] * 3, path, "image_mean"),
         channels(shown.get("image_std") if plain else [1.0] * 3, path, "image_std"),
         model.files,
@@ -74,7 +74,7 @@ def find_hf(name: str) -> HfModel:
     )
 
 
-def _size(shown: Mapping[str, Any]) -> tuple[object, object]:
+def _input_size(shown: Mapping[str, Any]) -> tuple[object, object]:
     """Height and width of what a network sees."""
     cut = shown.get("crop_size") if shown.get("do_center_crop") else None
     size = shown.get("size") if cut is None else cut

@@ -67,7 +67,7 @@ class VisionNet(nn.Module, ABC):
         """Let the last blocks learn, with what follows them."""
         if not n_blocks:
             return
-        firsts = [first for block in blocks_of(self.network) for first in _first(block)]
+        firsts = [first for block in blocks_of(self.network) for first in _first_parameters(block)]
         if n_blocks > len(firsts):
             raise UsageError(
                 f"fit.tune_backbone={n_blocks}: {self.name} has {len(firsts)} blocks; give at most "
@@ -119,7 +119,7 @@ def blocks_of(network: nn.Module) -> Iterator[nn.Module]:
             yield from blocks_of(child)
 
 
-def _first(block: nn.Module) -> list[nn.Parameter]:
+def _first_parameters(block: nn.Module) -> list[nn.Parameter]:
     """The first weight of a block, in a list that is empty if it has none."""
     return list(block.parameters())[:1]
 

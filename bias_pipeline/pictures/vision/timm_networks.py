@@ -65,7 +65,9 @@ class TimmModel(VisionModel):
 
 def find_timm(name: str) -> TimmModel:
     """Find a network; nothing is loaded."""
-    known = name if Path(name).expanduser().is_dir() or "/" in name else f"timm/{_tagged(name)}"
+    known = (
+        name if Path(name).expanduser().is_dir() or "/" in name else f"timm/{_name_with_tag(name)}"
+    )
     place = find_place(known)
     folder = place.folder
     for file in (CONFIG, WEIGHTS):
@@ -119,7 +121,7 @@ def _built_with(settings: object, path: Path) -> dict[str, Any]:
     return {key: given[key] for key in _BUILT_WITH if key in given}
 
 
-def _tagged(name: str) -> str:
+def _name_with_tag(name: str) -> str:
     """The name of an architecture's default weights."""
     if "." in name:
         return name
