@@ -359,7 +359,7 @@ FORMULAS: dict[str, Formula] = {
 >>> from bias_pipeline.pairs.contrasts import Contrasts
 >>> from bias_pipeline.pairs.group_gaps import group_gap
 >>> sets, groups = np.repeat(list("abcd"), 2), np.tile([0, 1], 4)
->>> pairs = Contrasts.between(sets, groups, groups * 0, (0, 1), groups >= 0)
+>>> pairs = Contrasts.of_groups(sets, groups, groups * 0, (0, 1), groups >= 0)
 >>> share = np.array([0, 1, 0, 1, 0, 1, 1, 0.0])
 >>> group_gap("agency", pairs, share, groups * 0 + 1).value
 0.5""",
