@@ -206,7 +206,8 @@ def _at_equal_speech(captioner: str) -> str:
     (row,) = rows[(rows[[*of]] == [*of.values()]).all(axis=1)].query("captioner == @captioner").iloc
     arrow = "↑" if row.ci_low > 0 else "↓" if row.ci_high < 0 else "≈"
     value, low, high = (f"{100 * x:.1f}" for x in (row.value, row.ci_low, row.ci_high))
-    return f"{value} [{low}, {high}] {arrow} {row.letters}"
+    letters = "" if arrow == "↓" else f" {row.letters}"  # leaking less than people is no merit
+    return f"{value} [{low}, {high}] {arrow}{letters}"
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 
 from benchmarks.peers import recorded
@@ -26,7 +27,7 @@ from docs.builder.__main__ import generated
 from docs.builder.benchmarks import Ratio, benchmarks_page
 from docs.builder.formulas import FORMULAS
 from docs.builder.nav import Nav, nav
-from docs.builder.papers import papers
+from docs.builder.papers import STANDINGS, count_standings, papers
 from docs.builder.sources import pages
 from experiments.browser import PROGRAM, browser
 from tests.corpora import REPOSITORY
@@ -65,9 +66,62 @@ def test_a_row_has_numbers_of_ours_or_says_why_not(paper):
 
 
 def test_numbers_stand_beside_those_of_the_same_captioner():
-    (ratio, _) = next(item for _, item in ITEMS if item.shows.startswith("gender bias of")).ours
+    (ratio, *_) = next(item for _, item in ITEMS if item.shows.startswith("gender bias of")).ours
     pairs = ratio.pairs("imagecaptioner2")
     assert pairs.loc["nic_plus"].round(2).to_dict() == {"ours": 2.89, "printed": 2.89}
+
+
+def test_the_readme_counts_what_is_replicated():
+    assert count_standings(PAPERS) in " ".join((REPOSITORY / "README.md").read_text().split())
+
+
+@pytest.mark.parametrize(("paper", "item"), ITEMS, ids=NAMES)
+def test_numbers_of_ours_have_a_standing(paper, item):
+    assert item.standing in STANDINGS
+    if item.ours:
+        assert item.standing in ("replicated", "other data")
+
+
+# Printed tables whose numbers are of another kind than the rows of the same metric.
+OTHER_NUMBERS = {
+    "DBAC Table 5": "coefficients over the encoders of tables 10 to 12",
+    "DBAC Table 6": "coefficients over the encoders of tables 13 to 15",
+    "Gender Score Table 4": "shares of single objects",
+    "ImageCaptioner2 Table 5": "judgements of people",
+}
+
+
+@cache
+def rows_of_studies() -> pd.DataFrame:
+    """Metric, attribute and captioner of all committed rows of studies, without printed numbers."""
+    tables = []
+    for path in sorted((REPOSITORY / "experiments").glob("*/*rows.csv")):
+        rows = pd.read_csv(path, dtype=str)
+        if {"metric", "attribute", "captioner"} <= set(rows) and "scenes" not in rows.get(
+            "dataset", pd.Series(dtype=str)
+        ).str.cat(sep=" "):
+            tables.append(rows[["metric", "attribute", "captioner"]])
+    return pd.concat(tables).drop_duplicates()
+
+
+@pytest.mark.parametrize(("paper", "item"), ITEMS, ids=NAMES)
+def test_a_reason_why_not_stands_only_where_no_study_has_rows(paper, item):
+    """Rows of the item's metric and attribute for two of the captioners that it prints."""
+    if item.ours or f"{paper.title} {item.item}" in OTHER_NUMBERS:
+        return
+    printed = pd.read_csv(
+        REPOSITORY / "experiments" / "published" / f"{paper.published}.csv", dtype=str
+    )
+    of_item = printed["table"].str.fullmatch(re.escape(item.item.removeprefix("Table ")) + "[a-z]?")
+    captioners = set(printed.loc[of_item, "row"])
+    rows = rows_of_studies()
+    for command in {*item.commands} & {*COMMANDS}:
+        for words in islice(choices(command), 1):
+            cell = composed(*words)
+            same = (rows["metric"] == cell.metric.name) & (
+                rows["attribute"] == cell.tree["attribute"]["name"]
+            )
+            assert len(captioners & set(rows.loc[same, "captioner"])) < 2, command
 
 
 @cache

@@ -5,7 +5,8 @@ Numbers are read from the rows of studies and from the printed tables, both in e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import yaml
 from docs.builder.sources import REPOSITORY
 
 EXPERIMENTS = REPOSITORY / "experiments"
+STANDINGS = ("replicated", "other data", "toy", "none")  # what each means: see papers.yaml
 LIST = Path(__file__).with_name("papers.yaml")
 DOOR = "python -m bias_pipeline"
 
@@ -67,6 +69,7 @@ class Item:
     commands: tuple[str, ...]
     needs: str
     study: str
+    standing: str
     ours: tuple[Comparison, ...] = ()
     differs: str = ""
     why_not: str = ""
@@ -96,8 +99,16 @@ def _item(listed: dict[str, Any]) -> Item:
     return Item(**{**listed, "commands": tuple(listed["commands"]), "ours": ours})
 
 
+def count_standings(listed: Iterable[Paper]) -> str:
+    """How many tables and figures have which standing, as README prints it."""
+    counted = Counter(item.standing for paper in listed for item in paper.items)
+    numbers = ", ".join(f"{counted[name]} {name}" for name in STANDINGS)
+    return f"{counted.total()} tables and figures: {numbers}"
+
+
 def papers_page() -> str:
     """The page in Markdown."""
+    listed = papers()
     head = (
         "---\nhide: [navigation, toc]\n---\n\n# The papers, table by table\n\n"
         "Every table and figure of the five papers: the command that makes it here, what that "
@@ -110,17 +121,22 @@ def papers_page() -> str:
         "writes tables with means and "
         "standard deviations over seeds, as RELIC prints them, `--error interval` with "
         "half-widths of 95 % intervals over "
-        "runs, as DBAC does.\n"
+        "runs, as DBAC does.\n\n"
+        f"{count_standings(listed)}. *Replicated*: the paper's captions, measure and attackers. "
+        "*Other data*: real data, but other images, captions, labels or attackers. *Toy*: drawn "
+        "scenes or networks of known bias. *None*: a drawing, a list of words, or nothing that "
+        "we ran.\n"
     )
-    return "\n".join([head, *(_section(paper) for paper in papers())])
+    return "\n".join([head, *(_section(paper) for paper in listed)])
 
 
 def _section(paper: Paper) -> str:
     lines = [
         f"## {paper.title}\n",
         f"{paper.source}.\n",
-        f"| table or figure | after `{DOOR}`, or in full | needs | ours / printed, or why not |",
-        "| --- | --- | --- | --- |",
+        f"| table or figure | standing | after `{DOOR}`, or in full | needs | "
+        "ours / printed, or why not |",
+        "| --- | --- | --- | --- | --- |",
         *(_line(item, paper.published) for item in paper.items),
     ]
     return "\n".join(lines) + "\n"
@@ -130,6 +146,7 @@ def _line(item: Item, published: str) -> str:
     commands = "<br>".join(f"`{command}`" for command in item.commands) or "–"
     cells = [
         f"**{item.item}**: {item.shows}",
+        item.standing,
         commands,
         item.needs,
         " ".join(_numbers(item, published)),
