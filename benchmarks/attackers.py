@@ -52,7 +52,7 @@ class Study:
         probe: NeuralProbe = cell([*self.words, "probe.cache=null", *overrides]).build("probe")
         return probe
 
-    def first(self, n: int, n_captions: int | None = None) -> Study:
+    def first_splits(self, n: int, n_captions: int | None = None) -> Study:
         """The first splits alone, cut to some training captions."""
         cut = [replace(split, train=split.train[:n_captions]) for split in self.splits[:n]]
         return Study(self.words, self.data, cut)
@@ -84,7 +84,7 @@ def ours(study: Study, probe: NeuralProbe, clock: Callable[[], float] = time.per
     return clock() - started
 
 
-def plain(study: Study) -> float:
+def seconds_in_plain_code(study: Study) -> float:
     """Seconds of the same attackers one after the other, in straightforward code.
 
     The same networks on the same batches, in float32, PyTorch on all cores.
@@ -129,8 +129,8 @@ def _train_plainly(study: Study, split: Split, epochs: int) -> torch.Tensor:
 def processes_table(study: Study) -> str:
     """Plain PyTorch and ours in turn, several times."""
     probe = study.probe(f"probe.processes={CORES}")
-    ours(study.first(CORES, 64), probe)  # processes start once a run, not once an attacker
-    pairs = [(plain(study), ours(study, probe)) for _ in range(PAIRS)]
+    ours(study.first_splits(CORES, 64), probe)  # processes start once a run, not once an attacker
+    pairs = [(seconds_in_plain_code(study), ours(study, probe)) for _ in range(PAIRS)]
     lines = [[str(n), *_times(*pair)] for n, pair in enumerate(pairs, start=1)]
     middle = median(one / two for one, two in pairs)
     target = TARGET_BF16 if has_bf16() else TARGET
@@ -150,7 +150,9 @@ def ensembles_table(study: Study, accelerator: str, sizes: Sequence[int]) -> str
     words += ("trainer.precision=32-true", "trainer.max_epochs=1")
     probes = {size: study.probe(*words, f"probe.ensemble={size}") for size in sizes}
     if accelerator == "gpu":
-        ours(study.first(2, 256), probes[sizes[-1]])  # the first products choose their kernels
+        ours(
+            study.first_splits(2, 256), probes[sizes[-1]]
+        )  # the first products choose their kernels
     seconds = {size: ours(study, probe, clock) for size, probe in probes.items()}
     alone = seconds[sizes[0]]
     n = len(study.splits)
@@ -181,7 +183,7 @@ def main() -> None:
         f"ours in {precision({'accelerator': 'cpu'})}; load of the machine at the start "
         f"{load:.1f}.\n\n"
     )
-    body += processes_table(all_splits.first(CORES))
+    body += processes_table(all_splits.first_splits(CORES))
     body += "\nOne process, one epoch, float32; alone and stacked (`probe.ensemble`):\n\n"
     body += ensembles_table(all_splits, "cpu", ENSEMBLES)
     body += "\nEnsembles are for GPUs: see `A GPU: stacked attackers`.\n"

@@ -43,8 +43,8 @@ _CAPTION = "a {} with an umbrella and a dog crosses street number {}"
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         lines = [
-            _measured(Path(name) / "many", GUESSES // (_SEEDS * (1 + _POSITIONS)), captions=True),
-            _measured(Path(name) / "one", GUESSES, captions=False),
+            _table_line(Path(name) / "many", GUESSES // (_SEEDS * (1 + _POSITIONS)), captions=True),
+            _table_line(Path(name) / "one", GUESSES, captions=False),
         ]
     header = [
         *("what", "guesses", "images", "first view (s)", "processor (s)", "after its run's page"),
@@ -60,7 +60,7 @@ def main() -> None:
     publish("Pages of results", "python -m benchmarks.browse", body)
 
 
-def _measured(root: Path, n_images: int, *, captions: bool) -> list[str]:
+def _table_line(root: Path, n_images: int, *, captions: bool) -> list[str]:
     """A line of the table."""
     corpus = _corpus(n_images) if captions else None
     attribute = cell(["attribute=gender"]).build("attribute")

@@ -97,7 +97,7 @@ def partly_unsure(corpus: Corpus) -> Corpus:
     return replace(corpus, groupings={"gender": replace(gender, codes=codes)})
 
 
-def timed(run: Callable[[], object]) -> float:
+def cpu_seconds(run: Callable[[], object]) -> float:
     """Seconds of CPU: on one core the time of an idle machine, even if this one is busy."""
     started = time.process_time()
     run()
@@ -130,7 +130,9 @@ def pandas_frames(
     return _frames(corpus, texts, words, tasks)
 
 
-def _drawn(frames: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]) -> tuple[pd.DataFrame, ...]:
+def _draw_images(
+    frames: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame],
+) -> tuple[pd.DataFrame, ...]:
     rows = np.random.default_rng(0).integers(0, len(frames[0]), len(frames[0]))
     return tuple(frame.iloc[rows].reset_index(drop=True) for frame in frames)
 
@@ -201,7 +203,7 @@ def same_in_ours(corpus: Corpus, *overrides: str) -> float:
     same = ("ba_directional", "ba_mals", "gender_error", "cooccurrence")
     built = [cell([f"metric={name}", *overrides]).build("metric") for name in same]
     fresh = unread(corpus)
-    return timed(lambda: [metric.compute(fresh, splits=[]) for metric in built])
+    return cpu_seconds(lambda: [metric.compute(fresh, splits=[]) for metric in built])
 
 
 def unread(corpus: Corpus) -> Corpus:
@@ -228,7 +230,7 @@ def _metrics() -> None:
     loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT / 1e9
     tasks = tuple(name for name in vocabulary.tasks if name != "person")
     seconds = {
-        "reading captions": timed(
+        "reading captions": cpu_seconds(
             lambda: [
                 (
                     attribute_mentions(captions, attribute, attribute.groups),
@@ -239,13 +241,19 @@ def _metrics() -> None:
         )
     }
     for name, metric in built.items():
-        seconds[name] = timed(lambda m=metric: m.compute(corpus, splits=[]))
+        seconds[name] = cpu_seconds(lambda m=metric: m.compute(corpus, splits=[]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT / 1e9
     total = sum(seconds.values())
     lines = [[name, f"{value:.2f}"] for name, value in seconds.items()]
     verdicts = [
-        ["**all**", f"**{total:.1f}** (target {TARGET_S:.0f}: {_met(total <= TARGET_S)})"],
-        ["peak memory, GB", f"{peak:.2f} (target {TARGET_GB:.0f}: {_met(peak <= TARGET_GB)})"],
+        [
+            "**all**",
+            f"**{total:.1f}** (target {TARGET_S:.0f}: {_met_or_missed(total <= TARGET_S)})",
+        ],
+        [
+            "peak memory, GB",
+            f"{peak:.2f} (target {TARGET_GB:.0f}: {_met_or_missed(peak <= TARGET_GB)})",
+        ],
         ["of which the loaded corpus", f"{loaded:.2f}"],
     ]
     body = table(
@@ -267,7 +275,7 @@ def _beside_pandas() -> None:
     # In turn, so that both sides have the same load on the machine.
     runs = [
         (
-            timed(lambda: in_pandas(few, texts, attribute, vocabulary)),
+            cpu_seconds(lambda: in_pandas(few, texts, attribute, vocabulary)),
             same_in_ours(few, "stats.resamples=2"),
             same_in_ours(few),
         )
@@ -275,9 +283,9 @@ def _beside_pandas() -> None:
     ]
     plain, bare, ours = (min(times) for times in zip(*runs, strict=True))
     frames = pandas_frames(few, texts, attribute, vocabulary)
-    drawn = min(timed(lambda: _numbers(*_drawn(frames))) for _ in range(REPEATS))
+    drawn = min(cpu_seconds(lambda: _numbers(*_draw_images(frames))) for _ in range(REPEATS))
     whole = plain + RESAMPLES * drawn
-    verdict = _met(plain / bare >= TARGET_TIMES)
+    verdict = _met_or_missed(plain / bare >= TARGET_TIMES)
     lines = [
         ["numbers alone", f"{plain:.1f}", f"{bare:.2f}", f"{plain / bare:.0f} ({verdict})"],
         [
@@ -297,7 +305,7 @@ def _beside_pandas() -> None:
     publish("Counting metrics beside pandas", "python -m benchmarks.counting pandas", body)
 
 
-def _met(yes: bool) -> str:
+def _met_or_missed(yes: bool) -> str:
     return "met" if yes else "missed"
 
 

@@ -122,7 +122,7 @@ def alignment() -> str:
     data = real_data()
     where = ["dataset=lic", f"dataset.root={data}", "captioner=sat"] if data else []
     once, steps = texts_of("", *where, "alignment=contextual", "alignment.cache=null")
-    many = once.replicated(ALIGNED)
+    many = once.repeat(ALIGNED)
     sides = (Captions.from_texts(many.model), Captions.from_texts(many.human))
     corpus = Corpus("bench", "bench", (), *sides, groupings={})
     for step in ("tokenise", "mask"):

@@ -23,7 +23,7 @@ from benchmarks.attackers import ensembles_table, masked_captions, study
 from benchmarks.cells import run
 from benchmarks.likelihoods import random_gpt2
 from benchmarks.photos import DATA, write_blip_base, write_elsewhere, write_vit_b_32
-from benchmarks.pictures import captioned, timed
+from benchmarks.pictures import make_probe, time_work
 from benchmarks.record import publish, table
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split
@@ -51,7 +51,7 @@ BERT_BASE = {
 _RATE = re.compile(r"images in [\d.]+ s: ([\d.]+) images/s")
 
 
-def predicted(
+def predict(
     words: Sequence[str], data: LabelledCaptions, splits: Sequence[Split]
 ) -> tuple[float, Predictions]:
     """Seconds, and predictions of fresh attackers."""
@@ -68,7 +68,7 @@ def same_predictions() -> str:
         words = [f"encoder={encoder}", "encoder.dropout=0", "head.dropout=0", FULL]
         words += [f"trainer.max_epochs={EPOCHS}", "probe.ensemble=1"]
         data, splits = masked_captions([*words, f"dataset.n_images={N_IMAGES}"], 1)
-        (_, here), (_, there) = (predicted([*words, w], data, splits) for w in (CPU, GPU))
+        (_, here), (_, there) = (predict([*words, w], data, splits) for w in (CPU, GPU))
         gaps = np.abs(here.probs[0] - there.probs[0])
         lines.append([encoder, f"{gaps.max():.1e}", f"{gaps.mean():.1e}"])
     note = f"\n{EPOCHS} epochs in float32 without dropout, {N_IMAGES:,} scenes.\n"
@@ -86,12 +86,12 @@ def training() -> str:
     for encoder in ("bilstm", "transformer5"):
         words = [f"encoder={encoder}", f"trainer.max_epochs={EPOCHS}"]
         data, splits = masked_captions([*words, f"dataset.n_images={N_ATTACKED}"], SEEDS)
-        lines.append([f"{encoder}, {SEEDS} seeds", *_both(words, data, splits), "", ""])
+        lines.append([f"{encoder}, {SEEDS} seeds", *_compare_both(words, data, splits), "", ""])
     with tempfile.TemporaryDirectory() as place:
         words = [*_bert(Path(place)), "trainer.max_epochs=1"]
         data, splits = masked_captions([*words, f"dataset.n_images={N_BERT}"], 1)
-        cells = _both(words, data, splits)
-        fast, _ = predicted([*words, GPU, BF16], data, splits)
+        cells = _compare_both(words, data, splits)
+        fast, _ = predict([*words, GPU, BF16], data, splits)
         times = f"{float(cells[0]) / fast:.1f}"
         lines.append(["BERT base, fine-tuned, 1 seed", *cells, f"{fast:.1f}", times])
     header = ["what", "processor (s)", "GPU, float32 (s)", "times", "GPU, bfloat16 (s)", "times"]
@@ -102,10 +102,12 @@ def training() -> str:
     return table(header, lines) + note
 
 
-def _both(words: Sequence[str], data: LabelledCaptions, splits: Sequence[Split]) -> list[str]:
-    predicted([*words, GPU, "trainer.max_epochs=1", FULL], data, splits[:2])  # kernels are chosen
-    fast, _ = predicted([*words, GPU, FULL], data, splits)
-    slow, _ = predicted([*words, CPU], data, splits)
+def _compare_both(
+    words: Sequence[str], data: LabelledCaptions, splits: Sequence[Split]
+) -> list[str]:
+    predict([*words, GPU, "trainer.max_epochs=1", FULL], data, splits[:2])  # kernels are chosen
+    fast, _ = predict([*words, GPU, FULL], data, splits)
+    slow, _ = predict([*words, CPU], data, splits)
     return [f"{slow:.1f}", f"{fast:.1f}", f"{slow / fast:.1f}"]
 
 
@@ -115,17 +117,19 @@ def pictures() -> str:
     lines = []
     for name, (encoder, n_epochs) in cases.items():
         words = [f"encoder={encoder}", FULL]
-        _trained([*words, GPU, "trainer.max_epochs=1"])  # kernels are chosen
-        gpu, cpu = (_trained([*words, f"trainer.max_epochs={n_epochs}", w]) for w in (GPU, CPU))
+        _training_seconds([*words, GPU, "trainer.max_epochs=1"])  # kernels are chosen
+        gpu, cpu = (
+            _training_seconds([*words, f"trainer.max_epochs={n_epochs}", w]) for w in (GPU, CPU)
+        )
         lines.append([name, f"{cpu:.1f}", f"{gpu:.1f}", f"{cpu / gpu:.1f}"])
     return table(["what", "one core (s)", "GPU (s)", "times"], lines)
 
 
-def _trained(words: Sequence[str]) -> float:
+def _training_seconds(words: Sequence[str]) -> float:
     """Seconds of a training with its predictions."""
     with tempfile.TemporaryDirectory() as place:
-        probe, data, splits = captioned(Path(place), *words)
-        return timed(lambda: probe.fit_predict(data, splits[:1])).wall
+        probe, data, splits = make_probe(Path(place), *words)
+        return time_work(lambda: probe.fit_predict(data, splits[:1])).wall
 
 
 def write_bert_base(folder: Path) -> None:
@@ -228,12 +232,12 @@ def shortage() -> str:
     with tempfile.TemporaryDirectory() as place:
         words = [*_bert(Path(place)), "trainer.max_epochs=1", GPU, FULL, "attacker.batch_size=256"]
         data, splits = masked_captions([*words, f"dataset.n_images={N_IMAGES}"], 1)
-        _, whole = predicted(words, data, splits)
+        _, whole = predict(words, data, splits)
         total = torch.cuda.get_device_properties(0).total_memory
         for room in ROOMS:
             torch.cuda.empty_cache()
             torch.cuda.set_per_process_memory_fraction(room * 2**30 / total)
-            took, cut = predicted(words, data, splits)
+            took, cut = predict(words, data, splits)
             parts = [str(step["then_parts"]) for step in cut.training.out_of_memory]
             gap = np.abs(cut.probs[0] - whole.probs[0]).max()
             lines.append([f"{room:g}", ", ".join(parts), f"{took:.1f}", f"{gap:.1e}"])

@@ -51,7 +51,7 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measured(kind: str, folder: Path) -> list[str]:
+def table_lines(kind: str, folder: Path) -> list[str]:
     """Forward pass and maps of the same captions."""
     model = captioner(kind, folder)
     generator = np.random.default_rng(0)
@@ -70,12 +70,12 @@ def measured(kind: str, folder: Path) -> list[str]:
         for _ in range(rounds):
             model.logits(pictures, captions)
 
-    def mapped() -> None:
+    def draw_maps() -> None:
         for _ in range(rounds):
             maps(model, layer, pictures, captions, [[Target("w", [3])]] * BATCH, [4])
 
     plain, before = seconds(forward), peak()
-    whole = seconds(mapped)
+    whole = seconds(draw_maps)
     met = "met" if whole <= TARGET * plain else "missed"
     return [
         f"{kind}, layer {layer.name}", f"{plain:.2f}", f"{whole:.2f}",
@@ -86,7 +86,7 @@ def measured(kind: str, folder: Path) -> list[str]:
 def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as place:
-        lines = [measured(kind, Path(place) / kind) for kind in CLASSES]
+        lines = [table_lines(kind, Path(place) / kind) for kind in CLASSES]
     header = [
         f"{N_CAPTIONS:,} captions", "forward pass (s)", "with maps (s)",
         f"times the forward pass, target {TARGET:.0f}", "more memory (MB)",

@@ -23,7 +23,7 @@ TRAINING_TARGET, RATIO_TARGET, ROUNDS = 180.0, 1.0, 20
 BATCHES = {"small": 32, "released": 8}
 
 
-def drawn(size: GritSize, n_rows: int) -> tuple[list[Shape], list[Tensor]]:
+def draw_layer(size: GritSize, n_rows: int) -> tuple[list[Shape], list[Tensor]]:
     """Shapes, and values, places and weights of one layer."""
     coarsest = size.side // size.patch // 2 ** len(size.depths)
     sides = [coarsest * 2**level for level in reversed(range(size.n_levels))]
@@ -54,24 +54,24 @@ def attention(name: str, *, learns: bool) -> list[str]:
         MultiScaleDeformableAttention,
     )
 
-    shapes, inputs = drawn(SIZES[name], BATCHES[name])
+    shapes, inputs = draw_layer(SIZES[name], BATCHES[name])
     theirs, shape_tensor = MultiScaleDeformableAttention(), torch.tensor(shapes)
 
     def ours() -> Tensor:
         values, places, weights = inputs
         return deformable_attention(values, shapes, places, weights)
 
-    def other() -> Tensor:
+    def run_reference() -> Tensor:
         values, places, weights = inputs
         output: Tensor = theirs(values, shape_tensor, shapes, None, places, weights, 64)
         return output
 
-    def done(work: Callable[[], Tensor]) -> Callable[[], object]:
+    def bind(work: Callable[[], Tensor]) -> Callable[[], object]:
         if learns:
             return lambda: torch.autograd.grad(work().sum(), inputs)
         return torch.no_grad()(work)
 
-    our_time, reference = fastest([done(ours), done(other)])
+    our_time, reference = fastest([bind(ours), bind(run_reference)])
     what = f"{name}, {BATCHES[name]} pictures, {'with gradients' if learns else 'looking only'}"
     return [what, f"{our_time * 1e3:.1f}", f"{reference * 1e3:.1f}", f"{reference / our_time:.2f}"]
 

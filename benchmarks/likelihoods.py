@@ -57,7 +57,7 @@ def plainly(judge: Likelihoods, texts: Sequence[str]) -> list[float]:
     return sums
 
 
-def timed(work: Callable[[], object]) -> tuple[float, float]:
+def time_work(work: Callable[[], object]) -> tuple[float, float]:
     """Wall and processor seconds."""
     wall, processor = time.perf_counter(), time.process_time()
     work()
@@ -99,11 +99,11 @@ def beside_lm_scorer(texts: Sequence[str], few: Sequence[str]) -> str:
         rates = {
             f"lm-scorer, batches of {size}": (
                 len(few),
-                *timed(lambda scorer=scorer: scorer.sentence_score(list(few))),  # type: ignore[misc]
+                *time_work(lambda scorer=scorer: scorer.sentence_score(list(few))),  # type: ignore[misc]
             )
             for size, scorer in scorers.items()
         }
-        rates["ours"] = (len(texts), *timed(lambda: judge.embed(texts)))
+        rates["ours"] = (len(texts), *time_work(lambda: judge.embed(texts)))
     model = "GPT-2 of the published size (124 million weights, random)"
     return f"{table(HEADER, lines_of(rates))}\n{model}; both agree to 0.1 %.\n"
 
@@ -130,8 +130,8 @@ def main() -> None:
     ours = judge.embed(few)
     np.testing.assert_allclose(plainly(judge, few), ours[:, 1] + ours[:, 3], rtol=1e-3)
     rates = {
-        "one text after the other, all logits": (N_PLAIN, *timed(lambda: plainly(judge, few))),
-        "ours": (N_TEXTS, *timed(lambda: judge.embed(texts))),
+        "one text after the other, all logits": (N_PLAIN, *time_work(lambda: plainly(judge, few))),
+        "ours": (N_TEXTS, *time_work(lambda: judge.embed(texts))),
     }
     lines = lines_of(rates)
     body = table(HEADER, lines)

@@ -263,7 +263,7 @@ def cpu(work: Numbers) -> float:
     return time.process_time() - started
 
 
-def recorded() -> list[dict[str, str]]:
+def peer_rows() -> list[dict[str, str]]:
     """The rows of ``peers.csv``."""
     if not ROWS.is_file():
         return []
@@ -274,7 +274,7 @@ def recorded() -> list[dict[str, str]]:
 def record(rows: list[Measured]) -> None:
     """Replace the rows of the same packages."""
     fresh = {row.package for row in rows}
-    retained = [row for row in recorded() if row["package"] not in fresh]
+    retained = [row for row in peer_rows() if row["package"] not in fresh]
     lines: list[Mapping[str, object]] = [*retained, *map(asdict, rows)]
     with ROWS.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(Measured.__annotations__), lineterminator="\n")

@@ -37,7 +37,7 @@ class Took:
     processor: float
 
 
-def timed(work: Callable[[], object]) -> Took:
+def time_work(work: Callable[[], object]) -> Took:
     wall, processor = time.perf_counter(), time.process_time()
     work()
     return Took(time.perf_counter() - wall, time.process_time() - processor)
@@ -45,10 +45,10 @@ def timed(work: Callable[[], object]) -> Took:
 
 def drawing() -> Took:
     images = generate(N_IMAGES).images
-    return timed(lambda: [SceneDrawing(image, "gender").draw(DRAWN_SIDE) for image in images])
+    return time_work(lambda: [SceneDrawing(image, "gender").draw(DRAWN_SIDE) for image in images])
 
 
-def captioned(folder: Path, *words: str) -> tuple[NeuralProbe, LabelledCaptions, list[Split]]:
+def make_probe(folder: Path, *words: str) -> tuple[NeuralProbe, LabelledCaptions, list[Split]]:
     """A probe, the captioner's captions with their masked pictures, and two splits."""
     built = cell(
         [
@@ -81,9 +81,9 @@ def network(folder: Path) -> str:
 
 def training(folder: Path, *words: str) -> tuple[Took, Took, int]:
     """The first seed, the second one, and how many captions each learns from."""
-    probe, data, splits = captioned(folder, *words)
+    probe, data, splits = make_probe(folder, *words)
     first, second = (
-        timed(lambda split=split: probe.fit_predict(data, [split]))  # type: ignore[misc]
+        time_work(lambda split=split: probe.fit_predict(data, [split]))  # type: ignore[misc]
         for split in splits
     )
     return first, second, len(np.asarray(splits[0].train))

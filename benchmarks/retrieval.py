@@ -33,7 +33,7 @@ SECONDS, PEAK_GB, TIMES = 10.0, 4.0, 5.0
 _BLOCK = 50_000
 
 
-def written(folder: Path) -> Path:
+def write_embeddings(folder: Path) -> Path:
     """The embeddings of images, of length 1, in a file."""
     random, path = np.random.default_rng(0), folder / "images.npy"
     file = np.lib.format.open_memmap(path, "w+", np.float32, (N_IMAGES, SIZE))
@@ -55,7 +55,7 @@ def ours(images: Float32Array, k: int) -> Callable[[], object]:
     return lambda: top_ranks(queries(), images, k)
 
 
-def resampled(images: Float32Array, k: int) -> Callable[[], object]:
+def resample_entropies(images: Float32Array, k: int) -> Callable[[], object]:
     """Rankings to k, and their entropies under resampling of the images."""
     codes = np.random.default_rng(2).integers(0, N_GROUPS, N_IMAGES)
 
@@ -85,10 +85,15 @@ def of_faiss(images: Float32Array, k: int) -> Callable[[], object]:
     return lambda: index.search(queries(), k)
 
 
-WORKS = {"ours": ours, "ours, resampled": resampled, "argsort": sorted_whole, "faiss": of_faiss}
+WORKS = {
+    "ours": ours,
+    "ours, resampled": resample_entropies,
+    "argsort": sorted_whole,
+    "faiss": of_faiss,
+}
 
 
-def measured(name: str, path: Path, k: int) -> dict[str, float]:
+def measure_process(name: str, path: Path, k: int) -> dict[str, float]:
     """Seconds of a fresh process, its best of several rounds, and its peak."""
     threads = {"OPENBLAS_NUM_THREADS": str(CORES), "OMP_NUM_THREADS": str(CORES)}
     words = [sys.executable, "-m", "benchmarks.retrieval", name, str(path), str(k)]
@@ -97,7 +102,7 @@ def measured(name: str, path: Path, k: int) -> dict[str, float]:
     return numbers
 
 
-def worked(name: str, path: Path, k: int) -> None:
+def run_task(name: str, path: Path, k: int) -> None:
     """In the fresh process: run the task and print its time."""
     work = WORKS[name](np.load(path, mmap_mode="r"), k)
     times = []
@@ -114,9 +119,9 @@ def main() -> None:
     load = os.getloadavg()[0]
     names = [name for name in WORKS if name != "faiss" or importlib.util.find_spec("faiss")]
     with tempfile.TemporaryDirectory() as folder:
-        path = written(Path(folder))
+        path = write_embeddings(Path(folder))
         measurements = {
-            (name, k): measured(name, path, k)
+            (name, k): measure_process(name, path, k)
             for k in DEPTHS
             for name in names
             if name != "argsort" or k == DEPTHS[0]  # it sorts everything, whatever k
@@ -161,6 +166,6 @@ def _verdict(name: str, numbers: dict[str, float], mine: dict[str, float]) -> st
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        worked(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+        run_task(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
     else:
         main()

@@ -35,7 +35,7 @@ class Texts:
     def __len__(self) -> int:
         return len(self.model) + len(self.human)
 
-    def replicated(self, size: int) -> Texts:
+    def repeat(self, size: int) -> Texts:
         """The same captions repeated, at least ``size`` of them."""
         times = -(-size // len(self))
         name = f"{self.name}, {times} times over"
@@ -92,7 +92,7 @@ def main() -> None:
     lines = []
     for once, transforms in text_sets:
         words = len(Captions.from_texts([*once.model, *once.human]).types)
-        both = (once, once.replicated(CAPTIONS))
+        both = (once, once.repeat(CAPTIONS))
         lines += [_line(texts, measure(texts, transforms), words) for texts in both]
     steps = [f"{step} (ms)" for step in STEPS]
     header = ["captions", "number", "distinct words", *steps, "captions a second"]

@@ -65,14 +65,14 @@ class Browser:
             order["sessionId"] = self._session
         os.write(self._orders, json.dumps(order).encode() + b"\0")
         while True:
-            message = self._next()
+            message = self._next_message()
             if message.get("id") == number:
                 if "error" in message:
                     raise RuntimeError(f"{method}: {message['error']}")
                 return message["result"]
             self._note(message)
 
-    def _next(self) -> dict[str, Any]:
+    def _next_message(self) -> dict[str, Any]:
         """The next message; the function that started the browser also stops it."""
         while b"\0" not in self._rest:
             if not select.select([self._answers], [], [], max(0.0, self._until - time.monotonic()))[

@@ -19,7 +19,7 @@ from typing import Any
 Output = dict[str, Any]
 
 
-def executed(notebook: Mapping[str, Any]) -> dict[str, Any]:
+def execute(notebook: Mapping[str, Any]) -> dict[str, Any]:
     """The same notebook with new outputs of its code cells."""
     scope: dict[str, Any] = {"__name__": "__main__"}
     cells, count = [], 0
@@ -32,7 +32,7 @@ def executed(notebook: Mapping[str, Any]) -> dict[str, Any]:
     return {**notebook, "cells": cells}
 
 
-def shown(notebook: Mapping[str, Any]) -> list[str]:
+def cell_outputs(notebook: Mapping[str, Any]) -> list[str]:
     """The outputs of a notebook's cells, as plain text."""
     return [
         "".join(output.get("text") or output["data"]["text/plain"])
@@ -78,7 +78,7 @@ def _result(value: Any, count: int) -> Output:
 
 
 def main(path: Path) -> None:
-    notebook = executed(json.loads(path.read_text(encoding="utf-8")))
+    notebook = execute(json.loads(path.read_text(encoding="utf-8")))
     path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
         for name, _, page in (report.partition("=") for report in options.reports):
             for kind, view in VIEWS.items():
                 path = options.out / f"report-{name}-{kind}.png"
-                path.write_bytes(compressed(picture(opened, Path(page), view)))
+                path.write_bytes(compress(picture(opened, Path(page), view)))
                 print(path, path.stat().st_size)
     return 0
 
@@ -65,7 +65,7 @@ def picture(opened: Browser, page: Path, view: View) -> bytes:
     return opened.picture()
 
 
-def compressed(png: bytes) -> bytes:
+def compress(png: bytes) -> bytes:
     """The same picture in few colours."""
     from PIL import Image
 

@@ -52,7 +52,7 @@ def sweep(name: str, outputs: Path, *overrides: str) -> pd.DataFrame:
     return _swept(name, outputs)
 
 
-def attempted(name: str, outputs: Path, *overrides: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def attempt(name: str, outputs: Path, *overrides: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Run a sweep of which the data do not allow some cells.
 
     Returns:
@@ -153,7 +153,7 @@ def rows_at(path: Path, run: Callable[..., pd.DataFrame], arguments: Sequence[st
     return read_rows(path)
 
 
-def published(paper: str, table: str, part: str) -> pd.DataFrame:
+def printed_table(paper: str, table: str, part: str) -> pd.DataFrame:
     """A printed table in per cent: rows of models, columns of quantities and their deviations."""
     rows = pd.read_csv(HERE / "published" / f"{paper}.csv", dtype={"table": str})
     selected = rows[(rows["table"] == table) & (rows["part"].fillna("") == part)]

@@ -31,7 +31,7 @@ def too_low(requirements: Sequence[str], advisories: Path = ADVISORIES) -> Itera
     for line in requirements:
         bound = _BOUND.match(line)
         for hole in holes if bound else ():
-            if name_of(bound[1]) == hole["package"] and below(bound[2], hole["fixed"]):
+            if name_of(bound[1]) == hole["package"] and comes_before(bound[2], hole["fixed"]):
                 yield (
                     f"{line}: {hole['id']} ({hole['what']}) is mended in {hole['fixed']}; raise "
                     "the bound, or say in tests/advisories.csv why it does not matter"
@@ -43,7 +43,7 @@ def name_of(package: str) -> str:
     return re.sub(r"[-_.]+", "-", package).lower()
 
 
-def below(version: str, fixed: str) -> bool:
+def comes_before(version: str, fixed: str) -> bool:
     """Whether a version comes before another one; 2.10 and 2.10.0 are the same."""
     numbers = [[int(number) for number in text.split(".")] for text in (version, fixed)]
     longest = max(map(len, numbers))

@@ -22,7 +22,7 @@ READERS = {  # by the first part of a changed path
 }
 
 
-def changed(base: str = "origin/main") -> list[str]:
+def changed_paths(base: str = "origin/main") -> list[str]:
     """Paths that differ from where this branch began, whether committed or not."""
     known = _git("rev-parse", "--verify", "--quiet", base) or _git("rev-parse", "HEAD")
     start = _git("merge-base", "HEAD", known[0])[0]
@@ -34,7 +34,7 @@ def _git(*words: str) -> list[str]:
     return done.stdout.split()
 
 
-def selected(paths: Iterable[str]) -> Iterator[str]:
+def select_tests(paths: Iterable[str]) -> Iterator[str]:
     """What to run for changed paths."""
     there = [path for path in paths if (REPOSITORY / path).is_file()]
     modules = {_module(path) for path in there if path.startswith("bias_pipeline/")}
@@ -44,14 +44,14 @@ def selected(paths: Iterable[str]) -> Iterator[str]:
             yield path
         yield from READERS.get(path.partition("/")[0], ())
     tests = sorted((REPOSITORY / "tests").rglob("test_*.py"))
-    importing = [test for test in tests if modules & imported(test)]
+    importing = [test for test in tests if modules & imported_names(test)]
     inside = [test for test in importing if test.parent.name != "cli"]
-    namesakes = [test for test in tests if _tested(test) in modules]
+    namesakes = [test for test in tests if _tested_module(test) in modules]
     yield from (str(test.relative_to(REPOSITORY)) for test in [*namesakes, *(inside or importing)])
     yield from ALWAYS
 
 
-def _tested(test: Path) -> str:
+def _tested_module(test: Path) -> str:
     """The module that a test is named after."""
     path = test.relative_to(REPOSITORY / "tests").with_name(test.name.removeprefix("test_"))
     return _module(f"bias_pipeline/{path.as_posix()}")
@@ -62,7 +62,7 @@ def _module(path: str) -> str:
 
 
 @cache
-def imported(test: Path) -> frozenset[str]:
+def imported_names(test: Path) -> frozenset[str]:
     """The names that a test imports from, and what it imports of them."""
     modules = set()
     for node in ast.walk(ast.parse(test.read_text(encoding="utf-8"))):
@@ -72,4 +72,4 @@ def imported(test: Path) -> frozenset[str]:
 
 
 if __name__ == "__main__":
-    print(*dict.fromkeys(selected(changed())))
+    print(*dict.fromkeys(select_tests(changed_paths())))

@@ -12,14 +12,14 @@ from bias_pipeline.run import compose
 
 
 @cache
-def _chosen(*choices: str) -> compose.Cell:
+def _compose(*choices: str) -> compose.Cell:
     return compose.cell(choices)
 
 
 def corpus(*words: str) -> Corpus:
     """The corpus of ``dataset=NAME``, ``attribute=NAME`` and values of keys that are there."""
     choices = [word for word in words if word.startswith(("dataset=", "attribute="))]
-    cell = _chosen(*choices)
+    cell = _compose(*choices)
     tree = deepcopy(dict(cell.tree))
     for word in words:
         if word not in choices:

@@ -97,7 +97,7 @@ def reason_to_skip(command: str) -> str | None:
     return next(reasons, None)
 
 
-def documented(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+def documented_commands(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """(document, command), of all documents or of those whose name holds one of ``names``."""
     for path in DOCUMENTS:
         name = str(path.relative_to(REPOSITORY))
@@ -124,7 +124,7 @@ def prepare(folder: Path) -> None:
     for name, place in {"current.json": other, "new.json": mine}.items():
         shutil.copy(place, folder / "captions" / name)
     both: list[dict[str, Any]] = [*_json(mine), *_json(other), *_json(other)]
-    (folder / "samples.json").write_text(json.dumps(_numbered(both)))
+    (folder / "samples.json").write_text(json.dumps(_number_captions(both)))
     (folder / "entries.pkl").write_bytes(pickle.dumps(entries()))
     shutil.copytree(scenes / "captioners", folder / "data" / "coco" / "captioners")
     first = [sys.executable, "-m", "bias_pipeline", "metric=gender_error", "captioner=terse"]
@@ -137,7 +137,7 @@ def _json(path: Path) -> list[dict[str, Any]]:
     return content
 
 
-def _numbered(captions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _number_captions(captions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Captions that differ, as samples do."""
     return [
         {**caption, "caption": f"{caption['caption']} {n}"} for n, caption in enumerate(captions)
@@ -217,7 +217,7 @@ def main(names: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
-        for document, command in documented(names):
+        for document, command in documented_commands(names):
             if command.startswith("export "):
                 exported.setdefault(document, []).append(command)
                 continue

@@ -53,10 +53,10 @@ def own_package(folder: Path, name: str) -> None:
     for path, content in recipes().items():
         place = folder / name / re.sub(r"^bias_pipeline/\w+/", "", path)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(_moved(content, name))
+        place.write_text(_move_classes(content, name))
 
 
-def _moved(content: str, name: str) -> str:
+def _move_classes(content: str, name: str) -> str:
     """A recipe whose own classes stand in another package."""
     for path in recipes():
         if path.endswith(".py"):

@@ -70,7 +70,7 @@ _RELEASED = (
 )
 
 
-def released(network: FiberNet) -> dict[str, Tensor]:
+def released_weights(network: FiberNet) -> dict[str, Tensor]:
     """Its weights under the file's names, with all that such a file holds besides."""
     tensors: dict[str, Tensor] = {}
     for key, value in network.state_dict().items():
@@ -78,10 +78,10 @@ def released(network: FiberNet) -> dict[str, Tensor]:
         for pattern, theirs in _RELEASED:
             name = re.sub(pattern, theirs, name)
         tensors[name] = value
-    return _together(tensors) | _beside(network.size)
+    return _join_matrices(tensors) | _further_entries(network.size)
 
 
-def _together(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def _join_matrices(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Keys and values of texts, that pictures read, are one matrix of the file's."""
     tensors = {}
     for name, value in weights.items():
@@ -94,7 +94,7 @@ def _together(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return tensors
 
 
-def _beside(size: FiberSize) -> dict[str, Tensor]:
+def _further_entries(size: FiberSize) -> dict[str, Tensor]:
     """Queues, buffers and what is saved and not used."""
     side, queue = size.side, 8
     text = "text_transformer.encoder.layer"
@@ -124,7 +124,7 @@ def _beside(size: FiberSize) -> dict[str, Tensor]:
 def write_checkpoint(path: Path, network: FiberNet, **changes: Any) -> Path:
     """A file as Lightning writes it."""
     training = {"epoch": 9, "global_step": 100, "optimizer_states": [{"state": {}}]}
-    torch.save({"state_dict": released(network), **training, **changes}, path)
+    torch.save({"state_dict": released_weights(network), **training, **changes}, path)
     return path
 
 

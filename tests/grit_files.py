@@ -51,7 +51,9 @@ def network(
     return net.eval()
 
 
-def released(net: GritNet, size: GritSize = SMALL, n_attributes: int = 0) -> dict[str, Tensor]:
+def released_weights(
+    net: GritNet, size: GritSize = SMALL, n_attributes: int = 0
+) -> dict[str, Tensor]:
     """Its weights under the file's names, with all that such a file holds besides."""
     n_words = net.cap_generator.word_emb.num_embeddings
     n_memories = net.state_dict().get(_MEMORY, torch.zeros(1, 0)).shape[1]
@@ -73,13 +75,13 @@ def write_captioner(path: Path, net: GritNet, **how: Any) -> Path:
     optimizer = {"state": {0: {"step": torch.tensor(3.0)}}, "param_groups": [{"lr": 1e-4}]}
     scores = [{"BLEU": [np.float64(0.4), np.float64(0.3)], "CIDEr": np.float32(1.25)}]
     training = {"optim_model": optimizer, "scores": scores, "best_ciders": (np.float64(1.25), 0.0)}
-    torch.save({"state_dict": released(net), "epoch": 9, **training}, path, **how)
+    torch.save({"state_dict": released_weights(net), "epoch": 9, **training}, path, **how)
     return path
 
 
 def write_detector(path: Path, net: GritNet, n_attributes: int = 0, **how: Any) -> Path:
     """A detector's file, with its configuration."""
-    weights = released(net, n_attributes=n_attributes)
+    weights = released_weights(net, n_attributes=n_attributes)
     model = {k.removeprefix("detector."): v for k, v in weights.items() if k.startswith("detector")}
     args = OmegaConf.create({"exp": {"name": "vg", "ngpus": 8}, "lrs": [1e-4, None, "${exp.name}"]})
     torch.save({"model": model, "args": args, "epoch": np.int64(9)}, path, **how)

@@ -57,7 +57,7 @@ def write_of_words(folder: Path, **model: Any) -> Path:
     return folder
 
 
-def changed(folder: Path, to: Path, **changes: Any) -> Path:
+def copy_changed(folder: Path, to: Path, **changes: Any) -> Path:
     """A copy whose configuration has other parts."""
     shutil.copytree(folder, to)
     if changes:

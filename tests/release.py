@@ -112,7 +112,7 @@ def _write(path: Path, column: str, lines: Sequence[tuple[int, str]]) -> None:
         csv.writer(file).writerows([("image_id", column), *lines])
 
 
-def tried(env: Environment, trials: Sequence[Trial], folder: Path) -> Iterator[str]:
+def try_commands(env: Environment, trials: Sequence[Trial], folder: Path) -> Iterator[str]:
     """Run commands; yields what went otherwise than it must."""
     for trial in trials:
         done = env.run(trial.words, folder)
@@ -161,7 +161,7 @@ def check_plain(wheel: Path, folder: Path) -> list[str]:
     print(
         f"  without constraints: installed in {seconds:.0f} s, {env.megabytes:,.0f} MB", flush=True
     )
-    return list(tried(env, [Trial(("python", "-c", IMPORTED), "imported")], folder))
+    return list(try_commands(env, [Trial(("python", "-c", IMPORTED), "imported")], folder))
 
 
 def check(python: str, wheel: Path, folder: Path) -> list[str]:
@@ -178,10 +178,10 @@ def check(python: str, wheel: Path, folder: Path) -> list[str]:
         seconds = env.install("--no-deps", str(wheel))
         seconds += env.install(*without_learning(requirements()))
     print(f"  installed in {seconds:.0f} s, {env.megabytes:,.0f} MB", flush=True)
-    failed = list(tried(env, [*BASE, *plugin()], away))
+    failed = list(try_commands(env, [*BASE, *plugin()], away))
     # Beside the wheel, not anew: an installation without PyTorch stays one.
     env.install(*CONSTRAINTS, *extra("report"), *extra("slurm"))
-    return failed + list(tried(env, EXTRAS, away))
+    return failed + list(try_commands(env, EXTRAS, away))
 
 
 def check_light(wheel: Path, folder: Path) -> list[str]:
@@ -197,7 +197,7 @@ def check_light(wheel: Path, folder: Path) -> list[str]:
     (away / "audit.txt").write_text(printed.text)
     seconds += env.install("--no-compile", "-r", str(away / "audit.txt"))
     installed = env.megabytes
-    failed = list(tried(env, LIGHT_TRIALS, away))
+    failed = list(try_commands(env, LIGHT_TRIALS, away))
     print(
         f"  light: installed in {seconds:.0f} s, {installed:,.0f} MB, "
         f"{env.megabytes:,.0f} MB after use",

@@ -21,13 +21,13 @@ _COMMAND = re.compile(
 )
 
 
-def shown() -> list[tuple[list[str], str]]:
+def shown_screens() -> list[tuple[list[str], str]]:
     """The words of each command, and what the page says that it prints; empty for nothing."""
     text = PAGE.read_text(encoding="utf-8")
     return [(shlex.split(command), screen or "") for command, screen in _COMMAND.findall(text)]
 
 
-def printed(words: list[str]) -> str:
+def print_screen(words: list[str]) -> str:
     """What a command prints on standard output, in a pipe."""
     screen = io.StringIO()
     with contextlib.redirect_stdout(screen):
@@ -36,15 +36,15 @@ def printed(words: list[str]) -> str:
     return screen.getvalue()
 
 
-def made() -> Iterator[str]:
+def make_screens() -> Iterator[str]:
     """What each command prints, in a folder of its own."""
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for words, _ in shown():
-            yield printed(words)
+        for words, _ in shown_screens():
+            yield print_screen(words)
 
 
 def _write() -> None:
-    texts = iter([*made()][1:])  # the first command draws the data
+    texts = iter([*make_screens()][1:])  # the first command draws the data
     page = PAGE.read_text(encoding="utf-8")
     page = re.sub(r"```text\n(?:.*\n)*?```\n", lambda _: f"```text\n{next(texts)}```\n", page)
     Path(PAGE).write_text(page, encoding="utf-8")

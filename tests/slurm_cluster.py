@@ -80,7 +80,7 @@ def cluster(folder: Path) -> Iterator[Mapping[str, str]]:
         _wait("munged", services[-1], (folder / "munge.socket").exists)
         services.append(_start(folder, "slurmctld", "-D", "-c", "-f", variables["SLURM_CONF"]))
         services.append(_start(folder, "slurmd", "-D", "-f", variables["SLURM_CONF"]))
-        _wait("slurmd", services[-1], lambda: _idle(variables))
+        _wait("slurmd", services[-1], lambda: _is_idle(variables))
         yield variables
     finally:
         _cancel_all(variables)
@@ -158,7 +158,7 @@ def _wait(name: str, service: subprocess.Popen[bytes], ready: object) -> None:
         time.sleep(0.1)
 
 
-def _idle(variables: Mapping[str, str]) -> bool:
+def _is_idle(variables: Mapping[str, str]) -> bool:
     return "idle" in client(variables, "sinfo", "--noheader", "--format=%T")
 
 

@@ -60,7 +60,7 @@ def _left_out(node: ast.AST) -> Iterator[ast.AST]:
         yield body[0].value
 
 
-def named(pattern: re.Pattern[str]) -> dict[tuple[str, ...], str]:
+def named_words(pattern: re.Pattern[str]) -> dict[tuple[str, ...], str]:
     """What texts name, and where one of them stands."""
     return {
         match if isinstance(match, tuple) else (match,): place
@@ -100,7 +100,9 @@ def _paths(tree: Any, start: str = "") -> Iterator[str]:
 
 def test_the_patterns_find_what_messages_advise():
     patterns = (OPTION, KEY, CHOICE, COMMAND)
-    assert [len(named(one)) > least for one, least in zip(patterns, (40, 50, 20, 1), strict=True)]
+    assert [
+        len(named_words(one)) > least for one, least in zip(patterns, (40, 50, 20, 1), strict=True)
+    ]
 
 
 def test_every_option_that_a_message_names_is_one_of_a_command():
@@ -108,20 +110,24 @@ def test_every_option_that_a_message_names_is_one_of_a_command():
     known = {"--include", "--config-dir", "--version", "--all", "--no-deps"}.union(  # the last: pip
         *(action.option_strings for action in actions)
     )
-    assert {name: place for (name,), place in named(OPTION).items() if name not in known} == {}
+    assert {
+        name: place for (name,), place in named_words(OPTION).items() if name not in known
+    } == {}
 
 
 def test_every_key_that_a_message_names_is_composed():
-    keys = named(KEY).items()
+    keys = named_words(KEY).items()
     assert {key: place for key, place in keys if key[1][1:] not in keys_of(key[0])} == {}
 
 
 def test_every_choice_that_a_message_names_is_there():
     known = {group: {*choices_of(conf_dir() / group), *FURTHER.get(group, ())} for group in GROUPS}
-    choices = named(CHOICE).items()
+    choices = named_words(CHOICE).items()
     assert {key: place for key, place in choices if key[1] not in known[key[0]]} == {}
 
 
 def test_every_command_that_a_message_names_is_one():
     known = {word.name for word in WORDS}
-    assert {name: place for (name,), place in named(COMMAND).items() if name not in known} == {}
+    assert {
+        name: place for (name,), place in named_words(COMMAND).items() if name not in known
+    } == {}

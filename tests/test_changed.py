@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.changed import ALWAYS, READERS, selected
+from tests.changed import ALWAYS, READERS, select_tests
 from tests.corpora import REPOSITORY
 
 RETRIEVAL = "retrieval"
@@ -19,7 +19,7 @@ RETRIEVAL = "retrieval"
     ],
 )
 def test_what_a_change_touches_is_run(changed, test):
-    assert test in selected([changed])
+    assert test in select_tests([changed])
 
 
 @pytest.mark.parametrize(
@@ -27,16 +27,16 @@ def test_what_a_change_touches_is_run(changed, test):
     [("metrics/counting/gender_error", False), ("pictures/captioners/chat_server", True)],
 )
 def test_tests_of_the_door_are_run_where_no_other_imports_the_module(module, runs):
-    paths = selected([f"bias_pipeline/{module}.py"])
+    paths = select_tests([f"bias_pipeline/{module}.py"])
     assert any(path.startswith("tests/cli/") for path in paths) == runs
 
 
 def test_other_tests_are_not():
-    assert "tests/text/test_align.py" not in selected(["bias_pipeline/io/arrays.py"])
+    assert "tests/text/test_align.py" not in select_tests(["bias_pipeline/io/arrays.py"])
 
 
 def test_a_removed_file_is_not_run():
-    assert list(selected(["tests/test_gone.py"])) == [*ALWAYS]
+    assert list(select_tests(["tests/test_gone.py"])) == [*ALWAYS]
 
 
 @pytest.mark.parametrize("path", [*ALWAYS, *(item for named in READERS.values() for item in named)])

@@ -14,7 +14,7 @@ FORMULAS = ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-def written(value: object) -> str:
+def spreadsheet_cell(value: object) -> str:
     """The cell as a spreadsheet reads it."""
     ((cell,),) = csv.reader(io.StringIO(csv_text([(value,)]), newline=""))
     return cell
@@ -22,16 +22,20 @@ def written(value: object) -> str:
 
 @pytest.mark.parametrize("text", [*FORMULAS, *("'" + text for text in FORMULAS)])
 def test_a_formula_is_text(text):
-    assert written(text) == f"'{text}"
+    assert spreadsheet_cell(text) == f"'{text}"
 
 
 @given(st.floats(allow_nan=False))
 def test_numbers_are_whole(number):
-    assert float(written(number)) == number
+    assert float(spreadsheet_cell(number)) == number
 
 
 def test_a_list_is_guarded_as_a_whole():
-    assert (written(("=1", "2")), written((0, 12)), written(math.nan)) == ("'=1 2", "0 12", "")
+    assert (
+        spreadsheet_cell(("=1", "2")),
+        spreadsheet_cell((0, 12)),
+        spreadsheet_cell(math.nan),
+    ) == ("'=1 2", "0 12", "")
 
 
 @given(st.lists(st.fixed_dictionaries({"a": TEXTS, "=b": TEXTS}), min_size=1))

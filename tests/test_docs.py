@@ -19,7 +19,7 @@ from bias_pipeline.run import compose, overrides
 from bias_pipeline.run.launch import parse_sweep
 from bias_pipeline.studies.metric_cards import cards
 from tests.corpora import REPOSITORY
-from tests.documented import NEEDS, documented, reason_to_skip
+from tests.documented import NEEDS, documented_commands, reason_to_skip
 from tests.documents import (
     DOCUMENTS,
     DOOR,
@@ -47,13 +47,13 @@ DOOR_COMMANDS = [
 ]
 
 
-def large(line: str) -> bool:
+def is_large(line: str) -> bool:
     """Whether a command has so many metrics that composing them takes its time."""
     return "metric=all" in line or line.count(",") > 6
 
 
 @pytest.mark.parametrize(
-    "line", [pytest.param(x, marks=pytest.mark.slow) if large(x) else x for x in DOOR_COMMANDS]
+    "line", [pytest.param(x, marks=pytest.mark.slow) if is_large(x) else x for x in DOOR_COMMANDS]
 )
 def test_a_command_of_the_readme_composes(line, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
@@ -79,12 +79,12 @@ def test_a_command_of_the_footguns_composes(line, tmp_path, monkeypatch):
 
 
 def test_every_reason_to_skip_a_command_is_that_of_one():
-    shown = [command for _, command in documented(())]
+    shown = [command for _, command in documented_commands(())]
     assert [what for what, *_ in NEEDS if not any(re.search(what, item) for item in shown)] == []
 
 
 def test_most_documented_commands_need_nothing_that_is_not_here():
-    skipped = [reason_to_skip(command) is not None for _, command in documented(())]
+    skipped = [reason_to_skip(command) is not None for _, command in documented_commands(())]
     assert len(skipped) > 60
     assert sum(skipped) < len(skipped) / 2
 
@@ -124,10 +124,12 @@ def test_make_targets_exist():
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"(?m)^([a-z-]+):", makefile))
     texts = {path.name: path.read_text(encoding="utf-8") for path in DOCUMENTS}
-    assert [(name, absent) for name, t in texts.items() if (absent := made(t) - targets)] == []
+    assert [
+        (name, absent) for name, t in texts.items() if (absent := make_targets(t) - targets)
+    ] == []
 
 
-def made(text: str) -> set[str]:
+def make_targets(text: str) -> set[str]:
     """The targets of make that a document names."""
     lines = {line.split()[1] for line in commands(text) if line.startswith("make ")}
     return lines | set(re.findall(r"`make ([a-z-]+)", text))

@@ -22,7 +22,7 @@ def generate(latents: torch.Tensor) -> torch.Tensor:
     return torch.tanh(latents @ MIXING)
 
 
-def same(pictures: torch.Tensor) -> torch.Tensor:
+def same_pictures(pictures: torch.Tensor) -> torch.Tensor:
     return pictures
 
 
@@ -32,13 +32,15 @@ def cosines(latents: np.ndarray) -> np.ndarray:
 
 
 def test_pictures_come_nearer_to_what_is_wanted():
-    edited = edited_latents(generate, same, START, WANTED, penalty=0)
+    edited = edited_latents(generate, same_pictures, START, WANTED, penalty=0)
     assert (cosines(edited) > cosines(START)).all()
 
 
 def test_a_penalty_keeps_latents_near_where_they_start():
     moves = [
-        np.linalg.norm(edited_latents(generate, same, START, WANTED, penalty=penalty) - START)
+        np.linalg.norm(
+            edited_latents(generate, same_pictures, START, WANTED, penalty=penalty) - START
+        )
         for penalty in (0.0, 0.1, 10.0)
     ]
     assert moves[0] > moves[1] > moves[2]
@@ -51,40 +53,44 @@ def test_a_small_move_solves_the_quadratic_that_the_objective_is_near_its_start(
     pictures = torch.tanh(latents @ MIXING.double())
     cosine = torch.cosine_similarity(pictures, torch.from_numpy(WANTED), dim=-1)
     expected = torch.autograd.grad(cosine.sum(), latents)[0].numpy() / (2 * penalty)
-    edited = edited_latents(generate, same, START, WANTED, penalty=penalty, steps=400, rate=1e-4)
+    edited = edited_latents(
+        generate, same_pictures, START, WANTED, penalty=penalty, steps=400, rate=1e-4
+    )
     np.testing.assert_allclose(edited - START, expected, atol=2e-4)
 
 
 def test_a_picture_does_not_depend_on_those_beside_it():
-    alone = edited_latents(generate, same, START[:1], WANTED[:1], penalty=0.1)
-    beside = edited_latents(generate, same, START, WANTED, penalty=0.1)
+    alone = edited_latents(generate, same_pictures, START[:1], WANTED[:1], penalty=0.1)
+    beside = edited_latents(generate, same_pictures, START, WANTED, penalty=0.1)
     np.testing.assert_allclose(alone, beside[:1], atol=1e-5)
 
 
 def test_what_is_already_there_stays():
     wanted = generate(torch.from_numpy(START)).double().numpy()
-    np.testing.assert_array_equal(edited_latents(generate, same, START, wanted, penalty=1), START)
+    np.testing.assert_array_equal(
+        edited_latents(generate, same_pictures, START, wanted, penalty=1), START
+    )
 
 
-def detached(latents: torch.Tensor) -> torch.Tensor:
+def detach(latents: torch.Tensor) -> torch.Tensor:
     return torch.tanh(latents.detach() @ MIXING.clone().requires_grad_())
 
 
-@pytest.mark.parametrize("generator", [torch.no_grad()(generate), detached])
+@pytest.mark.parametrize("generator", [torch.no_grad()(generate), detach])
 def test_a_generator_without_gradients_is_refused(generator):
     with pytest.raises(UsageError, match="no gradient passes"):
-        edited_latents(generator, same, START, WANTED, penalty=0)
+        edited_latents(generator, same_pictures, START, WANTED, penalty=0)
 
 
 @pytest.mark.parametrize("wanted", [WANTED[:1], WANTED[:, :5]])
 def test_vectors_of_another_shape_are_refused(wanted):
     with pytest.raises(UsageError, match=r"vectors of shape \(4, 8\), and those wanted"):
-        edited_latents(generate, same, START, wanted, penalty=0)
+        edited_latents(generate, same_pictures, START, wanted, penalty=0)
 
 
 def test_values_that_are_no_numbers_are_refused():
     with pytest.raises(DataError, match="not numbers"):
-        edited_latents(lambda w: generate(w) / 0 * 0, same, START, WANTED, penalty=0)
+        edited_latents(lambda w: generate(w) / 0 * 0, same_pictures, START, WANTED, penalty=0)
 
 
 def test_a_clip_passes_gradients_to_pixels_and_gives_the_vectors_that_it_always_gives(tmp_path):

@@ -16,7 +16,7 @@ from bias_pipeline.data.regions import crop_person
 from bias_pipeline.scenes.pixels import SceneDrawing
 from bias_pipeline.scenes.world import generate
 from experiments.study import read_rows
-from experiments.vl_bias.editing.decoder import SIDE, PeopleDecoder, fitted
+from experiments.vl_bias.editing.decoder import SIDE, PeopleDecoder, fit_decoder
 from experiments.vl_bias.editing.latents import edited_latents
 from experiments.vl_bias.editing.study import PAGE, ROWS, pixels, write
 
@@ -42,10 +42,10 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def decoder(file: Path) -> PeopleDecoder:
-    return fitted(people()[0][:FITTED], file, epochs=60)
+    return fit_decoder(people()[0][:FITTED], file, epochs=60)
 
 
-def drawn(decoder: PeopleDecoder, latents: Float32Array) -> Float32Array:
+def draw(decoder: PeopleDecoder, latents: Float32Array) -> Float32Array:
     with torch.inference_mode():
         return np.asarray(decoder(torch.from_numpy(latents)))
 
@@ -59,7 +59,7 @@ def chest(pictures: torch.Tensor) -> torch.Tensor:
 def test_a_redrawn_picture_is_most_like_itself(decoder):
     """Of 100 pictures that the decoder was not fitted to."""
     shown = people()[0][FITTED:]
-    redrawn = drawn(decoder, decoder.latents(shown))
+    redrawn = draw(decoder, decoder.latents(shown))
     nearest = [np.abs(shown - picture).mean(axis=(1, 2, 3)).argmin() for picture in redrawn]
     assert np.mean(nearest == np.arange(SHOWN)) > 0.5
 
@@ -74,10 +74,10 @@ def test_latents_have_mean_0_and_variance_1(decoder):
 @TRAINS
 def test_a_decoder_is_fitted_once(decoder, file):
     before = file.stat().st_mtime_ns
-    again = fitted(people()[0][:FITTED], file)
+    again = fit_decoder(people()[0][:FITTED], file)
     assert file.stat().st_mtime_ns == before
     latents = decoder.latents(people()[0][FITTED:])
-    np.testing.assert_array_equal(drawn(again, latents), drawn(decoder, latents))
+    np.testing.assert_array_equal(draw(again, latents), draw(decoder, latents))
 
 
 @TRAINS
@@ -86,12 +86,12 @@ def test_people_become_the_other_group_where_an_encoder_is_to_see_it(decoder):
     real, women = pictures[:FITTED], groups[:FITTED]
     judge = LogisticRegression(C=0.01, max_iter=200).fit(pixels(real), women)
     start = decoder.latents(pictures[FITTED:])
-    before = judge.predict(pixels(drawn(decoder, start)))
+    before = judge.predict(pixels(draw(decoder, start)))
     assert np.mean(before == groups[FITTED:]) > 0.9
     chests = chest(torch.from_numpy(real)).double().numpy()
     means = np.stack([chests[women == k].mean(axis=0) for k in (0, 1)])
     edited = edited_latents(decoder, chest, start, means[1 - groups[FITTED:]], penalty=0.003)
-    assert np.mean(judge.predict(pixels(drawn(decoder, edited))) != before) > 0.9
+    assert np.mean(judge.predict(pixels(draw(decoder, edited))) != before) > 0.9
 
 
 def test_the_page_is_that_of_the_committed_rows():

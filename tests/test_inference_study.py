@@ -15,10 +15,10 @@ from experiments.inference.estimators import numbers, of_sample
 from tests.corpora import DATA
 
 real = pytest.mark.skipif(not (DATA / "lic").is_dir(), reason=f"no real captions at {DATA}")
-FIRST = next(study.planned())
+FIRST = next(study.planned_trials())
 
 
-def made(trial: trials.Trial, metric: str, version: int | None = None) -> dict[str, object]:
+def make_row(trial: trials.Trial, metric: str, version: int | None = None) -> dict[str, object]:
     """A row of a finished trial."""
     fields = {name: getattr(trial, name) for name in ("design", "captioner", "n_images", "trial")}
     version = trials.version(metric) if version is None else version
@@ -26,21 +26,21 @@ def made(trial: trials.Trial, metric: str, version: int | None = None) -> dict[s
 
 
 def test_what_is_done_is_not_done_again():
-    rows = pd.DataFrame([made(FIRST, "ba_mals")], columns=study.COLUMNS)
-    left = next(study.undone(rows))
+    rows = pd.DataFrame([make_row(FIRST, "ba_mals")], columns=study.COLUMNS)
+    left = next(study.missing_trials(rows))
     assert left == replace(FIRST, metrics=tuple(m for m in FIRST.metrics if m != "ba_mals"))
 
 
 def test_a_trial_of_an_earlier_version_is_done_again(tmp_path):
-    lines = [made(FIRST, "ba_mals", version=1), made(FIRST, "gender_error")]
+    lines = [make_row(FIRST, "ba_mals", version=1), make_row(FIRST, "gender_error")]
     pd.DataFrame(lines, columns=study.COLUMNS).to_csv(tmp_path / "rows.csv", index=False)
-    left = next(study.undone(study.there(tmp_path / "rows.csv")))
+    left = next(study.missing_trials(study.current_rows(tmp_path / "rows.csv")))
     assert "ba_mals" in left.metrics
     assert "gender_error" not in left.metrics
 
 
 def test_every_kind_of_trial_has_its_turn_and_cheap_ones_come_first():
-    turns = list(islice(study.planned(), 200))
+    turns = list(islice(study.planned_trials(), 200))
     assert {turn.n_images for turn in turns[:8]} == set(study.SIZES)
     assert {turn.design for turn in turns[:8]} == {"people", "scenes"}
     assert {turn.design for turn in turns} == {"people", "scenes", "samples"}
@@ -58,7 +58,7 @@ def test_two_captioners_of_scenes_are_two():
 @pytest.mark.parametrize(("metric", "distance"), [("ba_mals", False), ("gender_ratio", True)])
 def test_captioners_are_compared_as_compare_does(metric, distance):
     """By the number where lower is fairer, by its distance where the no-bias value is."""
-    built = trials.built(DATA, metric)
+    built = trials.build_metric(DATA, metric)
     score = built.compute(two_faithful(DATA, 400, 3)[0], splits=[])
     draws = trials.ranked_draws(built, score, "score")
     assert draws is not None
@@ -96,15 +96,15 @@ def test_two_people_are_told_apart_by_none_but_chance():
 )
 def test_numbers_of_500_images_are_those_of_all(metric, part, published, most):
     """NIC, 20 samples with fixed seeds; the published number is further off."""
-    built = trials.built(DATA, metric)
+    built = trials.build_metric(DATA, metric)
     assert isinstance(built, CountingMetric)
     corpus = everything(DATA, "nic")
     tally = built.tally(built.see(corpus))
     truth = numbers(tally, np.ones((1, len(corpus))))
     samples = [of_sample(tally, 500, np.random.default_rng([seed, 500])) for seed in range(20)]
 
-    def off(name: str) -> float:
+    def deviation(name: str) -> float:
         return abs(np.mean([draws[name].per_seed[0] for draws in samples]) - truth[name].item())
 
-    assert off(part) < most
-    assert off(published) > 2 * off(part)
+    assert deviation(part) < most
+    assert deviation(published) > 2 * deviation(part)

@@ -49,7 +49,7 @@ IN_PACKAGES = [name for name in FILES if "." in name]
 
 
 @cache
-def imported(module: str) -> frozenset[str]:
+def imported_modules(module: str) -> frozenset[str]:
     """The modules of ours that a module imports, wherever in it."""
     modules = set()
     for node in ast.walk(ast.parse(FILES[module].read_text())):
@@ -71,7 +71,7 @@ def pairs() -> list[tuple[str, str]]:
     return [
         (module, other)
         for module in IN_PACKAGES
-        for other in sorted(imported(module))
+        for other in sorted(imported_modules(module))
         if room(other) != room(module)
     ]
 
@@ -94,7 +94,7 @@ def test_every_room_is_one_of_the_core_or_a_wing():
 
 def test_no_files_import_each_other_in_a_circle():
     try:
-        TopologicalSorter({module: imported(module) for module in IN_PACKAGES}).prepare()
+        TopologicalSorter({module: imported_modules(module) for module in IN_PACKAGES}).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(error.args[1]))
 

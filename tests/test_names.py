@@ -11,6 +11,177 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 PLACEHOLDERS = frozenset(("own", "found", "told", "seen", "asked", "meant", "said", "kept", "held"))
 WORD = re.compile(rf"(?i)(?<![a-z0-9])({'|'.join(PLACEHOLDERS)})(?![a-z0-9])")
+# Words that alone are no name of a function; participles in -ed are found by their ending.
+PREPOSITIONS = frozenset(
+    [
+        "of",
+        "at",
+        "by",
+        "in",
+        "on",
+        "from",
+        "into",
+        "with",
+        "within",
+        "without",
+        "under",
+        "over",
+        "above",
+        "below",
+        "beside",
+        "between",
+        "against",
+        "for",
+        "to",
+        "as",
+        "per",
+        "after",
+        "before",
+        "around",
+        "across",
+        "along",
+        "among",
+        "beyond",
+        "near",
+        "off",
+        "out",
+        "through",
+        "than",
+        "via",
+        "like",
+        "inside",
+        "outside",
+    ]
+)
+PARTICIPLES = frozenset(
+    [
+        "shown",
+        "known",
+        "drawn",
+        "written",
+        "given",
+        "taken",
+        "built",
+        "made",
+        "left",
+        "lost",
+        "bound",
+        "chosen",
+        "broken",
+        "hidden",
+        "grown",
+        "fallen",
+        "begun",
+        "done",
+        "spelt",
+        "dealt",
+        "met",
+        "paid",
+        "led",
+        "fed",
+        "sold",
+        "thought",
+        "brought",
+        "sought",
+        "hung",
+        "stuck",
+        "struck",
+        "understood",
+    ]
+)
+ADJECTIVES = frozenset(
+    [
+        "plain",
+        "steady",
+        "whole",
+        "same",
+        "other",
+        "few",
+        "many",
+        "several",
+        "single",
+        "double",
+        "empty",
+        "full",
+        "short",
+        "long",
+        "wide",
+        "narrow",
+        "late",
+        "early",
+        "new",
+        "old",
+        "true",
+        "false",
+        "right",
+        "wrong",
+        "good",
+        "bad",
+        "safe",
+        "unsafe",
+        "open",
+        "clean",
+        "dirty",
+        "fair",
+        "unfair",
+        "equal",
+        "unequal",
+        "alone",
+        "alike",
+        "similar",
+        "different",
+        "distinct",
+        "unique",
+        "common",
+        "rare",
+        "usual",
+        "sure",
+        "unsure",
+        "able",
+        "unable",
+        "ready",
+        "free",
+        "dense",
+        "sparse",
+        "flat",
+        "deep",
+        "high",
+        "low",
+        "big",
+        "small",
+        "large",
+        "tiny",
+        "least",
+        "most",
+        "more",
+        "less",
+        "nearest",
+        "latest",
+        "earliest",
+        "first",
+        "last",
+        "next",
+        "previous",
+        "only",
+        "both",
+        "each",
+        "every",
+        "any",
+        "some",
+        "apart",
+        "together",
+        "again",
+        "ever",
+        "never",
+        "always",
+        "often",
+        "twice",
+        "once",
+        "here",
+        "there",
+    ]
+)
+NOUNS_AND_VERBS = frozenset(["seed", "speed", "need", "feed", "embed", "exceed", "proceed", "shed"])
 TREES = ("bias_pipeline", "experiments", "benchmarks", "tests")
 
 
@@ -83,3 +254,32 @@ def test_a_placeholder_is_noticed(source):
 
 def test_what_is_only_read_or_a_key_is_no_new_name():
     assert not placeholders("a.found; f(told=1); {'kept': 1}; own_rows = 1")
+
+
+def lone(name: str) -> bool:
+    """Whether a function's name is a participle, a preposition or an adjective alone."""
+    word = name.strip("_").lower()
+    if "_" in word or word in NOUNS_AND_VERBS:
+        return False
+    participle = len(word) > 4 and word.endswith("ed")
+    return participle or word in PREPOSITIONS | PARTICIPLES | ADJECTIVES
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_a_function_is_a_verb_phrase_or_the_noun_it_returns(tree):
+    assert [
+        f"{path.relative_to(REPOSITORY).as_posix()}:{node.lineno} {node.name}"
+        for path in sorted((REPOSITORY / tree).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and lone(node.name)
+    ] == []
+
+
+@pytest.mark.parametrize("name", ["of", "_named", "plain", "_joined", "more", "shown"])
+def test_a_lone_participle_is_noticed(name):
+    assert lone(name)
+
+
+@pytest.mark.parametrize("name", ["named_groups", "seed", "embed", "captions_of", "read"])
+def test_a_verb_a_noun_or_a_phrase_is_a_name(name):
+    assert not lone(name)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from bias_pipeline.language.formulas import bias_ratio, ratio_to_neutral
-from experiments.study import published
+from experiments.study import printed_table
 from tests.corpora import DATA, REPOSITORY
 
 PUBLISHED = REPOSITORY / "experiments" / "published"
@@ -57,7 +57,7 @@ def test_the_gender_scores_cells_are_as_printed():
 
 
 def test_the_marks_of_imagecaptioner2s_table_1_are_as_printed():
-    table = published("imagecaptioner2", "1", "").filter(regex=r"(?<!_std)$")
+    table = printed_table("imagecaptioner2", "1", "").filter(regex=r"(?<!_std)$")
     named = {name.replace("_", " "): name for name in table.columns}
     rows = {
         named[key]: [float(cell == "✓") for cell in cells]
@@ -73,7 +73,7 @@ def test_the_words_of_the_gender_scores_table_1_are_as_printed():
     printed = lines[start + 2 : start + 7]
     nouns = ("person", "man", "woman")
     for first, part in ((0, "glove"), (3, "gn_glove")):
-        table = published("gender_score", "1", part)
+        table = printed_table("gender_score", "1", part)
         for column, noun in enumerate(nouns, first):
             words = table[noun].dropna().sort_values()
             assert words.index.tolist() == [line[column] for line in printed]
@@ -83,13 +83,15 @@ def test_the_words_of_the_gender_scores_table_1_are_as_printed():
 @pytest.mark.parametrize("version", ["V1", "V2"])
 @pytest.mark.parametrize("metric", ["LIC", "OURS"])
 def test_amplification_in_imagecaptioner2s_table_7_is_model_minus_data(metric, version):
-    table = published("imagecaptioner2", "7", f"{metric}_{version}")
+    table = printed_table("imagecaptioner2", "7", f"{metric}_{version}")
     assert (table["m"] - table["d"]).round(2).tolist() == table["amp"].tolist()
 
 
 @pytest.mark.parametrize("table", ["7", "8a", "8b", "16", "17a", "17b"])
 def test_each_table_of_substitution_has_13_captioners_and_their_average(table):
-    cells = published("dbac", table, "").filter(regex=r"^(constant|glove|fasttext)(_increase)?$")
+    cells = printed_table("dbac", table, "").filter(
+        regex=r"^(constant|glove|fasttext)(_increase)?$"
+    )
     assert cells.shape == (14, 5)
     assert "average" in cells.index
 
@@ -109,7 +111,7 @@ def pair(table: pd.DataFrame, first: str, second: str) -> np.ndarray:
 
 @pytest.mark.parametrize("data", ["coco", "flickr30k"])
 def test_table_2_follows_from_its_averages(data):
-    table = published("gender_score", "2", "")
+    table = printed_table("gender_score", "2", "")
     means = pair(table, f"{data}_distance_man", f"{data}_distance_woman")
     assert hits(bias_ratio(means), table[f"{data}_to_m"]) == 7
     assert hits(bias_ratio(means, 1), table[f"{data}_to_w"]) == 7
@@ -118,7 +120,7 @@ def test_table_2_follows_from_its_averages(data):
 def test_table_3_follows_from_its_averages_but_for_one_cell():
     result = 0
     for block in ("gender_object_distance", "gender_score"):
-        table = published("gender_score", "3", block)
+        table = printed_table("gender_score", "3", block)
         man, woman, person = (table[name].to_numpy(float) for name in ("man", "woman", "person"))
         result += hits(ratio_to_neutral(man, person), table["ratio_m"])
         result += hits(ratio_to_neutral(woman, person), table["ratio_w"])
@@ -128,7 +130,7 @@ def test_table_3_follows_from_its_averages_but_for_one_cell():
 
 @pytest.mark.parametrize("block", ["object_gender_co_occ", "estimation"])
 def test_table_5_follows_from_its_counts(block):
-    table = published("gender_score", "5", block)
+    table = printed_table("gender_score", "5", block)
     counts = pair(table, "n_m", "n_w")
     assert hits(bias_ratio(counts), table["to_m"]) == 7
     assert hits(bias_ratio(counts, 1), table["to_w"]) == 7
@@ -136,4 +138,6 @@ def test_table_5_follows_from_its_counts(block):
 
 def test_every_cell_of_table_4_is_there():
     for block in ("object_gender_co_occ", "gender_score"):
-        assert published("gender_score", "4", block).filter(regex=r"^to_[mw]_\w+$").size >= 7 * 8
+        assert (
+            printed_table("gender_score", "4", block).filter(regex=r"^to_[mw]_\w+$").size >= 7 * 8
+        )

@@ -18,7 +18,7 @@ def module_of(path: Path) -> str:
     return dotted.removesuffix(".__init__")
 
 
-def bound(tree: ast.AST) -> Iterator[str]:
+def bound_names(tree: ast.AST) -> Iterator[str]:
     """Each name that a module, its classes and their methods bind."""
     for node in ast.walk(tree):
         match node:
@@ -36,7 +36,7 @@ MODULES = {module_of(path): path for path in FILES}
 @cache
 def names(module: str) -> frozenset[str]:
     """The names that a module binds."""
-    return frozenset(bound(ast.parse(MODULES[module].read_text(encoding="utf-8"))))
+    return frozenset(bound_names(ast.parse(MODULES[module].read_text(encoding="utf-8"))))
 
 
 def resolves(reference: str, module: str) -> bool:

@@ -28,7 +28,7 @@ PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_tex
 WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
 
 
-def checked(schema: str, *files: Path) -> str:
+def check_schema(schema: str, *files: Path) -> str:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema]
     done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else done.stdout
@@ -39,13 +39,13 @@ def checked(schema: str, *files: Path) -> str:
 )
 def test_workflows_fit_their_schema(schema):
     assert len(WORKFLOWS) == 4
-    assert checked(schema, *WORKFLOWS) == ""
+    assert check_schema(schema, *WORKFLOWS) == ""
 
 
 def test_a_workflow_with_a_misspelt_key_would_be_noticed(tmp_path):
     text = WORKFLOWS[0].read_text(encoding="utf-8").replace("runs-on:", "run-on:")
     (tmp_path / "w.yml").write_text(text)
-    assert "runs-on" in checked("vendor.github-workflows", tmp_path / "w.yml")
+    assert "runs-on" in check_schema("vendor.github-workflows", tmp_path / "w.yml")
 
 
 def test_workflows_call_targets_that_exist():
@@ -117,7 +117,7 @@ def test_what_runs_before_a_commit_is_make_lint():
 
 
 def test_the_citation_fits_its_schema():
-    assert checked("vendor.citation-file-format", REPOSITORY / "CITATION.cff") == ""
+    assert check_schema("vendor.citation-file-format", REPOSITORY / "CITATION.cff") == ""
 
 
 def test_the_version_is_one():

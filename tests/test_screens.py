@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from tests.screens import printed, shown
+from tests.screens import print_screen, shown_screens
 
-SCREENS = shown()[1:]  # the first command draws the data
+SCREENS = shown_screens()[1:]  # the first command draws the data
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
@@ -22,9 +22,9 @@ def test_a_screen_fits_a_terminal():
 def test_each_command_prints_its_screen(tmp_path):
     """Numbers within a tenth of a point, which another machine may round off."""
     with contextlib.chdir(tmp_path):
-        printed(shown()[0][0])
+        print_screen(shown_screens()[0][0])
         for words, screen in SCREENS:
-            text = printed(words)
+            text = print_screen(words)
             assert NUMBER.sub("#", " ".join(text.split())) == NUMBER.sub(
                 "#", " ".join(screen.split())
             )

@@ -18,12 +18,12 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from benchmarks.peers import recorded
+from benchmarks.peers import peer_rows
 from bias_pipeline.commands.main import WORDS, resolve_command
 from bias_pipeline.metrics.catalogue import metric_names
 from bias_pipeline.run import compose, overrides
 from bias_pipeline.run.launch import parse_sweep
-from docs.builder.__main__ import generated
+from docs.builder.__main__ import generated_pages
 from docs.builder.benchmarks import Ratio, benchmarks_page
 from docs.builder.formulas import FORMULAS
 from docs.builder.nav import Nav, nav
@@ -117,7 +117,7 @@ def test_a_reason_why_not_stands_only_where_no_study_has_rows(paper, item):
     rows = rows_of_studies()
     for command in {*item.commands} & {*COMMANDS}:
         for words in islice(choices(command), 1):
-            cell = composed(*words)
+            cell = compose_cell(*words)
             same = (rows["metric"] == cell.metric.name) & (
                 rows["attribute"] == cell.tree["attribute"]["name"]
             )
@@ -125,7 +125,7 @@ def test_a_reason_why_not_stands_only_where_no_study_has_rows(paper, item):
 
 
 @cache
-def composed(*words: str) -> compose.Cell:
+def compose_cell(*words: str) -> compose.Cell:
     """A cell; several commands have some cells in common."""
     return compose.cell(words)
 
@@ -148,14 +148,14 @@ def choices(command: str) -> Iterator[tuple[str, ...]]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_papers_composes(command):
     for first in islice(choices(command), 1):
-        composed(*first)
+        compose_cell(*first)
 
 
 @pytest.mark.slow
 def test_every_other_choice_of_the_papers_composes():
     for command in COMMANDS:
         for other in islice(choices(command), 1, None):
-            composed(*other)
+            compose_cell(*other)
 
 
 def test_every_other_experiment_composes():
@@ -192,7 +192,7 @@ def test_a_formula_is_well_formed(name):
         assert ElementTree.fromstring(line).tag.startswith("m")
 
 
-def listed(entries: Nav | list[object]) -> Iterator[str]:
+def listed_paths(entries: Nav | list[object]) -> Iterator[str]:
     """The paths of a navigation."""
     for entry in entries:
         match entry:
@@ -200,16 +200,16 @@ def listed(entries: Nav | list[object]) -> Iterator[str]:
                 yield entry
             case dict():
                 for below in entry.values():
-                    yield from listed(below if isinstance(below, list) else [below])
+                    yield from listed_paths(below if isinstance(below, list) else [below])
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, str]:
-    return generated()
+def made_pages() -> dict[str, str]:
+    return generated_pages()
 
 
 def test_every_page_has_one_place(made):
-    places = Counter(listed(nav(list(made))))
+    places = Counter(listed_paths(nav(list(made))))
     assert set(places) == {str(page) for page in pages()} | set(made)
     assert [path for path, count in places.items() if count > 1] == []
 
@@ -228,7 +228,7 @@ def test_a_tutorial_has_the_figures_of_its_notebook(made):
 
 def test_the_page_of_benchmarks_has_the_recorded_ratios():
     ratios = defaultdict(list)
-    for row in recorded():
+    for row in peer_rows():
         ratios[row["package"]].append(float(row["theirs"]) / float(row["ours"]))
     for package, values in ratios.items():
         (line,) = [line for line in benchmarks_page().splitlines() if f"| {package} " in line]
@@ -258,7 +258,7 @@ class Requests(HTMLParser):
         self.addresses += [text for text in addresses if text and shown]
 
 
-def fetched(folder: Path) -> set[str]:
+def fetched_addresses(folder: Path) -> set[str]:
     """The addresses elsewhere that pages and style sheets of a folder fetch."""
     addresses: set[str] = set()
     for path in folder.rglob("*.html"):
@@ -275,7 +275,7 @@ def fetched(folder: Path) -> set[str]:
 def test_a_font_of_another_server_would_be_noticed(tmp_path):
     (tmp_path / "a.html").write_text('<link rel="stylesheet" href="//fonts.example/a.css">')
     (tmp_path / "b.css").write_text("@font-face { src: url(https://fonts.example/a.woff) }")
-    assert fetched(tmp_path) == {"//fonts.example/a.css", "https://fonts.example/a.woff"}
+    assert fetched_addresses(tmp_path) == {"//fonts.example/a.css", "https://fonts.example/a.woff"}
 
 
 @pytest.fixture(scope="module")
@@ -291,7 +291,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_the_site_fetches_nothing(site):
     assert (site / "docs" / "metrics" / "lic.html").is_file()
-    assert fetched(site) == set()
+    assert fetched_addresses(site) == set()
 
 
 SEARCH = """

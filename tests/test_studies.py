@@ -18,7 +18,7 @@ from experiments.inference import seeds
 from experiments.power import guide
 from experiments.power import study as power
 from experiments.power import tables as power_tables
-from experiments.study import attempted, beyond_chance, is_of_today, rank_agreement
+from experiments.study import attempt, beyond_chance, is_of_today, rank_agreement
 from tests.corpora import REPOSITORY
 
 STUDIES = REPOSITORY / "experiments"
@@ -26,7 +26,7 @@ SMALL = ["dataset.n_images=60", "attribute=race", "metric=gender_error,cooccurre
 
 
 def test_a_sweep_goes_on_without_the_cells_that_the_data_do_not_permit(tmp_path):
-    rows, refused = attempted("both", tmp_path, *SMALL)
+    rows, refused = attempt("both", tmp_path, *SMALL)
     assert set(rows["metric"]) == {"gender_error"}
     assert refused["metric"].tolist() == ["cooccurrence"]
     assert "no object is named with one group in" in refused["reason"].iloc[0]
@@ -34,7 +34,7 @@ def test_a_sweep_goes_on_without_the_cells_that_the_data_do_not_permit(tmp_path)
 
 def test_a_sweep_that_fails_for_another_reason_is_no_result(tmp_path):
     with pytest.raises(subprocess.CalledProcessError):
-        attempted("both", tmp_path, *SMALL, "captioner=absent,faithful")
+        attempt("both", tmp_path, *SMALL, "captioner=absent,faithful")
 
 
 def test_rank_agreement_is_corrected_for_the_number_of_pairs():
@@ -189,12 +189,12 @@ def test_no_file_of_rows_is_forgotten():
 
 def test_the_package_ships_what_the_study_of_power_measured():
     shipped = REPOSITORY / "bias_pipeline" / "report" / "power.csv"
-    assert shipped.read_text() == power_tables.shipped(power.there())
+    assert shipped.read_text() == power_tables.shipped_text(power.current_rows())
 
 
 def test_the_package_ships_what_the_study_of_flatness_measured():
     shipped = REPOSITORY / "bias_pipeline" / "report" / "flatness.csv"
-    assert shipped.read_text() == flatness_tables.shipped(pd.read_csv(flatness.ROWS))
+    assert shipped.read_text() == flatness_tables.shipped_text(pd.read_csv(flatness.ROWS))
 
 
 def test_the_package_ships_what_the_study_of_features_measured():
@@ -207,8 +207,8 @@ def test_the_page_that_advises_on_metrics_is_that_of_the_figures():
 
 
 def test_a_study_of_power_that_was_stopped_goes_on(tmp_path, monkeypatch):
-    planned = list(power.planned())
-    done = power.there()
+    planned = list(power.planned_trials())
+    done = power.current_rows()
     assert {trial.design for trial in planned} == set(done["design"])
     monkeypatch.setattr(power, "planned", lambda: iter(planned[:1]))
     monkeypatch.setattr(power.designs, "corpus", lambda *_: pytest.fail("computed anew"))

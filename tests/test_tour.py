@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from experiments.notebook import executed, shown
+from experiments.notebook import cell_outputs, execute
 from tests.corpora import REPOSITORY
 
 NUMBER = re.compile(r"-?\d+\.\d+")
@@ -16,7 +16,9 @@ def test_the_tour_shows_what_it_gives():
     """Numbers to the last digit, which another machine may round the other way."""
     path = REPOSITORY / "experiments" / "tour.ipynb"
     committed = json.loads(path.read_text(encoding="utf-8"))
-    for retained, fresh in zip(shown(committed), shown(executed(committed)), strict=True):
+    for retained, fresh in zip(
+        cell_outputs(committed), cell_outputs(execute(committed)), strict=True
+    ):
         assert NUMBER.sub("#", retained) == NUMBER.sub("#", fresh)
         numbers = [[float(n) for n in NUMBER.findall(text)] for text in (retained, fresh)]
         assert numbers[0] == pytest.approx(numbers[1], abs=0.0015)
@@ -27,14 +29,14 @@ def test_the_notebook_on_retrieval_shows_what_it_gives():
     """Trained networks differ a little between processors, what is known of them does not."""
     path = REPOSITORY / "experiments" / "retrieval.ipynb"
     committed = json.loads(path.read_text(encoding="utf-8"))
-    fresh = executed(committed)
+    fresh = execute(committed)
     kinds = [
         [sorted(output["data"]) for cell in notebook["cells"] for output in cell.get("outputs", ())]
         for notebook in (committed, fresh)
     ]
     assert kinds[0] == kinds[1]
     for notebook in (committed, fresh):
-        text = "\n".join(shown(notebook))
+        text = "\n".join(cell_outputs(notebook))
         plain, biased = _numbers(text, "score")
         assert biased < plain - 0.1
         assert _numbers(text, "mean_difference")[0] > _numbers(text, "none")[0] + 0.3

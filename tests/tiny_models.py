@@ -297,7 +297,7 @@ def tiny_clip() -> Path:
 LABELS = ("dog, hound", "kite", "sports_ball", "person", "N/A")
 
 
-def _named(config: Any) -> Any:
+def _name_config(config: Any) -> Any:
     config.id2label = dict(enumerate(LABELS))
     config.label2id = {name: k for k, name in enumerate(LABELS)}
     return config
@@ -311,7 +311,7 @@ def write_resnet(folder: Path, seed: int = 0) -> Path:
     torch.manual_seed(seed)
     sizes: dict[str, Any] = {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]}
     config = ResNetConfig(**sizes, layer_type="basic", num_labels=len(LABELS))
-    model = ResNetForImageClassification(_named(config))
+    model = ResNetForImageClassification(_name_config(config))
     with torch.no_grad():
         model.classifier[1].weight.mul_(10)
     model.save_pretrained(folder)
@@ -329,7 +329,7 @@ def write_detector(folder: Path, kind: str = "yolos", seed: int = 0) -> Path:
     if kind == "yolos":
         sizes = {**VISION, "image_size": [32, 32], "num_detection_tokens": 4}
         config: Any = transformers.YolosConfig(**sizes, **settings, initializer_range=0.5)
-        model: Any = transformers.YolosForObjectDetection(_named(config))
+        model: Any = transformers.YolosForObjectDetection(_name_config(config))
     else:
         backbone = transformers.ResNetConfig(
             embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], out_features=["stage2"]
@@ -337,7 +337,7 @@ def write_detector(folder: Path, kind: str = "yolos", seed: int = 0) -> Path:
         config = transformers.ConditionalDetrConfig(
             backbone_config=backbone, **{**PLAIN, **DETR, **settings, "num_queries": 4}
         )
-        model = transformers.ConditionalDetrForObjectDetection(_named(config))
+        model = transformers.ConditionalDetrForObjectDetection(_name_config(config))
     model.save_pretrained(folder)
     write_preprocessing(folder, "YolosImageProcessor" if kind == "yolos" else "DetrImageProcessor")
     path = folder / "preprocessor_config.json"

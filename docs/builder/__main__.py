@@ -18,13 +18,13 @@ from docs.builder.papers import papers_page
 from docs.builder.reference import commands_page, configuration_pages, python_pages
 from docs.builder.sources import REPOSITORY, stage, write
 from docs.builder.tutorials import notebooks, tutorial_page
-from experiments.notebook import executed
+from experiments.notebook import execute
 
 STAGED = REPOSITORY / ".site"
 HERE = REPOSITORY / "docs"
 
 
-def generated() -> dict[str, str]:
+def generated_pages() -> dict[str, str]:
     """The pages that are made from code, by path, some in place of the repository's.
 
     Those of notebooks have the outputs that are stored in them.
@@ -49,8 +49,8 @@ def main(site: Path) -> int:
     logging.basicConfig(format="%(levelname)s: %(message)s")  # there mkdocs says what is broken
     os.environ["COLUMNS"] = "100"  # of the commands' help
     os.environ["NO_MKDOCS_2_WARNING"] = "1"
-    pages = generated()
-    pages |= {path: tutorial_page(path, executed(each)) for path, each in notebooks().items()}
+    pages = generated_pages()
+    pages |= {path: tutorial_page(path, execute(each)) for path, each in notebooks().items()}
     shutil.rmtree(STAGED, ignore_errors=True)
     stage(STAGED)
     shutil.copytree(HERE / "builder" / "assets", STAGED / "assets")

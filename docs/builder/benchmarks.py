@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.peers import REPEATS, recorded
+from benchmarks.peers import REPEATS, peer_rows
 from benchmarks.record import RESULTS, table
 
 _SECTION = re.compile(r"(?ms)^## (.*?)\n(.*?)(?=^## |\Z)")
@@ -74,7 +74,7 @@ RATIOS = (
 
 def benchmarks_page() -> str:
     """The page."""
-    rows = recorded()
+    rows = peer_rows()
     machines = sorted({row["machine"] for row in rows})
     return "\n".join(
         [
@@ -93,7 +93,9 @@ def benchmarks_page() -> str:
             f"`{_COMMAND}` on {', '.join(sorted({row['day'] for row in rows}))}: "
             f"{' '.join(machines)}\n",
             "## From other benchmarks\n",
-            table(["what", "times as fast", "command", "day"], [_stated(one) for one in RATIOS]),
+            table(
+                ["what", "times as fast", "command", "day"], [_ratio_lines(one) for one in RATIOS]
+            ),
             "[All measurements](../benchmarks/RESULTS.md), with their targets, were made by `make "
             "bench`.\n",
         ]
@@ -117,7 +119,7 @@ def _peers(rows: list[dict[str, str]]) -> Iterator[list[str]]:
         ]
 
 
-def _stated(ratio: Ratio) -> list[str]:
+def _ratio_lines(ratio: Ratio) -> list[str]:
     """The ratio as its section has it, with command and day.
 
     Raises:

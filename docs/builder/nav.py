@@ -80,14 +80,14 @@ def nav(generated: Sequence[str]) -> Nav:
     further = [path for path in here if path.startswith("docs/") and path not in known]
     metrics = [f"docs/metrics/{name}.md" for name in metric_names()]
     return [
-        {"Start": [*START, {"Tutorials": _under("docs/tutorials", generated)}]},
-        {"Guides": [*GUIDES, *_listed(further, generated), "CONTRIBUTING.md"]},
-        {"Understand": [*UNDERSTAND, {"Metrics": ["docs/metrics.md", *_named(metrics)]}]},
+        {"Start": [*START, {"Tutorials": _entries_under("docs/tutorials", generated)}]},
+        {"Guides": [*GUIDES, *_list_entries(further, generated), "CONTRIBUTING.md"]},
+        {"Understand": [*UNDERSTAND, {"Metrics": ["docs/metrics.md", *_name_entries(metrics)]}]},
         {
             "Reference": [
                 "docs/commands.md",
-                {"Configuration": _under("docs/configuration", generated)},
-                {"Python": _under("docs/python", generated)},
+                {"Configuration": _entries_under("docs/configuration", generated)},
+                {"Python": _entries_under("docs/python", generated)},
                 *REFERENCE,
             ]
         },
@@ -102,15 +102,15 @@ def nav(generated: Sequence[str]) -> Nav:
     ]
 
 
-def _listed(paths: Sequence[str], generated: Sequence[str]) -> list[str]:
+def _list_entries(paths: Sequence[str], generated: Sequence[str]) -> list[str]:
     return [path for path in paths if path not in generated]
 
 
-def _named(paths: Sequence[str]) -> list[dict[str, str]]:
+def _name_entries(paths: Sequence[str]) -> list[dict[str, str]]:
     return [{Path(path).stem: path} for path in paths]
 
 
-def _under(start: str, generated: Sequence[str]) -> list[object]:
+def _entries_under(start: str, generated: Sequence[str]) -> list[object]:
     """A page that lists others, and those."""
     first = [path for path in generated if path == f"{start}.md"]
     return [*first, *sorted(path for path in generated if path.startswith(f"{start}/"))]

@@ -40,15 +40,15 @@ class Comparison:
         Args:
             published: the paper's file of printed numbers.
         """
-        ours = selected(EXPERIMENTS / self.rows, self.where).set_index(self.line)["value"]
+        ours = select_rows(EXPERIMENTS / self.rows, self.where).set_index(self.line)["value"]
         ours = ours.rename(index=dict(self.rename))
-        printed = selected(EXPERIMENTS / "published" / f"{published}.csv", self.printed)
+        printed = select_rows(EXPERIMENTS / "published" / f"{published}.csv", self.printed)
         both = {"ours": ours[~ours.index.duplicated(keep="last")] * self.factor}
         both["printed"] = printed.set_index("row")["value"].astype(float)
         return pd.DataFrame(both).dropna()
 
 
-def selected(path: Path, where: Mapping[str, str]) -> pd.DataFrame:
+def select_rows(path: Path, where: Mapping[str, str]) -> pd.DataFrame:
     """The rows of a file that have these texts in these columns."""
     rows = pd.read_csv(path, keep_default_na=False, na_values={"value": [""]}, dtype=_dtypes(where))
     for column, text in where.items():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from docs.builder.sources import REPOSITORY
 from experiments.browser import browser
-from experiments.screenshots import IMAGES, VIEWS, compressed, picture
+from experiments.screenshots import IMAGES, VIEWS, compress, picture
 
 SITE = REPOSITORY / "site"
 PAGES = (
@@ -24,7 +24,7 @@ def main() -> None:
     for name, page, view in PAGES:
         with browser(120) as opened:  # a new one each: a page remembers the theme of the one before
             path = IMAGES / f"site-{name}-{view}.png"
-            path.write_bytes(compressed(picture(opened, SITE / page, VIEWS[view])))
+            path.write_bytes(compress(picture(opened, SITE / page, VIEWS[view])))
             print(path.relative_to(REPOSITORY), path.stat().st_size)
 
 

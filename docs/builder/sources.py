@@ -29,7 +29,7 @@ def stage(folder: Path) -> None:
     for page in pages():
         text = (REPOSITORY / page).read_text(encoding="utf-8")
         for file in linked_files(page, text):
-            target = folder / shown(file)
+            target = folder / place_on_site(file)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(REPOSITORY / file, target)
         write(folder / page, with_links(text))
@@ -62,7 +62,7 @@ def targets(text: str) -> Iterator[str]:
             yield path
 
 
-def shown(path: Path) -> Path:
+def place_on_site(path: Path) -> Path:
     """Where a linked file is on the site: scripts and tables as text.
 
     Example:
@@ -88,4 +88,4 @@ def _link(match: re.Match[str]) -> str:
     path, _, _ = match[1].partition("#")
     if not path or "://" in path or Path(path).suffix not in _SHOWN:
         return match[0]
-    return f"]({shown(Path(path))})"
+    return f"]({place_on_site(Path(path))})"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from docs.builder.sources import REPOSITORY, shown
+from docs.builder.sources import REPOSITORY, place_on_site
 
 Notebook = Mapping[str, Any]
 
@@ -34,7 +34,7 @@ def tutorial_page(path: str, notebook: Notebook) -> str:
         path: of the page.
         notebook: with the outputs that are shown.
     """
-    file = shown(Path("experiments", Path(path).stem).with_suffix(".ipynb"))
+    file = place_on_site(Path("experiments", Path(path).stem).with_suffix(".ipynb"))
     source = f"[The notebook]({'../' * path.count('/')}{file}) ran when this page was built."
     return "\n\n".join([*_blocks(notebook), source]) + "\n"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.study import HOLD_OUT, markdown, part, published, rows_of, sweep, write_results
+from experiments.study import HOLD_OUT, markdown, part, printed_table, rows_of, sweep, write_results
 
 HERE = Path(__file__).resolve().parent
 CAPTIONERS = ("sat", "oscar", "nic_plus")
@@ -63,7 +63,7 @@ def beside_relic(rows: pd.DataFrame, alignment: str) -> pd.DataFrame:
     study = f"published: {alignment}"
     columns = {f"{c} (ours)": part(rows, study, p) for c, p in _SIDES.items()}
     for encoder in ENCODERS:
-        printed = published("relic", TABLES[alignment], f"LIC_{encoder}")
+        printed = printed_table("relic", TABLES[alignment], f"LIC_{encoder}")
         for column in _SIDES if encoder == "LSTM" else ("LIC",):
             columns[f"{column} ({encoder})"] = printed[column.lower()].loc[list(CAPTIONERS)]
     return pd.DataFrame(columns).loc[list(CAPTIONERS)].rename_axis("captioner")
@@ -101,12 +101,12 @@ def signs(rows: pd.DataFrame) -> pd.DataFrame:
     lines: dict[str, dict[str, str]] = {}
     for table in TABLES.values():
         for encoder in ENCODERS:
-            printed = published("relic", table, f"LIC_{encoder}")["lic"]
+            printed = printed_table("relic", table, f"LIC_{encoder}")["lic"]
             lines[f"RELIC Table {table}, {encoder}"] = {c: _sign(printed[c]) for c in CAPTIONERS}
     scores = rows[rows["part"] == "score"]
     for study, group in scores.groupby("study", sort=False):
         lines[f"ours, {study}"] = {
-            row.captioner: _sure(row.ci_low, row.ci_high) for row in group.itertuples()
+            row.captioner: _direction(row.ci_low, row.ci_high) for row in group.itertuples()
         }
     return pd.DataFrame(lines).T.rename_axis("attacker or variant")
 
@@ -115,7 +115,7 @@ def _sign(value: float) -> str:
     return "+" if value > 0 else "-" if value < 0 else "0"
 
 
-def _sure(low: float, high: float) -> str:
+def _direction(low: float, high: float) -> str:
     return "+" if low > 0 else "-" if high < 0 else "≈"
 
 

@@ -46,7 +46,7 @@ PEOPLE = {
 
 def run(data: Path, outputs: Path) -> pd.DataFrame:
     """One row per number: table, attribute, captioner, column, value."""
-    lines = [line for name in ATTRIBUTES for line in _untrained(data, name)]
+    lines = [line for name in ATTRIBUTES for line in _untrained_lines(data, name)]
     lines += [
         line
         for name in ATTRIBUTES
@@ -60,7 +60,7 @@ def _words(data: Path, attribute: str) -> list[str]:
     return [*lic_data(data), f"attribute={attribute}"]
 
 
-def _untrained(data: Path, attribute: str) -> list[tuple[str, str, str, str, float]]:
+def _untrained_lines(data: Path, attribute: str) -> list[tuple[str, str, str, str, float]]:
     lines = []
     for captioner in CAPTIONERS:
         words = [*_words(data, attribute), f"captioner={captioner}", "alignment=contextual"]

@@ -48,7 +48,7 @@ from bias_pipeline.stats.compare import Correlation, pearson
 from bias_pipeline.text.mentions import named_group
 from experiments.assumed_group.study import FILES as CAPTIONERS
 from experiments.assumed_group.study import write_common
-from experiments.study import markdown, published, pyplot, read_rows, save_figure, write_results
+from experiments.study import markdown, printed_table, pyplot, read_rows, save_figure, write_results
 
 HERE = Path(__file__).resolve().parent
 ORDER, NAMED, ROWS = HERE / "order.csv", HERE / "named.csv", HERE / "rows.csv"
@@ -84,7 +84,7 @@ def dials(family: str, strength: float) -> BiasSettings:
     return BiasSettings(**dict.fromkeys(FAMILIES[family], strength))
 
 
-def named(captions: Sequence[str]) -> IntArray:
+def named_groups(captions: Sequence[str]) -> IntArray:
     """(N,) the number of the group that each caption names, below 0 if it names none or several."""
     attribute = compose.cell([]).build("attribute")
     return named_group(Captions.from_texts(captions), attribute, GROUPS)
@@ -120,7 +120,7 @@ def order(done: pd.DataFrame) -> pd.DataFrame:
     world = generate(POOL, SEED)
     codes = np.stack(
         [
-            named([*captions_without_marks(world, dials("assumes", strength)).values()])
+            named_groups([*captions_without_marks(world, dials("assumes", strength)).values()])
             for strength in STRENGTHS
         ]
     )
@@ -128,15 +128,17 @@ def order(done: pd.DataFrame) -> pd.DataFrame:
         if not _absent(done, pictures=n_pictures, raters=n_raters, error=error):
             continue
         chance = np.random.default_rng([n_pictures, n_raters, int(100 * error)])
-        trials = [_ordered(codes, n_pictures, n_raters, error, chance) for _ in range(TRIALS)]
+        trials = [
+            _ordered_shares(codes, n_pictures, n_raters, error, chance) for _ in range(TRIALS)
+        ]
         pairs, neighbours, whole = np.mean(trials, axis=0).tolist()
         line = {"pictures": n_pictures, "raters": n_raters, "error": error, "trials": TRIALS}
         fresh = {**line, "pairs": pairs, "neighbours": neighbours, "whole": whole}
-        done = _appended(done, [fresh], ORDER)
+        done = _append_lines(done, [fresh], ORDER)
     return done
 
 
-def _ordered(
+def _ordered_shares(
     codes: IntArray, n_pictures: int, n_raters: int, error: float, chance: np.random.Generator
 ) -> tuple[float, float, float]:
     """Shares of pairs and of neighbours in the planted order, ties half, and whether all are."""
@@ -152,7 +154,7 @@ def _ordered(
 
 def columns(done: pd.DataFrame, outputs: Path) -> pd.DataFrame:
     """Table 5 of each family of captioners; missing lines are added."""
-    pictures = _drawn(outputs)
+    pictures = _draw_pictures(outputs)
     for metric, family in product((PEOPLE, *ATTACKERS), FAMILIES):
         for strength in STRENGTHS:
             if not _absent(done, family=family, strength=strength, metric=metric):
@@ -162,13 +164,13 @@ def columns(done: pd.DataFrame, outputs: Path) -> pd.DataFrame:
             if metric == PEOPLE:
                 fresh = _people(name, family, strength, captions)
             else:
-                fresh = _attacked(metric, name, family, strength, pictures, captions, outputs)
+                fresh = _attacker_rows(metric, name, family, strength, pictures, captions, outputs)
             done = _store(done, fresh, family, strength)
             print(metric, name, flush=True)
     return done
 
 
-def _drawn(outputs: Path) -> AnonymousPictures:
+def _draw_pictures(outputs: Path) -> AnonymousPictures:
     """The anonymous pictures, and all captioners' captions of them."""
     root = outputs / "anonymous"
     captioners = {
@@ -187,11 +189,11 @@ def _people(
 ) -> list[AnonymousRow]:
     """What three simulated raters name, who err independently for each captioner."""
     chance = np.random.default_rng([list(FAMILIES).index(family), int(10 * strength)])
-    votes = answers(named([*captions.values()]), 3, 0.1, chance)
+    votes = answers(named_groups([*captions.values()]), 3, 0.1, chance)
     return anonymous_rows(name, "gender", PEOPLE, human_scores(votes, GROUPS))
 
 
-def _attacked(
+def _attacker_rows(
     metric: str,
     name: str,
     family: str,
@@ -263,7 +265,7 @@ def published_captioners(done: pd.DataFrame, data: Path, outputs: Path) -> pd.Da
         anonymous = anonymous_corpus(name, captions, nowhere, text.scored)
         transforms = [text, cell.build("masking")]
         score = anonymous_attack(cell.build("metric"), transforms, reference, anonymous, cell.seeds)
-        votes = answers(named([*captions.values()]), 1, 0.0, np.random.default_rng(0))
+        votes = answers(named_groups([*captions.values()]), 1, 0.0, np.random.default_rng(0))
         rows = [
             *anonymous_rows(name, "gender", PEOPLE, human_scores(votes, GROUPS)),
             *anonymous_rows(name, "gender", "lic", {LARGEST: score}),
@@ -277,14 +279,15 @@ def published_table(rows: pd.DataFrame) -> str:
     """LIC without labels on real captions, beside what the paper's raters named."""
     chosen = rows[(rows["family"] == "published") & rows["part"].isin([GT, LARGEST])]
     table = chosen.pivot(index="captioner", columns="metric", values="value") * 100
-    printed = published("imagecaptioner2", "5", "").reindex(table.index)
+    printed = printed_table("imagecaptioner2", "5", "").reindex(table.index)
     table["GT, printed"], table["LIC, printed"] = printed["gt"], printed["lic"]
     table = table.rename(columns={"people": "words name a gender", "lic": "LIC here"})
     pairs = (("LIC here", "words name a gender"), ("LIC here", "GT, printed"),
              ("words name a gender", "GT, printed"), ("LIC here", "LIC, printed"))  # fmt: skip
+    correlations = {pair: pearson(*(table[name].tolist() for name in pair)) for pair in pairs}
     lines = [
-        f"* {one} with {two}: {_written(pearson(table[one].tolist(), table[two].tolist()))}"
-        for one, two in pairs
+        f"* {one} with {two}: {_correlation_text(correlation)}"
+        for (one, two), correlation in correlations.items()
     ]
     return markdown(table, 1) + "\n" + "\n".join(lines) + "\n"
 
@@ -293,7 +296,7 @@ def _absent(done: pd.DataFrame, **key: object) -> bool:
     return not len(done) or not np.logical_and.reduce([done[k] == v for k, v in key.items()]).any()
 
 
-def _appended(
+def _append_lines(
     done: pd.DataFrame, lines: Sequence[Mapping[str, object]], path: Path
 ) -> pd.DataFrame:
     """All lines, also on disk."""
@@ -302,7 +305,7 @@ def _appended(
     return whole
 
 
-def _stored() -> pd.DataFrame:
+def _stored_rows() -> pd.DataFrame:
     """What people name and what attackers make of it, of all captioners."""
     named_rows, rows = (
         read_rows(path) if path.exists() else pd.DataFrame({"metric": []}) for path in (NAMED, ROWS)
@@ -339,7 +342,7 @@ def correlation_table(rows: pd.DataFrame) -> str:
         {
             "captioners": family,
             "column": _TITLES[metric] + ("" if part == LARGEST else " on labelled scenes"),
-            "Pearson": _written(_correlated(rows, family, metric, part)),
+            "Pearson": _correlation_text(_correlate(rows, family, metric, part)),
             "range": f"{100 * np.ptp(_column(rows, family, metric, part)):.2f}",
         }
         for family, (metric, part) in product(FAMILIES, _COLUMNS)
@@ -352,13 +355,13 @@ def _column(rows: pd.DataFrame, family: str, metric: str, part: str) -> list[flo
     return chosen.sort_values("strength")["value"].tolist()
 
 
-def _correlated(rows: pd.DataFrame, family: str, metric: str, part: str) -> Correlation:
+def _correlate(rows: pd.DataFrame, family: str, metric: str, part: str) -> Correlation:
     people = _column(rows, family, PEOPLE, GT)
     values = _column(rows, family, metric, part)
     return pearson(values, people)
 
 
-def _written(correlation: Correlation) -> str:
+def _correlation_text(correlation: Correlation) -> str:
     value, low, high, p_value, n = correlation
     return (
         "the column is constant"
@@ -397,7 +400,7 @@ def figure(lines: pd.DataFrame, rows: pd.DataFrame) -> None:
 def main(arguments: Sequence[str]) -> None:
     """Compute what is missing, then write tables and figure."""
     lines = read_rows(ORDER) if ORDER.exists() else pd.DataFrame()
-    rows = _stored()
+    rows = _stored_rows()
     if arguments:
         lines = order(lines)
         outputs, data = map(Path, arguments)

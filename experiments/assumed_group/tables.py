@@ -6,7 +6,7 @@ import pandas as pd
 from scipy import stats
 
 from bias_pipeline.stats.compare import pearson
-from experiments.study import cell, markdown, published
+from experiments.study import cell, markdown, printed_table
 
 NUMBERS = {
     "names one group, %": "model",
@@ -56,8 +56,8 @@ def values(rows: pd.DataFrame) -> pd.DataFrame:
         name: part(rows, "common", "gender", name, "assumed_group")["value"]
         for name in ("model", "both")
     }
-    printed = published("imagecaptioner2", "5", "")
-    hirota = published("imagecaptioner2", "3", "")
+    printed = printed_table("imagecaptioner2", "5", "")
+    hirota = printed_table("imagecaptioner2", "3", "")
     return pd.DataFrame(
         {
             "names one group": by_part["model"],

@@ -73,7 +73,7 @@ def bias_pipeline(*words: str) -> None:
         raise SystemExit(code)
 
 
-def once(path: Path, *words: str) -> None:
+def run_once(path: Path, *words: str) -> None:
     """Run a command that writes a file or folder, unless it is there."""
     if path.exists():
         return
@@ -111,10 +111,14 @@ def naming_of(folder: Path, file: Path) -> Naming:
 
 def build(folder: Path, model: Path | None) -> Naming:
     """Make the data set."""
-    once(folder / "images", "data", "draw", "--out", str(folder), *SHOWN, "--captioner", "faithful")
+    run_once(
+        folder / "images", "data", "draw", "--out", str(folder), *SHOWN, "--captioner", "faithful"
+    )
     if model is None:
         model = folder / "model"
-        once(model, "fit", "sat", *LEARNT, "--out", str(model), f"paths.cache={folder / 'cache'}")
+        run_once(
+            model, "fit", "sat", *LEARNT, "--out", str(model), f"paths.cache={folder / 'cache'}"
+        )
     return naming_of(folder, caption(folder, model, CAPTIONER))
 
 

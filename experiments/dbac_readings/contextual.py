@@ -45,7 +45,7 @@ def run(data: Path, outputs: Path) -> Iterator[pd.DataFrame]:
         yield rows[rows["part"].isin(forms)].assign(aggregate=aggregate)
 
 
-def moved(constant: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
+def changes(constant: pd.DataFrame, contextual: pd.DataFrame) -> pd.DataFrame:
     """For every attribute and direction, how many signs differ, and by how much scores differ."""
     both = constant.merge(contextual, on=READING, suffixes=("", " contextual"))
     lines = {}
@@ -76,7 +76,7 @@ def write(constant: pd.DataFrame, contextual: pd.DataFrame) -> None:
     same = by_alignment["constant"]["encoder"].eq("ngram") & by_alignment["constant"]["masking"].eq(
         "attribute"
     )
-    tables = {"What moves": moved(by_alignment["constant"][same], by_alignment[""])}
+    tables = {"What moves": changes(by_alignment["constant"][same], by_alignment[""])}
     for attribute in ATTRIBUTES:
         tables[f"{attribute}: conclusions under every reading, contextual alignment"] = sign_table(
             by_alignment[""], attribute

@@ -72,7 +72,7 @@ class Speakers:
         chosen_two = {i: _two(seed, i) for i in chosen}
         version = name if name in (*FAIR, *PLANTED) else "fair"
         model = {i: self._paragraph(i, version, style, seed) for i in chosen}
-        changed = self._changed(name, model, seed) if name in ALIKE else model
+        changed = self._change_paragraphs(name, model, seed) if name in ALIKE else model
         human = {
             i: [c for k, c in enumerate(self.pictures.captions[i]) if k not in chosen_two[i]]
             for i in chosen
@@ -136,12 +136,13 @@ class Speakers:
         """How many annotators speak, so that the rates over all pictures are those of the style."""
         return {
             style: {
-                name: _solved(self._neighbour_shares[name], rate) for name, rate in of_style.items()
+                name: _annotators_to_reach(self._neighbour_shares[name], rate)
+                for name, rate in of_style.items()
             }
             for style, of_style in _OVERALL.items()
         }
 
-    def _changed(self, name: str, model: Mapping[int, str], seed: int) -> dict[int, str]:
+    def _change_paragraphs(self, name: str, model: Mapping[int, str], seed: int) -> dict[int, str]:
         """The paragraphs with a further sentence, or other words for age."""
         change = {
             "young alike": self._young,
@@ -161,7 +162,7 @@ class Speakers:
         """Six of 100 are called attractive, as annotators would share them between the groups."""
         ratios, _ = self.habits.ratios(self.pictures.pool)
         women = float(np.mean([self.pictures.group(i) == "Female" for i in model]))
-        rates = _shared(0.06, ratios["good-looking"].log_ratio, women)
+        rates = _shared_rates(0.06, ratios["good-looking"].log_ratio, women)
 
         def change(picture: int, text: str, generator: random.Random) -> str:
             rate = rates[self.pictures.group(picture)]
@@ -188,7 +189,7 @@ def _random(seed: str) -> random.Random:
     return random.Random(seed)  # noqa: S311 - nothing is secret
 
 
-def _shared(rate: float, log_ratio: float, women: float) -> dict[str, float]:
+def _shared_rates(rate: float, log_ratio: float, women: float) -> dict[str, float]:
     """The rates of both groups that have one rate together, and this log hazard ratio."""
     low, high = 1e-6, 30.0
     for _ in range(60):
@@ -201,7 +202,7 @@ def _shared(rate: float, log_ratio: float, women: float) -> dict[str, float]:
     return rates
 
 
-def _solved(shares: np.ndarray, rate: float) -> float:
+def _annotators_to_reach(shares: np.ndarray, rate: float) -> float:
     """How many annotators with these shares reach a rate."""
     low, high = 0.01, 3000.0
     for _ in range(60):

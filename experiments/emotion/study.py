@@ -21,7 +21,7 @@ from experiments.emotion.surviving import surviving_words
 from experiments.study import (
     cell,
     markdown,
-    published,
+    printed_table,
     pyplot,
     read_rows,
     save_figure,
@@ -133,12 +133,12 @@ def table7(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns).reindex(list(SPEAKERS)).rename(NAMES).rename_axis("speaker")
 
 
-def printed_table() -> pd.DataFrame:
+def table7_as_printed() -> pd.DataFrame:
     """The paper's Table 7, in per cent."""
     columns = {}
     for version in ("V1", "V2"):
         for metric, title in (("LIC", "LIC"), ("OURS", "ImageCaptioner2")):
-            values = published("imagecaptioner2", "7", f"{metric}_{version}")
+            values = printed_table("imagecaptioner2", "7", f"{metric}_{version}")
             for name, column in (("M", "m"), ("D", "d"), ("Amp.", "amp")):
                 columns[f"{version} {title}: {name}"] = values[column]
     table = pd.DataFrame(columns).reindex(list(PRINTED.values()))
@@ -189,7 +189,7 @@ def write(rows: pd.DataFrame, known: pd.DataFrame, words: pd.DataFrame) -> None:
             habit_table(known), 1
         ),
         "Words of people that still tell the emotion, by which factor": markdown(words),
-        "Table 7 as it is printed (per cent)": markdown(printed_table()),
+        "Table 7 as it is printed (per cent)": markdown(table7_as_printed()),
     }
     write_results(HERE, tables)
     figure(rows)

@@ -21,7 +21,7 @@ import pandas as pd
 
 from bias_pipeline.report.attacker_agreement import coefficient_of_variation
 from bias_pipeline.report.table import number
-from experiments.study import attempted, lic_data, markdown, published, read_rows, write_page
+from experiments.study import attempt, lic_data, markdown, printed_table, read_rows, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "preset_rows.csv", HERE / "PRESETS.md"
@@ -87,7 +87,7 @@ def run(data: Path, outputs: Path) -> None:
             continue
         overrides = [f"{key}={value}" for key, value in words.items()]
         name = " ".join(overrides)
-        swept, _ = attempted(name, outputs, *overrides, *lic_data(data), *CHEAPER)
+        swept, _ = attempt(name, outputs, *overrides, *lic_data(data), *CHEAPER)
         fresh = swept[swept["part"].isin(PARTS)].assign(preset=words["experiment"])[COLUMNS]
         rows = pd.concat([*known, fresh]).drop_duplicates(KEYS, keep="last")
         rows.to_csv(ROWS, index=False, float_format="%.5g")
@@ -112,7 +112,7 @@ def beside_printed(rows: pd.DataFrame, attribute: str) -> Iterator[tuple[str, st
     for (encoders, (dbac, lic, _)), (part, name) in product(families, PARTS.items()):
         table = lic if part == "score" else dbac
         ours = scores(rows, PRESETS[attribute], part, encoders)
-        printed = published("dbac", table, "")
+        printed = printed_table("dbac", table, "")
         if ours.empty:
             continue
         printed = printed.reindex(index=ours.index, columns=ours.columns)
@@ -135,7 +135,7 @@ def _order(ours: pd.Series, printed: pd.Series) -> float:
 
 def variation(rows: pd.DataFrame, attribute: str) -> Iterator[tuple[str, str]]:
     """Coefficients of variation over encoders, how far DBAC's are below LIC's, and deviations."""
-    printed = published("dbac", PRINTED[attribute][0][2], "")
+    printed = printed_table("dbac", PRINTED[attribute][0][2], "")
     coefficients, spreads, title = {}, {}, ""
     for part, name in PARTS.items():
         table = scores(rows, PRESETS[attribute], part).dropna()
@@ -165,7 +165,7 @@ def variation(rows: pd.DataFrame, attribute: str) -> Iterator[tuple[str, str]]:
 def table9(rows: pd.DataFrame) -> str:
     """Both directions for gender, in points, beside the printed ones."""
     chosen = rows[rows["preset"] == "dbac_table9"]
-    printed = published("dbac", "9", "")
+    printed = printed_table("dbac", "9", "")
     lines = {}
     for captioner, of_captioner in chosen.groupby("captioner", sort=False):
         by_part = of_captioner.set_index("part")

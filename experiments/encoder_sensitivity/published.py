@@ -14,7 +14,7 @@ import pandas as pd
 
 from bias_pipeline.report.attacker_agreement import agreements, reduction, sensitivity
 from bias_pipeline.report.attacker_variants import Variants
-from experiments.study import markdown, published
+from experiments.study import markdown, printed_table
 
 HERE = Path(__file__).resolve().parent
 # Summary to the tables of scores it was made from, DBAC's and LIC's.
@@ -31,14 +31,14 @@ CLASSIFIERS = {"LIC": ("LIC_LSTM", "LIC_BERT"), "ImageCaptioner2": ("OURS_SAT", 
 
 def scores(table: str) -> Variants:
     """Printed scores of a table of DBAC, captioners by encoders."""
-    return Variants.of_table(table, published("dbac", table, "").T.to_dict())
+    return Variants.of_table(table, printed_table("dbac", table, "").T.to_dict())
 
 
 def coefficients() -> pd.DataFrame:
     """Every coefficient of variation, ours from the printed scores and the printed one."""
     lines = []
     for summary, tables in SUMMARIES.items():
-        printed = published("dbac", summary, "")
+        printed = printed_table("dbac", summary, "")
         for metric, table in zip(("dbac", "lic"), tables, strict=True):
             for captioner, interval in sensitivity(scores(table)).per_captioner.items():
                 printed_value = float(printed.loc[captioner, f"cv_{metric}"])
@@ -50,7 +50,7 @@ def reductions() -> pd.DataFrame:
     """Mean reductions in per cent: from the scores, from the printed rows, and as printed."""
     lines = {}
     for summary, (dbac, lic) in SUMMARIES.items():
-        printed = published("dbac", summary, "")["reduction"].astype(float)
+        printed = printed_table("dbac", summary, "")["reduction"].astype(float)
         lines[f"{summary} ({WHAT[summary]})"] = {
             "from scores": 100 * reduction(scores(dbac), scores(lic)).mean.value,
             "mean of printed rows": printed.drop("average").mean(),
@@ -64,7 +64,9 @@ def consistency() -> pd.DataFrame:
     lines = {}
     for table in ("4", "8"):
         for metric, parts in CLASSIFIERS.items():
-            printed = {part: published("imagecaptioner2", table, part)["score"] for part in parts}
+            printed = {
+                part: printed_table("imagecaptioner2", table, part)["score"] for part in parts
+            }
             (agreement,) = agreements(Variants.of_table(metric, pd.DataFrame(printed).T.to_dict()))
             lines[f"Table {table}, {metric}"] = {
                 "conflicts (%)": 100 * agreement.conflicts.value,

@@ -29,7 +29,7 @@ from experiments.encoder_sensitivity.tables import AGREEMENTS, tables
 from experiments.study import (
     HOLD_OUT,
     HOLD_OUT_TASKS,
-    attempted,
+    attempt,
     lic_data,
     read_rows,
     write_results,
@@ -82,7 +82,7 @@ def run(data: Path, outputs: Path) -> None:
     """Run every sweep, and store the finished rows after each."""
     common = [*CHEAPER, *lic_data(data)]
     for words in plan(data):
-        attempted(" ".join(words), outputs, *words, *common)
+        attempt(" ".join(words), outputs, *words, *common)
         collect(outputs)
 
 
@@ -98,7 +98,7 @@ def collect(outputs: Path) -> None:
         lines += [
             {"attackers": family, **line}
             for scores in complete
-            for line in _analysed(scores, complete)
+            for line in _analyse(scores, complete)
         ]
     rows = pd.DataFrame(lines).dropna(subset="value")
     versions = {row.metric: row.metric_version for result in results for row in result.rows}
@@ -133,7 +133,7 @@ def _attacker(row: Row) -> str:
     return " ".join(filter(None, (row.encoder, row.head)))
 
 
-def _analysed(scores: Variants, others: Sequence[Variants]) -> Iterator[Line]:
+def _analyse(scores: Variants, others: Sequence[Variants]) -> Iterator[Line]:
     """Coefficients, reductions against LIC under the same attackers, agreements."""
     metric, _, direction = scores.setting.headline.partition(" ")
     keys = (scores.setting.attribute, metric, direction or "score")

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy import stats
 
 from experiments.study import agreement as closeness
-from experiments.study import markdown, published
+from experiments.study import markdown, printed_table
 
 HEADLINES = {"score": "LIC", "a_to_t": "DBAC A→T", "t_to_a": "DBAC T→A"}
 PARTS = {
@@ -77,7 +77,7 @@ def scores(rows: pd.DataFrame) -> str:
 
 def beside_frozen_bert(rows: pd.DataFrame, attribute: str) -> str:
     """Our attackers compared with RELIC's column of a frozen BERT, over the captioners of both."""
-    printed = published("relic", RELIC[attribute], "LIC_BERT_PRE")
+    printed = printed_table("relic", RELIC[attribute], "LIC_BERT_PRE")
     lines = []
     for part, column in IN_RELIC.items():
         for attackers in ATTACKERS:

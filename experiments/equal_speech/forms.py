@@ -73,7 +73,7 @@ class InTurn(MatchedAlignment):
             times = -np.log((drawn.astype(np.float64) + 0.5) / 2.0**64) / chances
             chosen = rows[np.argsort(times, kind="stable")[: abs(lacking)]].astype(np.int64)
             changes = [(chosen, word)]
-            changes += self.along(chosen, word, after, spoken, missing)
+            changes += self.accompanying_changes(chosen, word, after, spoken, missing)
             for which, changed in changes:
                 after[which, changed] = lacking > 0
                 missing[changed] -= np.sign(lacking) * len(which)
@@ -81,7 +81,7 @@ class InTurn(MatchedAlignment):
             (given if lacking > 0 else taken).extend(changes)
         return _entries(taken), _entries(given)
 
-    def along(
+    def accompanying_changes(
         self,
         chosen: IntArray,
         word: int,
@@ -149,7 +149,7 @@ class Phrases(Companions):
         """See the base."""
         return np.ones(len(rows))
 
-    def along(
+    def accompanying_changes(
         self,
         chosen: IntArray,
         word: int,
@@ -284,7 +284,7 @@ def cases(data: Path) -> Iterator[tuple[str, str, Sequence[str], Corpus | None]]
             yield f"people, {attribute}, {planted} % planted", manner, words, corpus
 
 
-def scored(
+def score_forms(
     words: Sequence[str], corpus: Corpus | None, forms: Mapping[str, type[MatchedAlignment]]
 ) -> Iterator[dict[str, object]]:
     """LIC at equal style in some forms; the attackers of the captioner are trained once."""
@@ -318,7 +318,7 @@ def run(data: Path) -> None:
         forms = {name: form for name, form in FORMS.items() if (world, speaker, name) not in done}
         if not forms:
             continue
-        lines = scored(words, corpus, forms)
+        lines = score_forms(words, corpus, forms)
         fresh = [{"world": world, "speaker": speaker, **line} for line in lines]
         rows = pd.concat([rows, pd.DataFrame(fresh)]) if len(rows) else pd.DataFrame(fresh)
         rows.to_csv(ROWS, index=False, float_format="%.6g")

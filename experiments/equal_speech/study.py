@@ -18,7 +18,7 @@ import pandas as pd
 from bias_pipeline.metrics.value_names import BEYOND, SCORE
 from bias_pipeline.report.conclusion_checks import LIMITS
 from bias_pipeline.report.page import finished_runs
-from experiments.study import markdown, published, standings, sweep
+from experiments.study import markdown, printed_table, standings, sweep
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "rows.csv", HERE / "RESULTS.md"
@@ -109,7 +109,7 @@ def ranks(rows: pd.DataFrame) -> pd.DataFrame:
         (rows["attribute"] == "gender") & (rows["metric"] == "lic") & (rows["part"] == "score")
     ]
     wide = scores.pivot(index="captioner", columns="alignment", values="value")
-    printed = published("imagecaptioner2", "3", "")
+    printed = printed_table("imagecaptioner2", "3", "")
     wide["LIC, printed (Hirota)"] = printed["lic"].reindex(wide.index)
     wide["error, printed"] = printed["error"].reindex(wide.index)
     return wide.corr(method="spearman")

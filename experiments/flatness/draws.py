@@ -27,7 +27,7 @@ from bias_pipeline.results.rows import Result
 from bias_pipeline.run import compose
 from bias_pipeline.run.audit import AT_EQUAL_SPEECH, EQUAL_SPEECH, MATCHED_BOTH, word_reach
 from bias_pipeline.run.cell import run_cell
-from experiments.flatness.speakers import MANNERS, People, relabelled, sample
+from experiments.flatness.speakers import MANNERS, People, relabel, sample
 from experiments.study import markdown, read_rows, write_page
 
 HERE = Path(__file__).resolve().parent
@@ -51,7 +51,8 @@ def speakers(corpus: Corpus, number: int) -> Iterator[tuple[str, int, Corpus]]:
     attribute = compose.cell(["dataset=lic"]).build("attribute")
     random_ = np.random.default_rng(number)
     records = [
-        _turned(relabelled(record), random_) for record in sample(corpus, N_IMAGES, seed=number)
+        _shuffle_captions(relabel(record), random_)
+        for record in sample(corpus, N_IMAGES, seed=number)
     ]
     people = People(records, frozenset(attribute.all_words), attribute.name)
     for manner, planted in SPEAKERS:
@@ -68,7 +69,7 @@ def speakers(corpus: Corpus, number: int) -> Iterator[tuple[str, int, Corpus]]:
         )
 
 
-def _turned(record: Record, random_: np.random.Generator) -> Record:
+def _shuffle_captions(record: Record, random_: np.random.Generator) -> Record:
     """The image with its human captions in a drawn order."""
     return replace(record, human=tuple(random_.permutation(record.human[:5]).tolist()))
 
@@ -86,7 +87,7 @@ def run(data: Path, rows: pd.DataFrame, n_draws: int) -> pd.DataFrame:
             fresh = [
                 {"draw": number, "speaker": manner, "planted": planted, **line}
                 for manner, planted, captions in speakers(corpus, number)
-                for line in _scored(captions, cells)
+                for line in _score_lines(captions, cells)
             ]
         rows = pd.concat([rows, pd.DataFrame(fresh)], ignore_index=True)
         rows.to_csv(ROWS, index=False, float_format="%.5g")
@@ -104,7 +105,7 @@ def audited_cells(folder: Path) -> dict[tuple[str, str], compose.Cell]:
     }
 
 
-def _scored(
+def _score_lines(
     captions: Corpus, cells: Mapping[tuple[str, str], compose.Cell]
 ) -> Iterator[dict[str, object]]:
     """A line for each metric, with the answer that an audit gives from both."""

@@ -77,20 +77,20 @@ class People:
         plants = random.Random("planted")  # noqa: S311 - the same in every manner
         for record in self.records:
             captions = [caption.lower().rstrip(" .") for caption in record.human[:5]]
-            model = self._spoken(captions, manner, draws)
+            model = self._speak(captions, manner, draws)
             word = plants.choice(self.typical[record.labels[self.attribute]])
             if plants.random() < planted / 100:
                 model = f"{model} {word}"
             yield replace(record, model=model, human=tuple(captions[JOINED.get(manner, 1) :]))
 
-    def _spoken(self, captions: Sequence[str], manner: str, draws: random.Random) -> str:
+    def _speak(self, captions: Sequence[str], manner: str, draws: random.Random) -> str:
         words = captions[0].split()
         if manner == "half":
             words = [w for w in words if w in self.words or draws.random() < 0.5] or words[:1]
         elif manner == "first five words":
             words = words[:5]
         elif manner == "400 words":
-            words = [w for w in words if w in self.words or w in self.common] or words[:1]
+            words = [w for w in words if w in self.words or w in self.common_words] or words[:1]
         elif manner in JOINED:
             words = " ".join(captions[: JOINED[manner]]).split()
         elif manner == "synonyms":
@@ -98,7 +98,7 @@ class People:
         return " ".join(words)
 
     @cached_property
-    def common(self) -> frozenset[str]:
+    def common_words(self) -> frozenset[str]:
         """The most common words."""
         counts = Counter(word for _, words in _nouns_of(self.records) for word in words)
         return frozenset(word for word, _ in counts.most_common(COMMON))
@@ -166,6 +166,6 @@ def sample(corpus: Corpus, n_images: int, n_captions: int = 5, seed: int = 0) ->
 LABELS = {"male": "Male", "female": "Female"}
 
 
-def relabelled(record: Record) -> Record:
+def relabel(record: Record) -> Record:
     """The image with the labels of LIC's files."""
     return replace(record, labels={name: LABELS[label] for name, label in record.labels.items()})

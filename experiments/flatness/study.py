@@ -21,7 +21,7 @@ from bias_pipeline.metrics.base import HEADLINES
 from bias_pipeline.run import compose
 from bias_pipeline.run.cell import run_cell
 from experiments.flatness.figure import write_figure
-from experiments.flatness.speakers import MANNERS, PLANTED, SCENES, People, relabelled, sample
+from experiments.flatness.speakers import MANNERS, PLANTED, SCENES, People, relabel, sample
 from experiments.flatness.tables import write_tables
 
 HERE = Path(__file__).resolve().parent
@@ -64,7 +64,7 @@ def speakers(data: Path) -> Iterator[tuple[str, str, int, Corpus]]:
     root = f"dataset.root={data / 'lic' / 'bias_data'}"
     cell = compose.cell(["dataset=lic", root, "captioner=sat"])
     attribute = cell.build("attribute")
-    chosen = [relabelled(record) for record in sample(cell.corpus(), N_IMAGES)]
+    chosen = [relabel(record) for record in sample(cell.corpus(), N_IMAGES)]
     people = People(chosen, frozenset(attribute.all_words), attribute.name)
     groups = {attribute.name: (attribute.groups, attribute.labels["lic"])}
     for manner in MANNERS:
@@ -102,7 +102,7 @@ def run(data: Path, rows: pd.DataFrame) -> pd.DataFrame:
                 fresh = [
                     {"world": world, "speaker": manner, "planted": planted, "metric": name, **line}
                     for name in lacking
-                    for line in _scored(name, corpus, Path(folder))
+                    for line in _score_rows(name, corpus, Path(folder))
                 ]
             if fresh:
                 rows = pd.concat([rows, pd.DataFrame(fresh)], ignore_index=True)
@@ -111,7 +111,7 @@ def run(data: Path, rows: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def _scored(name: str, corpus: Corpus, folder: Path) -> Iterator[dict[str, object]]:
+def _score_rows(name: str, corpus: Corpus, folder: Path) -> Iterator[dict[str, object]]:
     cell = compose.cell([*METRICS[name], f"paths.outputs={folder}"])
     try:
         result = run_cell(corpus, cell.build("metric"), cell.seeds, run_id=name)

@@ -29,7 +29,7 @@ _BIASED = {
 }
 
 
-def shipped(rows: pd.DataFrame) -> str:
+def shipped_text(rows: pd.DataFrame) -> str:
     """What moves each number, as the package ships it: a line for each number and world."""
     return table_csv([line for _, part in _by_part(rows) for line in _movements(part)])
 
@@ -83,7 +83,7 @@ def write_tables(rows: pd.DataFrame, folder: Path) -> None:
         "# What changes each score\n\nPoints (value times 100) and half of the 95 % interval.\n\n"
     )
     (folder / "TABLE.md").write_text(head + "\n".join(texts), encoding="utf-8")
-    _SHIPPED.write_text(shipped(rows), encoding="utf-8")
+    _SHIPPED.write_text(shipped_text(rows), encoding="utf-8")
 
 
 def _is_shown(metric: str, part: str) -> bool:

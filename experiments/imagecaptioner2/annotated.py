@@ -21,9 +21,9 @@ from bias_pipeline.report.attacker_agreement import agreements
 from bias_pipeline.report.attacker_variants import Setting, Variants
 from bias_pipeline.report.page import finished_runs
 from bias_pipeline.stats.bootstrap import Draws
-from experiments.imagecaptioner2.real import ATTACK, CAPTIONERS, COMMON, named
+from experiments.imagecaptioner2.real import ATTACK, CAPTIONERS, COMMON, name_captioners
 from experiments.imagecaptioner2.study import ONE, intervals
-from experiments.study import HOLD_OUT, markdown, part, published, read_rows, sweep, write_page
+from experiments.study import HOLD_OUT, markdown, part, printed_table, read_rows, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, AGREEMENTS = HERE / "annotated_rows.csv", HERE / "annotated_agreements.csv"
@@ -51,7 +51,7 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     words = (
         f"captioner={','.join(str(data / 'captioners' / f'{name}.json') for name in CAPTIONERS)}",
         "dataset=coco",
-        f"dataset.attributes={_described(data / 'coco', outputs)}",
+        f"dataset.attributes={_described_labels(data / 'coco', outputs)}",
         f"dataset.captions={coco / 'captions_val2014.json'}",
         f"dataset.instances={coco / 'instances_val2014.json'}",
         *COMMON,
@@ -63,10 +63,10 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
         for attribute in PRINTED
         for attacker, words_of_attacker in ATTACKERS.items()
     ]
-    return named(pd.concat(frames, ignore_index=True))
+    return name_captioners(pd.concat(frames, ignore_index=True))
 
 
-def _described(coco: Path, outputs: Path) -> Path:
+def _described_labels(coco: Path, outputs: Path) -> Path:
     """The labels of images with human captions; others have no score, and cost a third more."""
     captions = json.loads((coco / "annotations" / "captions_val2014.json").read_text())
     described = {annotation["image_id"] for annotation in captions["annotations"]}
@@ -76,7 +76,7 @@ def _described(coco: Path, outputs: Path) -> Path:
     return path
 
 
-def agreed(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
+def rank_agreements(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
     """The agreement of every two rankings of captioners, with intervals over images."""
     draws = finished_runs(outputs)[1]
     lines = []
@@ -110,7 +110,7 @@ def _beside_printed(
         values.append(runs["value"].to_numpy())
         resampled = [draws[run]["score"].resampled.mean(axis=1) for run in runs["run_id"]]
         drawn.append(np.stack(resampled, axis=1))
-    for column in printed(attribute).to_numpy().T:
+    for column in printed_scores(attribute).to_numpy().T:
         values.append(column)
         drawn.append(np.broadcast_to(column, drawn[0].shape))
     names = (*ATTACKERS, *PRINTED[attribute])
@@ -121,10 +121,10 @@ def _beside_printed(
     )
 
 
-def printed(attribute: str) -> pd.DataFrame:
+def printed_scores(attribute: str) -> pd.DataFrame:
     """The paper's scores of our captioners, per cent."""
     columns = {
-        name: published("imagecaptioner2", table, of)[column]
+        name: printed_table("imagecaptioner2", table, of)[column]
         for name, (table, of, column) in PRINTED[attribute].items()
     }
     return pd.DataFrame(columns).loc[list(CAPTIONERS.values())]
@@ -147,7 +147,7 @@ def score_table(rows: pd.DataFrame, attribute: str) -> pd.DataFrame:
     table = pd.DataFrame(
         {attacker: intervals(rows, f"{attacker} {attribute}") for attacker in ATTACKERS}
     )
-    table = table.loc[list(CAPTIONERS.values())].join(printed(attribute))
+    table = table.loc[list(CAPTIONERS.values())].join(printed_scores(attribute))
     sides = {side: part(rows, f"annotations {attribute}", side) for side in SIDES}
     return table.join(pd.DataFrame(sides)).rename_axis("captioner")
 
@@ -181,7 +181,7 @@ def main(arguments: list[str]) -> None:
         rows = run(Path(arguments[0]), outputs)
         keep = rows["part"].isin(["score", *SIDES])
         rows[keep].to_csv(ROWS, index=False, float_format="%.5g")
-        agreed(rows, outputs).to_csv(AGREEMENTS, index=False, float_format="%.5g")
+        rank_agreements(rows, outputs).to_csv(AGREEMENTS, index=False, float_format="%.5g")
     rows = read_rows(ROWS)
     write(rows, pd.read_csv(AGREEMENTS))
 

@@ -49,7 +49,7 @@ def run(outputs: Path) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def changed(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
+def score_changes(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
     """The change of each score when a setting changes, over paired images and seeds."""
     draws = finished_runs(outputs)[1]
     scored = rows[rows["part"] == "score"].set_index(["study", "captioner"])["run_id"]
@@ -96,7 +96,7 @@ def main(arguments: list[str]) -> None:
         outputs = Path(arguments[0])
         rows = run(outputs)
         rows[rows["part"] == "score"].to_csv(ROWS, index=False, float_format="%.5g")
-        changes = changed(rows, outputs)
+        changes = score_changes(rows, outputs)
         changes.to_csv(CHANGES, index=False, float_format="%.5g")
     rows = read_rows(ROWS)
     write(rows, pd.read_csv(CHANGES))

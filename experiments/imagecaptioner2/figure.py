@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> None:
     """One column a picture, one row a masking."""
     if arguments:
         photos, regions, out = map(Path, arguments)
-        _save([_squared(photo) for photo in _photos(photos, regions)], out)
+        _save([_edited_pictures(photo) for photo in _photos(photos, regions)], out)
     else:
         scenes = generate(N_SCENES, 3).images
         _save([_scene(SceneDrawing(image, "gender").draw(SIDE)) for image in scenes], OUT)
@@ -60,7 +60,7 @@ def _photos(folder: Path, instances: Path) -> Iterator[Pictures]:
         yield Pictures((files.photo(image),), (known[image],))
 
 
-def _squared(photo: Pictures) -> list[np.ndarray]:
+def _edited_pictures(photo: Pictures) -> list[np.ndarray]:
     """The picture as attackers see it, after each edit."""
     edited = [photo if edit is None else photo.edited(edit) for edit in ROWS]
     return [read_pixels(picture, 0, SIDE) for picture in edited]
@@ -71,11 +71,11 @@ def _scene(drawn: Drawn) -> list[np.ndarray]:
 
 
 def _save(columns: Sequence[Sequence[np.ndarray]], out: Path) -> None:
-    sheet = np.hstack([np.vstack([_framed(picture) for picture in column]) for column in columns])
+    sheet = np.hstack([np.vstack([_frame(picture) for picture in column]) for column in columns])
     Image.fromarray(sheet).save(out, optimize=True)
 
 
-def _framed(pixels: np.ndarray) -> np.ndarray:
+def _frame(pixels: np.ndarray) -> np.ndarray:
     return np.pad(pixels, ((0, GAP), (0, GAP), (0, 0)), constant_values=255)
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import stats
 
 from experiments.imagecaptioner2.study import ONE, intervals
-from experiments.study import HOLD_OUT, markdown, part, published, rows_at, sweep, write_page
+from experiments.study import HOLD_OUT, markdown, part, printed_table, rows_at, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "real_rows.csv", HERE / "REAL.md"
@@ -43,7 +43,7 @@ def run(data: Path, outputs: Path = Path("outputs/imagecaptioner2_real")) -> pd.
     outputs.mkdir(parents=True, exist_ok=True)
     files = ",".join(str(data / "captioners" / f"{name}.json") for name in CAPTIONERS)
     frames = _sweeps(data, outputs, (f"captioner={files}", "dataset=coco", *COMMON))
-    rows = named(pd.concat(frames, ignore_index=True))
+    rows = name_captioners(pd.concat(frames, ignore_index=True))
     return rows[rows["part"].isin(["score", "model", "human", *LEAKS])]
 
 
@@ -79,7 +79,7 @@ def _masked_all_ways(photos: Path, outputs: Path) -> Path:
     return path
 
 
-def named(rows: pd.DataFrame) -> pd.DataFrame:
+def name_captioners(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows whose captioners have the names of the printed tables."""
     return rows.assign(captioner=rows["captioner"].map(lambda path: CAPTIONERS[Path(path).stem]))
 
@@ -87,13 +87,13 @@ def named(rows: pd.DataFrame) -> pd.DataFrame:
 def score_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Every captioner under each attacker, with the paper's Table 3."""
     table = pd.DataFrame({study: intervals(rows, study) for study in SCORES})
-    printed = published("imagecaptioner2", "3", "")[["ours", "lic"]]
+    printed = printed_table("imagecaptioner2", "3", "")[["ours", "lic"]]
     return table.join(printed.add_prefix("Table 3, ")).rename_axis("captioner")
 
 
 def agreement_table(rows: pd.DataFrame) -> pd.DataFrame:
     """The agreement of rankings of captioners, those of the paper's Table 3 included."""
-    printed = published("imagecaptioner2", "3", "")
+    printed = printed_table("imagecaptioner2", "3", "")
     scores = {study: part(rows, study, "score") for study in SCORES}
     pairs = {
         "photos and LIC": (scores["photos"], scores["lic"]),
@@ -102,7 +102,9 @@ def agreement_table(rows: pd.DataFrame) -> pd.DataFrame:
         "LIC and Table 3's LIC": (scores["lic"], printed["lic"]),
         "Table 3: ours and LIC": (printed["ours"], printed["lic"]),
     }
-    return pd.DataFrame({pair: _alike(*two) for pair, two in pairs.items()}).T.rename_axis("scores")
+    return pd.DataFrame({pair: _correlations(*two) for pair, two in pairs.items()}).T.rename_axis(
+        "scores"
+    )
 
 
 def mask_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -118,11 +120,13 @@ def mask_agreement(rows: pd.DataFrame) -> pd.DataFrame:
     """Correlation of scores under annotated and under other masks (the paper's Table 6)."""
     annotated = part(rows, "polygons", "score")
     others = {name: part(rows, name, "score") for name in ("boxes", "predicted")}
-    lines = {f"polygons and {name}": _alike(annotated, scores) for name, scores in others.items()}
+    lines = {
+        f"polygons and {name}": _correlations(annotated, scores) for name, scores in others.items()
+    }
     return pd.DataFrame(lines).T.rename_axis("masks")
 
 
-def _alike(one: pd.Series, other: pd.Series) -> dict[str, object]:
+def _correlations(one: pd.Series, other: pd.Series) -> dict[str, object]:
     both = pd.concat([one, other], axis=1, join="inner").dropna()
     values = both.iloc[:, 0], both.iloc[:, 1]
     return {

@@ -50,16 +50,16 @@ def run(outputs: Path) -> pd.DataFrame:
     outputs = outputs.absolute()
     outputs.mkdir(parents=True, exist_ok=True)
     drawn, models = outputs / "drawn", {name: outputs / f"sat_{name}" for name in PLANTED}
-    _once(drawn, "data", "draw", "--out", str(drawn), *JUDGED)
+    _run_once(drawn, "data", "draw", "--out", str(drawn), *JUDGED)
     for name, model in models.items():
         words = ("fit", "sat", *LEARNT, f"captioner={name}", "--captions", "model")
-        _once(model, *words, "--out", str(model))
+        _run_once(model, *words, "--out", str(model))
         written = outputs / f"written_{name}"
-        _once(
+        _run_once(
             written, "caption", str(drawn / "images"), "--model", str(model), "--out", str(written)
         )
         captions = outputs / f"fitted_to_{name}.json"
-        _once(captions, "caption", "--gather", str(written), "--to", str(captions))
+        _run_once(captions, "caption", "--gather", str(written), "--to", str(captions))
     captioners = ",".join(str(outputs / f"fitted_to_{name}.json") for name in PLANTED)
     given = (*_data(drawn), f"captioner={captioners}")
     frames = [sweep(name, outputs, f"metric={name}", *HOLD_OUT, *CAPTIONS, *given) for name in TEXT]
@@ -80,7 +80,7 @@ def run(outputs: Path) -> pd.DataFrame:
     return rows[rows["part"].isin(parts_shown)]
 
 
-def _once(path: Path, *words: str) -> None:
+def _run_once(path: Path, *words: str) -> None:
     """Run a command, unless its output exists."""
     if path.exists():
         return

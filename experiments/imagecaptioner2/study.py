@@ -71,7 +71,7 @@ def run(outputs: Path) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def agreed(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
+def rank_agreements(rows: pd.DataFrame, outputs: Path) -> pd.DataFrame:
     """The agreement of every two attackers of one metric, with intervals from the runs' draws."""
     results, draws = finished_runs(outputs)
     scored = set(rows.loc[rows["study"].isin(STUDIES), "run_id"])
@@ -161,7 +161,7 @@ def write(rows: pd.DataFrame, agreements: pd.DataFrame) -> None:
 def main(arguments: list[str]) -> None:
     if arguments:
         rows = run(Path(arguments[0]))
-        write(rows, agreed(rows, Path(arguments[0])))
+        write(rows, rank_agreements(rows, Path(arguments[0])))
     else:
         write(read_rows(HERE / "rows.csv"), read_rows(HERE / "agreements.csv"))
 

@@ -22,7 +22,7 @@ from bias_pipeline.metrics.counting.base import CountingMetric
 from bias_pipeline.metrics.counting.numbers import Tally
 from bias_pipeline.stats.bootstrap import Draws, summary, widened
 from experiments.inference.designs import everything
-from experiments.inference.trials import built
+from experiments.inference.trials import build_metric
 from experiments.study import markdown
 
 HERE = Path(__file__).resolve().parent
@@ -45,7 +45,7 @@ def run(data: Path, trials: int) -> Iterator[dict[str, object]]:
     for captioner in CAPTIONERS:
         corpus = everything(data, captioner)
         for name, parts in PARTS.items():
-            metric = built(data, name)
+            metric = build_metric(data, name)
             assert isinstance(metric, CountingMetric)
             tally = metric.tally(metric.see(corpus))
             truth = numbers(tally, np.ones((1, len(corpus))))

@@ -42,7 +42,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def planned() -> Iterator[Trial]:
+def planned_trials() -> Iterator[Trial]:
     """All trials; tests of counting metrics, which take seconds, most often."""
     for trial in range(TRIALS):
         for n_images, design in product(SIZES, (PEOPLE, SCENES)):
@@ -62,7 +62,7 @@ def _fewer(trial: int) -> Iterator[Trial]:
         yield Trial(trial, n_images, design, metrics=TRAINED)
 
 
-def there(path: Path = ROWS) -> pd.DataFrame:
+def current_rows(path: Path = ROWS) -> pd.DataFrame:
     """The rows of the current versions, metric by metric; none before the first trial."""
     if not path.is_file():
         return pd.DataFrame(columns=COLUMNS)
@@ -72,11 +72,11 @@ def there(path: Path = ROWS) -> pd.DataFrame:
     return rows.sort_values("metric", key=lambda m: m.map(list(today).index), kind="stable")
 
 
-def undone(rows: pd.DataFrame) -> Iterator[Trial]:
+def missing_trials(rows: pd.DataFrame) -> Iterator[Trial]:
     """Planned trials without rows."""
     names = ["trial", "n_images", "design", "captioner", "metric"]
     done = set(rows[names].itertuples(index=False, name=None))
-    for trial in planned():
+    for trial in planned_trials():
         key = (trial.trial, trial.n_images, trial.design, trial.captioner)
         left = tuple(metric for metric in trial.metrics if (*key, metric) not in done)
         if left:
@@ -85,10 +85,10 @@ def undone(rows: pd.DataFrame) -> Iterator[Trial]:
 
 def go_on(data: Path, minutes: float, workers: int, path: Path = ROWS) -> None:
     """Compute trials until the time is over, each appended as it ends."""
-    rows = there(path)
+    rows = current_rows(path)
     rows.to_csv(path, index=False, na_rep="nan")
     ends = time.monotonic() + 60 * minutes
-    left = undone(rows)
+    left = missing_trials(rows)
     context = get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool, path.open("a") as file:
         while time.monotonic() < ends and (next_ones := list(islice(left, 2 * workers))):
@@ -101,7 +101,7 @@ def go_on(data: Path, minutes: float, workers: int, path: Path = ROWS) -> None:
 def main(data: str | None = None, minutes: str = str(MINUTES), workers: str = str(WORKERS)) -> None:
     if data is not None:
         go_on(Path(data), float(minutes), int(workers))
-    rows = there()
+    rows = current_rows()
     (HERE / "RESULTS.md").write_text(tables.page(rows))
     DOCS.write_text(tables.docs_page(rows))
 

@@ -66,7 +66,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
         samples = group[(group["design"] == SAMPLES) & group["n_images"].isin([500, 2000])]
         people = null[null["design"] == PEOPLE]
         lines[f"{metric} {part}"] = {
-            "coverage": of(covered(samples)),
+            "coverage": count_and_share(covers_truth(samples)),
             "false alarms": alarms_of(null["p_single"]),
             "false alarms, paired": alarms_of(null["p_paired"]),
             **{
@@ -99,8 +99,8 @@ def coverage(rows: pd.DataFrame) -> pd.DataFrame:
     for (metric, part, n), group in samples.groupby(["metric", "part", "n_images"], sort=False):
         by_captioner = group.groupby("captioner")
         lines[f"{metric} {part}, {n:,} images"] = {
-            "coverage": of(covered(group)),
-            "of no width": of(group["ci_low"].dropna() == group["ci_high"].dropna()),
+            "coverage": count_and_share(covers_truth(group)),
+            "of no width": count_and_share(group["ci_low"].dropna() == group["ci_high"].dropna()),
             "off the truth": (group["value"] - group["truth"])
             .groupby(group["captioner"])
             .mean()
@@ -110,7 +110,7 @@ def coverage(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines).T.rename_axis("metric, part and size")
 
 
-def covered(rows: pd.DataFrame) -> pd.Series:
+def covers_truth(rows: pd.DataFrame) -> pd.Series:
     """Whether each interval contains the true value; unknown ones are left out."""
     known = rows.dropna(subset=["ci_low", "truth"])
     return known["ci_low"].le(known["truth"]) & known["ci_high"].ge(known["truth"])
@@ -122,10 +122,10 @@ def alarms_of(p_values: pd.Series) -> str:
     low, high = RIGHT
     few = len(flags) and stats.binom.cdf(flags.sum(), len(flags), low) < CHANCE
     many = len(flags) and stats.binom.sf(flags.sum() - 1, len(flags), high) < CHANCE
-    return f"**{of(flags)}**" if few or many else of(flags)
+    return f"**{count_and_share(flags)}**" if few or many else count_and_share(flags)
 
 
-def of(flags: pd.Series) -> str:
+def count_and_share(flags: pd.Series) -> str:
     """How many of the flags are set, as a count and a share."""
     if not len(flags):
         return "–"

@@ -60,7 +60,7 @@ class Trial:
 
 
 @cache
-def built(data: Path, metric: str, *settings: str) -> Metric:
+def build_metric(data: Path, metric: str, *settings: str) -> Metric:
     """A metric with its defaults, except the number of resamplings."""
     metric_built: Metric = compose.cell([*designs.words(data, metric), FEW, *settings]).build(
         "metric"
@@ -75,11 +75,13 @@ def version(metric: str) -> int:
 
 def rows(data: Path, trial: Trial) -> list[dict[str, object]]:
     """The rows of a trial; if a metric refuses its images, one row without a part."""
-    return [line for name in trial.metrics for line in _of_metric(data, trial, built(data, name))]
+    return [
+        line for name in trial.metrics for line in _of_metric(data, trial, build_metric(data, name))
+    ]
 
 
 def _of_metric(data: Path, trial: Trial, metric: Metric) -> list[dict[str, object]]:
-    made = _sampled if trial.design == designs.SAMPLES else _compared
+    made = _sample_values if trial.design == designs.SAMPLES else _compare_captioners
     head: dict[str, object] = {
         "design": trial.design,
         "metric": metric.info.name,
@@ -91,10 +93,10 @@ def _of_metric(data: Path, trial: Trial, metric: Metric) -> list[dict[str, objec
     return [head | line for line in made(data, trial, metric)] or [head | {"part": ""}]
 
 
-def _compared(data: Path, trial: Trial, metric: Metric) -> Iterator[dict[str, object]]:
+def _compare_captioners(data: Path, trial: Trial, metric: Metric) -> Iterator[dict[str, object]]:
     """P of one captioner compared with people, and of two captioners compared with each other."""
     make = designs.two_people if trial.design == designs.PEOPLE else designs.two_faithful
-    scores = [_scored(metric, corpus) for corpus in make(data, trial.n_images, trial.trial)]
+    scores = [_score(metric, corpus) for corpus in make(data, trial.n_images, trial.trial)]
     first, other = scores
     for part in _parts(scores):
         assert first is not None
@@ -137,9 +139,9 @@ def ranked_draws(metric: Metric, score: Score, part: str) -> Draws | None:
     return draws and as_ranked(draws, metric.info.direction, neutral)
 
 
-def _sampled(data: Path, trial: Trial, metric: Metric) -> Iterator[dict[str, object]]:
+def _sample_values(data: Path, trial: Trial, metric: Metric) -> Iterator[dict[str, object]]:
     """Values and intervals of a sample, and the values of all images."""
-    score = _scored(metric, designs.sample(data, trial.captioner, trial.n_images, trial.trial))
+    score = _score(metric, designs.sample(data, trial.captioner, trial.n_images, trial.trial))
     truth = _truth(data, metric.info.name, trial.captioner)
     for part in _parts([score]):
         assert score is not None
@@ -156,13 +158,13 @@ def _sampled(data: Path, trial: Trial, metric: Metric) -> Iterator[dict[str, obj
 @cache
 def _truth(data: Path, metric: str, captioner: str) -> Score:
     built_metric, corpus = (
-        built(data, metric, "stats.resamples=2"),
+        build_metric(data, metric, "stats.resamples=2"),
         designs.everything(data, captioner),
     )
     return built_metric.compute(corpus, splits=built_metric.draw_splits(corpus, SEEDS))
 
 
-def _scored(metric: Metric, corpus: designs.Corpus) -> Score | None:
+def _score(metric: Metric, corpus: designs.Corpus) -> Score | None:
     try:
         return metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
     except DataError:

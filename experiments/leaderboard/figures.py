@@ -35,7 +35,7 @@ def ranking_figure(
             if len(ranking):
                 _panel(ax, ranking)
             else:
-                _empty(ax, _reason(refused, attribute, headline))
+                _write_reason(ax, _reason(refused, attribute, headline))
     save_figure(fig, path)
 
 
@@ -62,7 +62,7 @@ def _panel(ax: Axes, ranking: pd.DataFrame) -> None:
     ax.spines[["top", "right", "left"]].set_visible(False)
 
 
-def _empty(ax: Axes, reason: str) -> None:
+def _write_reason(ax: Axes, reason: str) -> None:
     text = "\n".join(["not applicable:", *textwrap.wrap(reason, 50)])
     ax.text(0.02, 0.5, text, transform=ax.transAxes, va="center", fontsize=8, color="0.35")
     ax.set_axis_off()

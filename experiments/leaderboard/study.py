@@ -21,7 +21,7 @@ from bias_pipeline.results.rows import Result
 from experiments.assumed_group.study import FILES, write_common
 from experiments.leaderboard.figures import ranking_figure
 from experiments.leaderboard.tables import ATTACKED, COUNTED, table_texts
-from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, attempted, rows_of, standings, write_results
+from experiments.study import HOLD_OUT, HOLD_OUT_TASKS, attempt, rows_of, standings, write_results
 
 HERE = Path(__file__).resolve().parent
 # Seeds as in metric_comparison: one cell of DBAC costs as much as ten of any other.
@@ -46,26 +46,28 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
     """The rows of all cells; headlines with their rank among the captioners."""
     common = ["dataset=lic", f"dataset.root={data / 'lic' / 'bias_data'}", "logger=csv"]
     common += ["captioner=all", "attribute=gender,race"]
-    attempts = [attempted(name, outputs, *words, *common) for name, words in SWEEPS.items()]
-    placed = [_placed(outputs, attempts), described(data, outputs / "described")]
+    attempts = [attempt(name, outputs, *words, *common) for name, words in SWEEPS.items()]
+    placed = [_rank_rows(outputs, attempts), further_metrics(data, outputs / "described")]
     rows, refused = (pd.concat(frames, ignore_index=True) for frames in zip(*placed, strict=True))
     refused.to_csv(HERE / "refused.csv", index=False)
     return rows
 
 
-def _placed(
+def _rank_rows(
     outputs: Path, attempts: Sequence[tuple[pd.DataFrame, pd.DataFrame]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of finished sweeps with ranks, and what was refused or is undefined."""
     rows = pd.concat([shown for shown, _ in attempts], ignore_index=True)
     results, draws = finished_runs(outputs)
     shown = [result for result in results if result.run_id in set(rows["run_id"])]
-    refused = pd.concat([*(lines for _, lines in attempts), undefined(shown)], ignore_index=True)
+    refused = pd.concat(
+        [*(lines for _, lines in attempts), undefined_headlines(shown)], ignore_index=True
+    )
     placed = rows.merge(standings(shown, draws), on=["run_id", "part"], how="left")
     return placed.loc[placed["part"].str.fullmatch(PARTS), COLUMNS], refused
 
 
-def described(data: Path, outputs: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+def further_metrics(data: Path, outputs: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows and refusals of metrics that need all objects, or people whose group is unsure.
 
     LIC's files lack both; these are the images of COCO that all captioners describe.
@@ -74,7 +76,7 @@ def described(data: Path, outputs: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     common = outputs / "common.csv"
     write_common(data, data / "coco/attributes/images_val2014.csv", common)
     annotations = data / "coco/annotations"
-    attempt = attempted(
+    tried = attempt(
         "described",
         outputs,
         "metric=assumed_group,descriptions,objects",
@@ -91,12 +93,12 @@ def described(data: Path, outputs: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     names = {stem: name for name, stem in FILES.items()}
     rows, refused = (
         lines.assign(captioner=lines["captioner"].map(names))
-        for lines in _placed(outputs, [attempt])
+        for lines in _rank_rows(outputs, [tried])
     )
     return rows, refused
 
 
-def undefined(results: Sequence[Result]) -> pd.DataFrame:
+def undefined_headlines(results: Sequence[Result]) -> pd.DataFrame:
     """Headlines that do not exist, with the notes of their runs."""
     lines = [
         {

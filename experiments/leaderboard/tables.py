@@ -85,14 +85,14 @@ def signs(rows: pd.DataFrame) -> pd.DataFrame:
     for headline in HEADLINES:
         both = [standing(rows, attribute, headline) for attribute in ATTRIBUTES]
         line = {
-            f"{attribute} ↑ / ≈ / ↓": _counted(ranking)
+            f"{attribute} ↑ / ≈ / ↓": _count_pairs(ranking)
             for attribute, ranking in zip(ATTRIBUTES, both, strict=True)
         }
-        lines[headline] = {**line, **_alike(*both)}
+        lines[headline] = {**line, **_order_agreement(*both)}
     return pd.DataFrame(lines).T.rename_axis("captioners")
 
 
-def _counted(ranking: pd.DataFrame) -> str:
+def _count_pairs(ranking: pd.DataFrame) -> str:
     if not len(ranking):
         return REFUSED
     if not ranking["sign"].any():
@@ -105,7 +105,7 @@ def _all_equal(values: pd.Series) -> bool:
     return bool((values == values.iloc[:1].squeeze()).all()) if len(values) else True
 
 
-def _alike(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, str]:
+def _order_agreement(one: pd.DataFrame, other: pd.DataFrame) -> dict[str, str]:
     """Kendall's tau-b of the orders under the two attributes, if both exist."""
     if set(one.index) != set(other.index) or _all_equal(other["unfairness"]):
         return {"tau-b of the orders": "–", "p": "–"}

@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
-from experiments.study import agreement, markdown, part, published, sweep
+from experiments.study import agreement, markdown, part, printed_table, sweep
 
 HERE = Path(__file__).resolve().parent
 CAPTIONERS = ("sat", "nic", "fc", "att2in", "transformer", "oscar", "nic_plus")
@@ -39,7 +39,7 @@ def run(data: str, outputs: Path, name: str) -> pd.DataFrame:
     )
 
 
-def merged(known: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+def merge_rows(known: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     """Known rows, with those of the same study and captioner replaced; new rows come last."""
     key = ["study", "captioner"]
     again = known.set_index(key).index.isin(new.set_index(key).index)
@@ -50,7 +50,7 @@ def model_text(rows: pd.DataFrame) -> str:
     """LIC_M compared with RELIC's, and their agreement."""
     scores = part(rows, MODEL_STUDY, "model")
     scores = scores[[name for name in CAPTIONERS if name in scores.index]]
-    printed = published("relic", "1", "LIC_LSTM")["lic_m"][scores.index]
+    printed = printed_table("relic", "1", "LIC_LSTM")["lic_m"][scores.index]
     std = 100 * rows[rows["study"] == MODEL_STUDY].set_index("captioner")["seed_std"]
     table = pd.DataFrame(
         {"LIC_M": scores, "std of seeds": std[scores.index], "LIC_M (RELIC)": printed}
@@ -69,7 +69,7 @@ def human_text(rows: pd.DataFrame) -> str:
         return ""
     table = selected.set_index("captioner")[["value", "seed_std"]] * 100
     table.columns = ["LIC_D", "std of seeds"]
-    table["LIC_D (RELIC)"] = published("relic", "1", "LIC_LSTM")["lic_d"][table.index]
+    table["LIC_D (RELIC)"] = printed_table("relic", "1", "LIC_LSTM")["lic_d"][table.index]
     table["images"] = selected.set_index("captioner")["n_images"]
     return f"\n## LIC_D, two seeds, five positions (per cent)\n\n{markdown(table)}"
 
@@ -78,7 +78,7 @@ def main(data: str, outputs: str = "outputs/relic", *parts: str) -> None:
     frames = [run(data, Path(outputs), name) for name in parts or (*CAPTIONERS, HUMAN)]
     path = HERE / "lstm_rows.csv"
     known = pd.read_csv(path, keep_default_na=False, na_values=[""])
-    rows = merged(known, pd.concat(frames, ignore_index=True))
+    rows = merge_rows(known, pd.concat(frames, ignore_index=True))
     rows.to_csv(path, index=False, float_format="%.6g")
     (HERE / "LSTM.md").write_text(model_text(rows) + human_text(rows))
 

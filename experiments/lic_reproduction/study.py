@@ -20,7 +20,7 @@ from experiments.study import (
     agreement,
     markdown,
     part,
-    published,
+    printed_table,
     pyplot,
     rows_of,
     save_figure,
@@ -79,7 +79,7 @@ def run(data: Path, outputs: Path) -> pd.DataFrame:
 
 
 def gender_table(rows: pd.DataFrame) -> pd.DataFrame:
-    printed = published("relic", "1", "LIC_LSTM")
+    printed = printed_table("relic", "1", "LIC_LSTM")
     columns = {
         "LIC_M": part(rows, "gender", "model"),
         "LIC_M (RELIC)": printed["lic_m"],
@@ -97,7 +97,7 @@ def gender_table(rows: pd.DataFrame) -> pd.DataFrame:
 def agreement_table(rows: pd.DataFrame) -> pd.DataFrame:
     columns = {}
     for attribute, study, table in (("gender", "gender", "1"), ("race", "race: as published", "2")):
-        printed = published("relic", table, "LIC_LSTM")
+        printed = printed_table("relic", table, "LIC_LSTM")
         for name, column in (("model", "lic_m"), ("human", "lic_d"), ("score", "lic")):
             scores = part(rows, study, name)
             columns[f"{attribute} {column}"] = agreement(scores, printed.loc[scores.index, column])
@@ -145,7 +145,7 @@ def _panel(
 ) -> None:
     scores = rows[(rows["study"] == "gender") & (rows["part"] == name)].set_index("captioner")
     value, low, high = (100 * scores.loc[order, c] for c in ("value", "ci_low", "ci_high"))
-    printed = published("relic", "1", "LIC_LSTM").loc[order, column]
+    printed = printed_table("relic", "1", "LIC_LSTM").loc[order, column]
     ax.errorbar(
         value, order, xerr=[value - low, high - value], fmt="o", color="#1f5fa8", capsize=3,
         label="this package, n-gram attacker, ten seeds, 95 % interval",

@@ -100,12 +100,12 @@ class Speaker:
         world = generate(N_IMAGES)
         dials = replace(dials, sentences=self.sentences)
         drawn = [
-            self.scored.of(self._spoken(people, world_captions(world, dials, sample)), 0.9)
+            self.scored.of(self._speak(people, world_captions(world, dials, sample)), 0.9)
             for sample in self.samples
         ]
         return replace(drawn[0], samples=tuple(drawn[1:]))
 
-    def _spoken(self, people: Corpus, texts: Mapping[int, str]) -> Corpus:
+    def _speak(self, people: Corpus, texts: Mapping[int, str]) -> Corpus:
         keys = [int(identifier) for identifier in people.ids]
         opening, refusing = uniforms(0, keys, _STREAM, ("preamble", "refusal")).T
         codes = people.groupings["gender"].codes
@@ -158,7 +158,7 @@ FEWER: Mapping[str, Sequence[str]] = {
 }
 
 
-def measured(outputs: Path) -> pd.DataFrame:
+def measure(outputs: Path) -> pd.DataFrame:
     """All rows; missing ones are computed and stored after each captioner."""
     rows = read_rows(ROWS) if ROWS.exists() else pd.DataFrame(columns=["speaker", "bias", "metric"])
     done = set(map(tuple, rows[["speaker", "bias", "metric"]].to_numpy()))
@@ -172,7 +172,7 @@ def measured(outputs: Path) -> pd.DataFrame:
             fresh = [
                 {"speaker": name, "bias": bias, "metric": metric, **line}
                 for metric in lacking
-                for line in _scored(metric, corpus, outputs)
+                for line in _score_rows(metric, corpus, outputs)
             ]
             rows = pd.concat([rows, pd.DataFrame(fresh)], ignore_index=True)
             rows.to_csv(ROWS, index=False, float_format="%.6g")
@@ -180,7 +180,7 @@ def measured(outputs: Path) -> pd.DataFrame:
     return rows
 
 
-def _scored(name: str, corpus: Corpus, outputs: Path) -> Iterator[dict[str, object]]:
+def _score_rows(name: str, corpus: Corpus, outputs: Path) -> Iterator[dict[str, object]]:
     here = compose.cell([*METRICS[name], f"paths.outputs={outputs}"])
     try:
         result = run_cell(corpus, here.build("metric"), here.seeds, run_id=name)
@@ -214,7 +214,7 @@ def tables(rows: pd.DataFrame) -> dict[str, str]:
         ),
         **{
             f"What planted bias adds to the numbers of each manner: {bias}": _text(
-                _added(rows, bias), units
+                _added_by_bias(rows, bias), units
             )
             for bias in list(BIASES)[1:]
         },
@@ -259,7 +259,7 @@ def _changes(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([table["plain"], half.rename("±"), changes], axis=1)
 
 
-def _added(rows: pd.DataFrame, bias: str) -> pd.DataFrame:
+def _added_by_bias(rows: pd.DataFrame, bias: str) -> pd.DataFrame:
     """What the bias adds to each number of the same manner."""
     biased, none = (_numbers(rows[rows["bias"] == name]) for name in (bias, "none"))
     return biased - none[biased.columns]
@@ -308,7 +308,7 @@ def _refusals(rows: pd.DataFrame) -> pd.DataFrame:
 
 def main(arguments: Sequence[str]) -> None:
     """Compute the missing rows, or only make the tables."""
-    rows = measured(Path(arguments[0])) if arguments else read_rows(ROWS)
+    rows = measure(Path(arguments[0])) if arguments else read_rows(ROWS)
     write_results(HERE, tables(rows))
 
 

@@ -72,13 +72,13 @@ def people(common: list[str]) -> pd.DataFrame:
     corpus, metric = cell.corpus(), cell.build("metric")
     lines = []
     for count in range(1, 6):
-        joined = _joined(corpus, count)
+        joined = _join_captions(corpus, count)
         result = run_cell(joined, metric, (), run_id=f"people-{count}")
         lines += [asdict(row) for row in result.rows]
     return pd.DataFrame(lines).assign(study="people")
 
 
-def _joined(corpus: Corpus, count: int) -> Corpus:
+def _join_captions(corpus: Corpus, count: int) -> Corpus:
     """The images that people described, with their first captions as the captioner's."""
     grouping = corpus.groupings["gender"]
     same = LabelMap("gender", {name: name for name in grouping.names})

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from experiments.study import beyond_chance, cell, markdown, published, rank_agreement
+from experiments.study import beyond_chance, cell, markdown, printed_table, rank_agreement
 
 # Column to (study, metric, part): the headlines to compare.
 HEADLINES = {
@@ -54,7 +54,7 @@ def table3(rows: pd.DataFrame) -> pd.DataFrame:
         scores = values(rows, column)
         columns[column] = scores.apply(cell, axis=1)
         for paper, table, part, name, called in PRINTED.get(column, []):
-            printed = published(paper, table, part)[name]
+            printed = printed_table(paper, table, part)[name]
             own_nic = {NIC[column]: "nic"}
             keys = [own_nic.get(n, "" if n in NIC.values() else n) for n in scores.index]
             printed_cells = [f"{printed[key]:g}" if key in printed else "–" for key in keys]
@@ -85,12 +85,12 @@ def _interval(rows: pd.DataFrame, one: str, two: str, names: list[str]) -> tuple
     It covers noise in these captioners' values, not the choice of captioners.
     """
     generator = np.random.default_rng(0)
-    drawn = [_drawn(rows, column, names, generator) for column in (one, two)]
+    drawn = [_draw_values(rows, column, names, generator) for column in (one, two)]
     taus = [stats.kendalltau(a, b).statistic for a, b in zip(*drawn, strict=True)]
     return float(np.nanquantile(taus, 0.025)), float(np.nanquantile(taus, 0.975))
 
 
-def _drawn(
+def _draw_values(
     rows: pd.DataFrame, column: str, names: list[str], generator: np.random.Generator
 ) -> np.ndarray:
     """(RESAMPLES, captioners) values within their intervals."""

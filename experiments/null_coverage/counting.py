@@ -27,7 +27,7 @@ from experiments.null_coverage.study import (
     HERE,
     columns,
     coverage_table,
-    shuffled,
+    shuffle_groups,
     tables_by_design,
 )
 from experiments.study import write_page
@@ -80,7 +80,7 @@ def run(trials: int) -> Iterator[dict[str, object]]:
     for trial in range(trials):
         built_cell = compose.cell([*COMMON, "metric=gender_error", f"dataset.seed={1 + trial}"])
         corpus = built_cell.corpus()
-        corpora = {"drawn": corpus, "shuffled": shuffled(corpus, trial, ATTRIBUTE)}
+        corpora = {"drawn": corpus, "shuffled": shuffle_groups(corpus, trial, ATTRIBUTE)}
         for name, metric in built.items():
             for design in corpora:
                 parts = metric.compute(corpora[design], splits=[]).parts
@@ -90,7 +90,7 @@ def run(trials: int) -> Iterator[dict[str, object]]:
         print(f"{trial + 1} of {trials}", flush=True)
 
 
-def planted(trials: int) -> Iterator[dict[str, object]]:
+def planted_lines(trials: int) -> Iterator[dict[str, object]]:
     """One line per captioner, trial, metric and headline, minus the value of very many images."""
     built = {n: compose.cell([*COMMON, *item]).build("metric") for n, item in CELLS.items()}
 
@@ -143,7 +143,7 @@ def write(rows: pd.DataFrame) -> None:
 
 def main(trials: str | None = None) -> None:
     if trials is not None:
-        rows = pd.DataFrame([*run(int(trials)), *planted(int(trials))])
+        rows = pd.DataFrame([*run(int(trials)), *planted_lines(int(trials))])
         rows.to_csv(HERE / "counting.csv", index=False, float_format="%.5g")
     write(pd.read_csv(HERE / "counting.csv"))
 

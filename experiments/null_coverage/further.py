@@ -20,7 +20,7 @@ from experiments.null_coverage.study import (
     SEEDS,
     columns,
     coverage_table,
-    shuffled,
+    shuffle_groups,
 )
 from experiments.study import HOLD_OUT, markdown, write_page
 
@@ -49,9 +49,9 @@ def run(
             where = (f"dataset.seed={1 + trial}", f"paths.outputs={scratch}")
             cell = compose.cell([*words, *where])
             metric = cell.build("metric")
-            corpus = shuffled(cell.corpus(), trial, metric.attribute.name)
+            corpus = shuffle_groups(cell.corpus(), trial, metric.attribute.name)
             score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
-            for label, part in named(score):
+            for label, part in named_parts(score):
                 if label.startswith("pairs") and name.endswith("per caption"):
                     continue  # the same as above
                 line = {"trial": trial, "metric": name, "part": label}
@@ -59,7 +59,7 @@ def run(
         print(f"{trial + 1} of {trials}", flush=True)
 
 
-def named(score: Score) -> Iterator[tuple[str, str]]:
+def named_parts(score: Score) -> Iterator[tuple[str, str]]:
     """The parts to count, each with its name in the table."""
     for part in score.parts:
         way, _, rest = part.partition(":")

@@ -20,7 +20,7 @@ from experiments.null_coverage.study import (
     SEEDS,
     columns,
     coverage_table,
-    shuffled,
+    shuffle_groups,
     trial_rows,
 )
 from experiments.study import markdown, write_page
@@ -43,7 +43,7 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
     """One line per trial and part; new images, captions and shuffled groups in every trial."""
     for trial in range(trials):
         cell = compose.cell([*CELL, f"dataset.seed={1 + trial}", f"paths.outputs={scratch}"])
-        metric, corpus = cell.build("metric"), shuffled(cell.corpus(), trial)
+        metric, corpus = cell.build("metric"), shuffle_groups(cell.corpus(), trial)
         score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
         for part in PARTS:
             line = {"trial": trial, "metric": NAME, "part": part}

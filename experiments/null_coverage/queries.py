@@ -73,14 +73,14 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
     del scratch
     for name, case in CASES.items():
         for trial in range(trials):
-            for test, p_values in tested(case, np.random.default_rng(trial)).items():
+            for test, p_values in test_queries(case, np.random.default_rng(trial)).items():
                 for level in LEVELS:
                     share = float(np.mean(np.asarray(p_values) < level))
                     yield {"case": name, "trial": trial, "test": test, "p": level, "share": share}
         print(name, flush=True)
 
 
-def tested(case: Case, random: np.random.Generator) -> dict[str, Float64Array]:
+def test_queries(case: Case, random: np.random.Generator) -> dict[str, Float64Array]:
     """P of every query, and of their mean, under each test."""
     item = random.normal(size=(N_QUERIES, WIDTH))
     queries = np.sqrt(case.alike) * random.normal(size=WIDTH) + np.sqrt(1 - case.alike) * item
@@ -94,7 +94,7 @@ def tested(case: Case, random: np.random.Generator) -> dict[str, Float64Array]:
     for _ in range(case.seeds):
         order = random.permutation(N_IMAGES)
         rows, rest = order[: N_IMAGES // 2], order[N_IMAGES // 2 :]
-        shown = _debiased(pictures, codes, rest) if case.debiased else pictures
+        shown = _debias(pictures, codes, rest) if case.debiased else pictures
         vectors = queries.astype(np.float32), shown[rows].astype(np.float32)
         ranked.append(Ranked.of(*vectors, rows, codes[rows], len(case.shares), case.k))
     sizes = np.stack([item.sizes for item in ranked])
@@ -124,7 +124,7 @@ def tested(case: Case, random: np.random.Generator) -> dict[str, Float64Array]:
     }
 
 
-def _debiased(pictures: Float64Array, codes: IntArray, fitted: IntArray) -> Float64Array:
+def _debias(pictures: Float64Array, codes: IntArray, fitted: IntArray) -> Float64Array:
     """Pictures without the difference of two groups' means, fitted to other pictures."""
     first, second = (pictures[fitted][codes[fitted] == group].mean(axis=0) for group in (0, 1))
     direction = (first - second) / np.linalg.norm(first - second)

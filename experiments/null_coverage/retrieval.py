@@ -24,7 +24,7 @@ from experiments.null_coverage.study import (
     HERE,
     SEEDS,
     coverage_table,
-    shuffled,
+    shuffle_groups,
     trial_rows,
 )
 from experiments.study import markdown, write_page
@@ -50,9 +50,9 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
     """One line per trial and part; new images and shuffled groups in every trial."""
     for trial in range(trials):
         cell = compose.cell([*CELL, f"dataset.seed={1 + trial}", f"paths.outputs={scratch}"])
-        metric, corpus = cell.build("metric"), shuffled(cell.corpus(), trial)
+        metric, corpus = cell.build("metric"), shuffle_groups(cell.corpus(), trial)
         score = metric.compute(corpus, splits=metric.draw_splits(corpus, SEEDS))
-        for part, estimate in less(score).items():
+        for part, estimate in less_null(score).items():
             keys = ("value", "ci_low", "ci_high", "p_value")
             line = {"trial": trial, "metric": NAME, "metric_version": metric.info.version}
             yield {**line, "part": part, **{key: getattr(estimate, key) for key in keys}}
@@ -72,14 +72,14 @@ def alarms(score: Score) -> dict[str, float]:
     return {**shares, "runs with a Holm p < 0.05": float(min(holm(p_values)) < LEVELS[0])}
 
 
-def less(score: Score) -> dict[str, Estimate]:
+def less_null(score: Score) -> dict[str, Estimate]:
     """Every number minus its null value, with its p."""
     nulls = {part: score.parts[null].value for part, null in AGAINST.items()}
     nulls |= dict.fromkeys(ATTACKERS, CHANCE)
-    return {part: _moved(score.parts[part], null) for part, null in nulls.items()}
+    return {part: _move(score.parts[part], null) for part, null in nulls.items()}
 
 
-def _moved(estimate: Estimate, by: float) -> Estimate:
+def _move(estimate: Estimate, by: float) -> Estimate:
     ends = {key: getattr(estimate, key) - by for key in ("value", "ci_low", "ci_high")}
     return replace(estimate, **ends)
 

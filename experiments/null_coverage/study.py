@@ -45,7 +45,7 @@ DESIGNS = {
 }
 
 
-def shuffled(corpus: Corpus, trial: int, attribute: str = ATTRIBUTE) -> Corpus:
+def shuffle_groups(corpus: Corpus, trial: int, attribute: str = ATTRIBUTE) -> Corpus:
     """The same images with their groups shuffled; groups keep their sizes."""
     grouping = corpus.groupings[attribute]
     codes = grouping.codes.copy()
@@ -69,7 +69,7 @@ def run(trials: int, scratch: str) -> Iterator[dict[str, object]]:
             world = 0 if design == "one data set" else 1 + trial
             for name, words in CELLS.items():
                 cell = compose.cell([*common, *words, f"dataset.seed={world}"])
-                metric, corpus = cell.build("metric"), shuffled(cell.corpus(), trial)
+                metric, corpus = cell.build("metric"), shuffle_groups(cell.corpus(), trial)
                 seeds = SEEDS[:1] if name.endswith("one seed") else SEEDS
                 score = metric.compute(corpus, splits=metric.draw_splits(corpus, seeds))
                 for part in parts_of(name):

@@ -100,7 +100,9 @@ class Study:
         name, change = self._speaker(case)
         model = {i: change(i, self.captions[name][i]) for i in chosen}
         corpus = corpus_of(model, self.pictures.captions, self.pictures, self.attribute)
-        return self._permuted(corpus, case.seed) if case.speaker.endswith("permuted") else corpus
+        return (
+            self._permute_groups(corpus, case.seed) if case.speaker.endswith("permuted") else corpus
+        )
 
     def _speaker(self, case: Case) -> tuple[str, Callable[[int, str], str]]:
         """The captioner, and how each of its captions is changed."""
@@ -108,7 +110,7 @@ class Study:
             rate = PLANTED[case.speaker]
             return "oscar", lambda i, text: text + self._by_group(i, case.seed, rate)
         if case.speaker == ALIKE:
-            return "oscar", lambda i, text: text + _alike(i, case.seed, 0.1)
+            return "oscar", lambda i, text: text + _invent_alike(i, case.seed, 0.1)
         if case.speaker == BY_SCENE:
             return "oscar", lambda i, text: text + self._by_scene(i, case.seed, 0.3)
         return case.speaker.split()[0], lambda i, text: text
@@ -128,7 +130,7 @@ class Study:
             return " with a handbag"
         return " with a skateboard" if objects & _OUTDOORS else ""
 
-    def _permuted(self, corpus: Corpus, seed: int) -> Corpus:
+    def _permute_groups(self, corpus: Corpus, seed: int) -> Corpus:
         """The corpus with groups permuted among images whose pictures let expect the same one."""
         grouping, images = corpus.groupings[self.attribute.name], self.metric.images(corpus)
         comparison = self.metric.comparison(images, grouping.codes[images.rows] == 1)
@@ -139,7 +141,7 @@ class Study:
         return replace(corpus, groupings={self.attribute.name: replace(grouping, codes=codes)})
 
 
-def _alike(picture: int, seed: int, rate: float) -> str:
+def _invent_alike(picture: int, seed: int, rate: float) -> str:
     """A handbag or a tie, whoever is shown."""
     generator = _random(f"{seed} {picture}")
     if generator.random() >= rate:

@@ -25,13 +25,13 @@ def write_tables() -> None:
     write_results(
         HERE,
         {
-            "All pictures": _whole(rows[rows["n_images"] == 0]),
+            "All pictures": _whole_table(rows[rows["n_images"] == 0]),
             "Draws of 1,500 pictures": _draws(rows[rows["n_images"] > 0]),
         },
     )
 
 
-def _whole(rows: pd.DataFrame) -> str:
+def _whole_table(rows: pd.DataFrame) -> str:
     lines = [
         {
             "speaker": row["speaker"],

@@ -24,7 +24,7 @@ from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.results.identity import slug
 from bias_pipeline.run import compose
 from bias_pipeline.text.mentions import named_group
-from experiments.chain.study import bias_pipeline, once
+from experiments.chain.study import bias_pipeline, run_once
 from experiments.study import cell, markdown, rows_at, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
@@ -171,7 +171,7 @@ def naming_rows(files: Mapping[str, Path], labels: Mapping[int, str]) -> pd.Data
     return pd.DataFrame(rows)
 
 
-def scored(photos: Path, out: Path) -> tuple[str, ...]:
+def scored_photos(photos: Path, out: Path) -> tuple[str, ...]:
     """The photos that are scored, with labels and annotators' captions."""
     return (
         *COMMON[:1],
@@ -189,13 +189,13 @@ def run(data: Path, out: Path = Path("outputs/photos")) -> pd.DataFrame:
     photos = data / "photos"
     out.mkdir(parents=True, exist_ok=True)
     divide(photos, out)
-    once(
+    run_once(
         out / OURS, "fit", "sat", "dataset=coco", "captioner=none",
         f"dataset.captions={out / 'train.json'}",
         f"dataset.attributes={out / 'train.csv'}", f"dataset.images={photos / 'images'}", *FIT,
         f"paths.cache={out / 'cache'}", "--out", str(out / OURS),
     )  # fmt: skip
-    words = (*scored(photos, out), *COMMON[1:])
+    words = (*scored_photos(photos, out), *COMMON[1:])
     whole = caption(out)
     published = {name: data / "captioners" / f"{name}.json" for name in PUBLISHED}
     labels = labels_of(out / "test.csv")

@@ -84,13 +84,13 @@ def _lines(info: MetricInfo) -> Iterator[dict[str, str]]:
             "question": QUESTIONS[info.question],
             "metric": f"`{info.name}`" + (f" `{answer.part}`" if answer.part != "score" else ""),
             "use it": answer.answer,
-            f"{PLANTED} % found from": "; ".join(map(_from, powers)) or "–",
+            f"{PLANTED} % found from": "; ".join(map(_least_images, powers)) or "–",
             "smallest score": _smallest(powers),
-            "moved without bias": _moved(info.name, answer, alignment),
+            "moved without bias": _reaction(info.name, answer, alignment),
         }
 
 
-def _from(power: Power) -> str:
+def _least_images(power: Power) -> str:
     size = power.smallest_size(PLANTED)
     return f"{'none' if size is None else f'{size:,} images'} ({power.first.design})"
 
@@ -104,7 +104,7 @@ def _smallest(powers: Sequence[Power]) -> str:
     return f"{', '.join(text.partition(' ')[0] for text in texts)} {unit}"
 
 
-def _moved(metric: str, answer: Usability, alignment: str) -> str:
+def _reaction(metric: str, answer: Usability, alignment: str) -> str:
     lines = movements_of(metric, answer.part, alignment)
     if not lines:
         return "–"

@@ -66,7 +66,7 @@ class Trial:
         return [scoring for scoring in SCORED[self.design] if not (few and scoring.slow)]
 
 
-def planned() -> Iterator[Trial]:
+def planned_trials() -> Iterator[Trial]:
     """All trials, a little of everything first."""
     for number in range(max(quick for quick, _ in TRIALS.values())):
         for n_images, (quick, _) in TRIALS.items():
@@ -74,7 +74,7 @@ def planned() -> Iterator[Trial]:
                 yield from (Trial(number, n_images, design, planted) for planted in PLANTED)
 
 
-def there(path: Path = ROWS) -> pd.DataFrame:
+def current_rows(path: Path = ROWS) -> pd.DataFrame:
     """The rows of today's versions, of which none where a study has not begun."""
     if not path.is_file():
         return pd.DataFrame(columns=COLUMNS)
@@ -85,10 +85,10 @@ def there(path: Path = ROWS) -> pd.DataFrame:
 
 def go_on(data: Path, minutes: float, path: Path = ROWS) -> None:
     """Compute trials until the CPU time is over, each appended as it ends."""
-    rows = there(path)
+    rows = current_rows(path)
     rows.to_csv(path, index=False, na_rep="nan")
     done = set(rows[_KEY].itertuples(index=False, name=None))
-    for trial in planned():
+    for trial in planned_trials():
         left = [
             scoring
             for scoring in trial.scorings()
@@ -108,7 +108,7 @@ def _rows(data: Path, trial: Trial, scorings: list[Scoring]) -> Iterator[dict[st
     corpus = designs.corpus(data, trial.design, trial.n_images, trial.planted, trial.number)
     sizes = [size for grouping in corpus.groupings.values() for size in grouping.sizes.values()]
     for scoring in scorings:
-        for line in _judged(_scored(scoring, corpus)):
+        for line in _judge(_score(scoring, corpus)):
             yield {
                 "design": trial.design,
                 "metric": scoring.metric,
@@ -121,7 +121,7 @@ def _rows(data: Path, trial: Trial, scorings: list[Scoring]) -> Iterator[dict[st
             }
 
 
-def _scored(scoring: Scoring, corpus: Corpus) -> Result:
+def _score(scoring: Scoring, corpus: Corpus) -> Result:
     cell = _cell(scoring)
     return run_cell(corpus, cell.build("metric"), cell.seeds, run_id=scoring.metric)
 
@@ -131,7 +131,7 @@ def _cell(scoring: Scoring) -> Cell:
     return compose.cell(scoring.words)
 
 
-def _judged(result: Result) -> Iterator[dict[str, object]]:
+def _judge(result: Result) -> Iterator[dict[str, object]]:
     """What an audit of this metric alone would say of each part that it may conclude from."""
     version = result.rows[0].metric_version
     for finding in verdict([result]).findings:
@@ -150,7 +150,7 @@ def _judged(result: Result) -> Iterator[dict[str, object]]:
 def main(data: str | None = None, minutes: str = str(CPU_MINUTES)) -> None:
     if data is not None:
         go_on(Path(data), float(minutes))
-    tables.write(there(), HERE / "RESULTS.md")
+    tables.write(current_rows(), HERE / "RESULTS.md")
     DOCS.write_text(guide.page(), encoding="utf-8")
 
 

@@ -17,7 +17,7 @@ SHIPPED = Path(__file__).resolve().parents[2] / "bias_pipeline" / "report" / "po
 KEY = ["design", "metric", "alignment", "part", "unit", "n_images", "planted"]
 
 
-def shipped(rows: pd.DataFrame) -> str:
+def shipped_text(rows: pd.DataFrame) -> str:
     """The figures of the package as CSV: a line for each size and planted bias of a metric."""
     decided = rows[rows["value"].notna() & rows["ci_low"].notna()].copy()
     decided["error"] = (decided["value"] - decided["ci_low"]) / quantile(LEVEL)
@@ -37,7 +37,7 @@ def shipped(rows: pd.DataFrame) -> str:
 
 def write(rows: pd.DataFrame, page: Path) -> None:
     """Write the shipped figures, and the page of results made from them."""
-    SHIPPED.write_text(shipped(rows), encoding="utf-8")
+    SHIPPED.write_text(shipped_text(rows), encoding="utf-8")
     measured.cache_clear()
     tables = {_TITLE: f"{_READ}\n\n{_table()}", _CHECK: f"{_READ_CHECK}\n\n{_check()}"}
     write_page(page, "Results", "study.py", tables)

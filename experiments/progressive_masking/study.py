@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from experiments.chain.study import caption, naming_of, once
+from experiments.chain.study import caption, naming_of, run_once
 from experiments.study import (
     cell,
     lic_data,
@@ -139,7 +139,7 @@ def attribution(folder: Path, model: Path, stage: str, attribute: str) -> pd.Dat
         f"image_masking={STAGES[stage]}", TARGET,
     )  # fmt: skip
     words = ("--model", str(model), "--people", "foreground", "--out", str(maps))
-    once(maps, "explain", "gradcam", *data, *words)
+    run_once(maps, "explain", "gradcam", *data, *words)
     table = pd.read_parquet(maps / "attribution.parquet")
     lines = []
     for part in (*SHARES.values(), "uniform_share"):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.chain.study import caption, once
+from experiments.chain.study import caption, run_once
 from experiments.study import cell, markdown, pyplot, read_rows, save_figure, sweep, write_page
 
 HERE = Path(__file__).resolve().parent
@@ -76,7 +76,7 @@ def write_captions(folder: Path, *, equalizer: bool) -> None:
     for name, seed in SEEDS.items():
         words = ("--n-images", "2000", "--seed", seed, "--side", SIDE)
         drawn = ("--out", str(folder / name), *words, "--captioner", "faithful", "amplifier")
-        once(folder / name, "data", "draw", *drawn)
+        run_once(folder / name, "data", "draw", *drawn)
     planted = fit(folder, "planted", "--each-epoch")
     for epoch in EPOCHS:
         caption(folder / SHOWN, planted / "epochs" / f"{epoch:02d}", f"epoch_{epoch:02d}")
@@ -92,7 +92,7 @@ def write_captions(folder: Path, *, equalizer: bool) -> None:
 def fit(folder: Path, name: str, *options: str) -> Path:
     """Fit a SAT to the planted captions; its folder."""
     model, cache = folder / name, f"paths.cache={folder / 'cache'}"
-    once(model, "fit", "sat", *LEARNT, *TRAINING, *options, "--out", str(model), cache)
+    run_once(model, "fit", "sat", *LEARNT, *TRAINING, *options, "--out", str(model), cache)
     return model
 
 
@@ -101,9 +101,9 @@ def weights(folder: Path) -> Path:
     file, runs = folder / "weights.parquet", folder / "checked_runs"
     cache = f"paths.cache={folder / 'cache'}"
     scored = (f"dataset.root={folder / CHECKED}", f"captioner={LAST}", f"paths.outputs={runs}")
-    once(runs, "experiment=chain", "metric=cooccurrence", *scored, cache)
+    run_once(runs, "experiment=chain", "metric=cooccurrence", *scored, cache)
     (run,) = runs.glob("cooccurrence-*")
-    once(file, "analysis", "rebalance", str(run), *LEARNT, "--out", str(file), cache)
+    run_once(file, "analysis", "rebalance", str(run), *LEARNT, "--out", str(file), cache)
     return file
 
 

@@ -23,13 +23,13 @@ Z = 1.959964
 LOOKS = 50
 
 
-def standardised(difference: Float64Array) -> float:
+def standardise(difference: Float64Array) -> float:
     """A mean of paired differences in standard errors."""
     error = difference.std(ddof=1) / math.sqrt(len(difference))
     return float(difference.mean() / error) if error else 0.0
 
 
-def retrained(versions: int, runs: int, rng: np.random.Generator) -> float:
+def share_of_passes(versions: int, runs: int, rng: np.random.Generator) -> float:
     """Share of runs in which a gate with a margin passes once.
 
     Every version is wrong by exactly the margin more often than the baseline, so none should.
@@ -39,13 +39,13 @@ def retrained(versions: int, runs: int, rng: np.random.Generator) -> float:
         baseline = rng.random(PICTURES) < WRONG
         chance = np.where(baseline, 0.5, (WRONG / 2 + MARGIN) / (1 - WRONG))
         passed += any(
-            standardised(MARGIN - (rng.random(PICTURES) < chance) + baseline) > Z
+            standardise(MARGIN - (rng.random(PICTURES) < chance) + baseline) > Z
             for _ in range(versions)
         )
     return passed / runs
 
 
-def developed(keeps: str, runs: int, rng: np.random.Generator) -> tuple[float, float]:
+def share_of_claims(keeps: str, runs: int, rng: np.random.Generator) -> tuple[float, float]:
     """Of versions that are exactly as fair as the baseline, one look each at the same pictures.
 
     Args:
@@ -63,13 +63,13 @@ def developed(keeps: str, runs: int, rng: np.random.Generator) -> tuple[float, f
         for _ in range(LOOKS):
             changed = rng.random(PICTURES) < (0.5 if keeps == "first" else 0.3)
             version = np.where(changed, rng.random(PICTURES) < WRONG, current).astype(float)
-            distance = standardised(version - baseline)
+            distance = standardise(version - baseline)
             claim |= abs(distance) > Z
             better = keeps == "better" and version.mean() < current.mean()
             if better or (keeps == "fairer" and distance < -Z):
                 current = version
         claimed += claim
-        final += standardised(current - baseline) < -Z
+        final += standardise(current - baseline) < -Z
     return claimed / runs, final / runs
 
 
@@ -77,10 +77,10 @@ def lines(runs: int = 400) -> Iterator[dict[str, object]]:
     """The rows of the study."""
     rng = np.random.default_rng(0)
     for versions in (1, 5, 20, 50):
-        share = retrained(versions, runs, rng)
+        share = share_of_passes(versions, runs, rng)
         yield {"what": "passes a margin once", "who": f"{versions} versions", "share": share}
     for keeps in ("first", "better", "fairer"):
-        claimed, final = developed(keeps, runs // 2, rng)
+        claimed, final = share_of_claims(keeps, runs // 2, rng)
         yield {"what": f"false claim in {LOOKS} looks", "who": f"keeps {keeps}", "share": claimed}
         if keeps != "first":
             yield {"what": "kept version called fairer", "who": f"keeps {keeps}", "share": final}

@@ -55,7 +55,7 @@ def _lines(outputs: Path) -> Iterator[dict[str, object]]:
         ]
         version = {"metric": metric.info.name, "metric_version": metric.info.version}
         if name == next(iter(METHODS)):
-            yield {**version, "method": "none", "reading": "", **_left(model, *texts_of_both)}
+            yield {**version, "method": "none", "reading": "", **_group_left(model, *texts_of_both)}
         (split,) = metric.draw_splits(corpus, [0])
         dual = metric.debiased(corpus, split)
         for reading in READINGS:
@@ -64,7 +64,12 @@ def _lines(outputs: Path) -> Iterator[dict[str, object]]:
             with tempfile.TemporaryDirectory() as place:
                 write_debias(dual, Path(place, "mine"), {}, numbers)
                 handle = debias_prompts(model.network, Path(place, "mine"))
-            yield {**version, "method": name, "reading": reading, **_left(model, *texts_of_both)}
+            yield {
+                **version,
+                "method": name,
+                "reading": reading,
+                **_group_left(model, *texts_of_both),
+            }
             handle.remove()
 
 
@@ -92,7 +97,7 @@ class _Prompts:
         return {"last": last, "all": output.last_hidden_state.flatten(1).numpy()}
 
 
-def _left(model: _Prompts, learnt: Texts, tested: Texts) -> dict[str, float]:
+def _group_left(model: _Prompts, learnt: Texts, tested: Texts) -> dict[str, float]:
     """How often the attacker names the group of a sentence."""
     train_states, other = model.states(learnt), model.states(tested)
     accuracies = {}

@@ -49,12 +49,12 @@ def _lines(outputs: Path) -> Iterator[dict[str, object]]:
         dual = metric.debiased(corpus, split)
         queries = dual.texts.embed(list(QUERIES)).astype(np.float64)
 
-        def shown(rows: np.ndarray) -> Examples:
+        def show_examples(rows: np.ndarray) -> Examples:
             pictures = corpus.pictures.take(rows)
             vectors = dual.images.embed(pictures).astype(np.float64)  # noqa: B023 - used at once
             return Examples(vectors, codes[rows], np.full(len(rows), -1), names, 0)
 
-        learnt, test = shown(split.train), shown(split.test)
+        learnt, test = show_examples(split.train), show_examples(split.test)
         attacker = LogisticRegression(max_iter=1000).fit(learnt.vectors, learnt.groups)
         for size in SIZES:
             neurons = most_relevant(relevance(learnt), size)

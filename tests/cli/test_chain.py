@@ -8,7 +8,7 @@ import pytest
 from bias_pipeline.scenes.captioners import CAPTIONERS
 from bias_pipeline.scenes.dataset import write_drawn
 from bias_pipeline.scenes.world import generate
-from experiments.chain.study import build, naming_of, once
+from experiments.chain.study import build, naming_of, run_once
 from tests.pictures.captioners.test_fitted import write
 
 
@@ -32,7 +32,7 @@ def test_captions_that_name_the_right_gender_are_counted(tmp_path):
 
 def test_a_command_that_fails_has_said_why_and_leaves_no_folder(tmp_path, capfd):
     with pytest.raises(SystemExit) as ended:
-        once(tmp_path / "images", "data", "draw", "--out", str(tmp_path), "--n-images", "none")
+        run_once(tmp_path / "images", "data", "draw", "--out", str(tmp_path), "--n-images", "none")
     assert ended.value.code == 2
     assert "'none' must be a whole number" in capfd.readouterr().err
 

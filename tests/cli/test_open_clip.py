@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.open_clip_files import WEIGHTS, changed, write_open_clip
+from tests.open_clip_files import WEIGHTS, copy_changed, write_open_clip
 
 SMALL = ("metric=retrieval_fairness", "encoder=open_clip", "stats.resamples=20", "logger=csv")
 SCENES = ("dataset=scenes", "dataset.n_images=120", "metric.k=10", "seeds=1", "metric.recall=[]")
@@ -25,7 +25,7 @@ def test_without_a_model_what_to_name_is_told(ends):
 
 
 def test_weights_that_are_cut_short_are_refused(ends, folder, tmp_path):
-    mine = changed(folder, tmp_path / "mine")
+    mine = copy_changed(folder, tmp_path / "mine")
     whole = (mine / WEIGHTS).read_bytes()
     (mine / WEIGHTS).write_bytes(whole[: len(whole) // 2])
     assert "not a file of weights, or cut short" in ends(

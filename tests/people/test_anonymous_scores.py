@@ -13,7 +13,7 @@ from bias_pipeline.people.anonymous import (
     printed_correlations,
 )
 from bias_pipeline.stats.compare import pearson
-from experiments.study import published
+from experiments.study import printed_table
 
 GROUPS = ("male", "female")
 VOTES = {
@@ -76,8 +76,8 @@ def test_captioners_without_answers_are_left_out_of_a_correlation():
 @pytest.mark.parametrize(("metric", "column"), [("lic", "lic"), ("imagecaptioner2", "ours")])
 @pytest.mark.parametrize(("table", "place"), [("5", 0), ("3", 1)])
 def test_the_paper_s_correlations_follow_from_its_cells(metric, column, table, place):
-    people = published("imagecaptioner2", "5", "")["gt"]
-    scores = published("imagecaptioner2", table, "")[column].reindex(people.index)
+    people = printed_table("imagecaptioner2", "5", "")["gt"]
+    scores = printed_table("imagecaptioner2", table, "")[column].reindex(people.index)
     follows = pearson(scores.tolist(), people.tolist())
     printed = printed_correlations(correlations([row("a", metric, LARGEST, 0.5)]))[place]
     assert (printed.value, printed.n_captioners) == (pytest.approx(follows.value, abs=1e-4), 9)

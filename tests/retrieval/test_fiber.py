@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bias_pipeline.retrieval.fiber.folder import FiberSize
 from bias_pipeline.retrieval.fiber.net import EncodedTexts, FiberNet
-from tests.fiber_files import TINY, network, released
+from tests.fiber_files import TINY, network, released_weights
 from tests.retrieval.plain_fiber import PlainFiber
 
 TOKENS = torch.tensor([[0, 5, 6, 9, 2], [0, 7, 2, 1, 1]])
@@ -18,7 +18,7 @@ def pixels(side: int = TINY.side) -> Tensor:
 
 
 def plain(network: FiberNet) -> PlainFiber:
-    weights = {name: value.double().numpy() for name, value in released(network).items()}
+    weights = {name: value.double().numpy() for name, value in released_weights(network).items()}
     size = network.size
     return PlainFiber(weights, size.depths, size.n_heads, 2, size.window, size.n_pairs)
 
@@ -56,7 +56,7 @@ def test_the_text_side_alone_is_the_library_s_roberta():
         layer_norm_eps=1e-5,
     )
     library = transformers.RobertaModel(config, add_pooling_layer=False).eval()
-    weights = {name.removeprefix(start): value for name, value in released(item).items()}
+    weights = {name.removeprefix(start): value for name, value in released_weights(item).items()}
     wanted = library.state_dict()
     library.load_state_dict({name: weights.get(name, value) for name, value in wanted.items()})
     assert set(wanted) - set(weights) <= {"embeddings.token_type_ids", "embeddings.position_ids"}

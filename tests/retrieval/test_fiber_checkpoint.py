@@ -13,7 +13,7 @@ from bias_pipeline.errors import DataError
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.retrieval.fiber.model import read_fiber
 from bias_pipeline.retrieval.fiber.net import FiberNet
-from tests.fiber_files import TINY, network, released, write_checkpoint
+from tests.fiber_files import TINY, network, released_weights, write_checkpoint
 
 STAGE = "vit_model.layers.2.blocks"
 LAYER = "text_transformer.encoder.layer"
@@ -45,7 +45,7 @@ def test_every_name_is_one_of_ours_or_unused(tmp_path, matches):
 
 def test_the_names_of_the_published_file_are_those_that_its_code_gives(tmp_path):
     """Some of each part, written out; the map of the tests' files cannot be wrong unseen."""
-    names = set(released(net()))
+    names = set(released_weights(net()))
     block, layer = f"{STAGE}.2.attn", f"{LAYER}.3"
     assert names >= {
         *(f"{block}.{item}.weight" for item in ("qkv", "proj", "qkv_i2t", "qkv_text_i2t")),
@@ -71,7 +71,7 @@ def test_the_names_of_the_published_file_are_those_that_its_code_gives(tmp_path)
 
 @pytest.mark.parametrize("part", ["weight", "bias"])
 def test_a_file_tuned_for_retrieval_ranks_by_what_it_learnt_or_by_the_trained_head(tmp_path, part):
-    state = released(net())
+    state = released_weights(net())
     tuned = {"rank_output.weight": torch.ones(1, 2 * TINY.joint), "rank_output.bias": torch.ones(1)}
     path = write_checkpoint(tmp_path / "f.ckpt", net(), state_dict=state | tuned)
     ranked = read_fiber(path).state_dict()[f"matching.{part}"]
@@ -83,7 +83,7 @@ def test_a_file_tuned_for_retrieval_ranks_by_what_it_learnt_or_by_the_trained_he
 
 def test_queues_are_not_read_into_memory(tmp_path):
     queue = torch.zeros(256, 3, 256, 256)  # 0.2 GB, where the published one has 7.2
-    state = released(net()) | {"image_input_queue": queue}
+    state = released_weights(net()) | {"image_input_queue": queue}
     size = queue.numel() * queue.element_size()
     path = write_checkpoint(tmp_path / "f.ckpt", net(), state_dict=state)
     del queue, state
@@ -137,7 +137,7 @@ NOBODY, SMALLER = (
     ],
 )
 def test_other_weights_than_fiber_s_are_refused(tmp_path, without, added, message):
-    state = {name: item for name, item in released(net()).items() if without not in name}
+    state = {name: item for name, item in released_weights(net()).items() if without not in name}
     path = write_checkpoint(tmp_path / "f.ckpt", net(), state_dict=state | added)
     with pytest.raises(DataError) as refused:
         read_fiber(path)

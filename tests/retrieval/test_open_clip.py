@@ -20,7 +20,7 @@ from tests.open_clip_files import (  # noqa: E402
     TEXT,
     VISION,
     WEIGHTS,
-    changed,
+    copy_changed,
     write_of_words,
     write_open_clip,
 )
@@ -95,7 +95,7 @@ def test_quick_gelu_gives_other_vectors(folder):
     ],
 )
 def test_preprocessing_travels_with_the_weights(folder, tmp_path, shown):
-    mine = changed(folder, tmp_path / "mine", preprocess_cfg=shown)
+    mine = copy_changed(folder, tmp_path / "mine", preprocess_cfg=shown)
     np.testing.assert_allclose(photos_of(mine), library(mine)[0], atol=1e-5)
     assert np.abs(photos_of(mine) - photos_of(folder)).max() > 1e-5
 
@@ -110,7 +110,7 @@ def test_lengths_are_the_model_s_own_where_it_is_asked(folder):
 
 
 def test_files_of_pytorch_are_read_as_numbers(folder, tmp_path):
-    mine = changed(folder, tmp_path / "mine")
+    mine = copy_changed(folder, tmp_path / "mine")
     from safetensors.torch import load_file
 
     weights = load_file(mine / WEIGHTS)
@@ -134,7 +134,7 @@ class Evil:
 
 
 def test_a_file_that_would_run_code_is_refused(folder, tmp_path):
-    mine = changed(folder, tmp_path / "mine")
+    mine = copy_changed(folder, tmp_path / "mine")
     torch.save({"state_dict": Evil()}, mine / "evil.pt")
     with pytest.raises(DataError, match="contains more than numbers"):
         our_model(mine, weights="evil.pt")
@@ -160,13 +160,13 @@ def test_a_file_that_would_run_code_is_refused(folder, tmp_path):
     ],
 )
 def test_a_configuration_that_is_not_built_is_refused(folder, tmp_path, part, changes, expected):
-    mine = changed(folder, tmp_path / "mine", **{part: changes})
+    mine = copy_changed(folder, tmp_path / "mine", **{part: changes})
     with pytest.raises(DataError, match=expected):
         our_model(mine)
 
 
 def test_absent_files_are_named(folder, tmp_path):
-    mine = changed(folder, tmp_path / "mine")
+    mine = copy_changed(folder, tmp_path / "mine")
     with pytest.raises(AbsentModelError, match=r"nope\.pt is absent"):
         find_open_clip(str(mine), "nope.pt")
     with pytest.raises(UsageError, match="give a file's name"):
@@ -179,7 +179,7 @@ def test_absent_files_are_named(folder, tmp_path):
 
 
 def test_the_vocabulary_must_be_there_where_it_is_named(folder, tmp_path):
-    mine = changed(folder, tmp_path / "mine")
+    mine = copy_changed(folder, tmp_path / "mine")
     config = json.loads((mine / CONFIG).read_text())
     config["model_cfg"]["text_cfg"]["hf_tokenizer_name"] = "nobody/words"
     (mine / CONFIG).write_text(json.dumps(config))

@@ -58,7 +58,7 @@ class PeopleDecoder(nn.Module):
         return latents
 
 
-def fitted(pictures: Float32Array, file: Path, epochs: int = _EPOCHS) -> PeopleDecoder:
+def fit_decoder(pictures: Float32Array, file: Path, epochs: int = _EPOCHS) -> PeopleDecoder:
     """The decoder of a file; if it is absent, one is fitted to pictures (mean absolute error).
 
     Args:

@@ -39,7 +39,7 @@ from bias_pipeline.retrieval.debias.methods import (
 from bias_pipeline.run import compose
 from bias_pipeline.scenes.slots import shares
 from experiments.study import markdown, pyplot, rows_at, write_page
-from experiments.vl_bias.editing.decoder import PeopleDecoder, fitted
+from experiments.vl_bias.editing.decoder import PeopleDecoder, fit_decoder
 from experiments.vl_bias.editing.latents import edited_latents
 from experiments.vl_bias.study import share_of_men
 
@@ -98,7 +98,7 @@ class Setup:
     men_do: BoolArray
     group_texts: Float64Array
 
-    def drawn(self, latents: Float32Array) -> Float32Array:
+    def draw(self, latents: Float32Array) -> Float32Array:
         """(N, 3, 64, 64) what the decoder makes of latents."""
         with torch.inference_mode():
             pictures: Float32Array = self.decoder(torch.from_numpy(latents)).numpy()
@@ -108,13 +108,13 @@ class Setup:
         """(N, D) of length 1, what the CLIP makes of pictures."""
         return self.net.describe(list(pictures)).astype(np.float64)
 
-    def wanted(self, figure: str, neurons: int) -> Float64Array:
+    def wanted_vectors(self, figure: str, neurons: int) -> Float64Array:
         """(N, D) the vectors that edited pictures should have."""
         if figure == TEXT:
             if not neurons:
                 return self.queries
             return ZeroNeuron(k=neurons).fit(self.sentences)(self.queries)
-        vectors = self.vectors(self.drawn(self.start))
+        vectors = self.vectors(self.draw(self.start))
         nobody = np.full(len(vectors), -1)
         shown = Examples(vectors, self.groups, nobody, self.learnt.names, 0)
         chosen = most_relevant(relevance(self.learnt), neurons)
@@ -134,7 +134,7 @@ def setup_of(outputs: Path) -> Setup:
     genders = others.groupings["gender"].codes
     rows = np.flatnonzero(genders >= 0)
     pictures = people(others, rows, net)
-    decoder = fitted(pictures, outputs / "decoder.safetensors")
+    decoder = fit_decoder(pictures, outputs / "decoder.safetensors")
     judge = LogisticRegression(C=0.01, max_iter=200).fit(pixels(pictures), genders[rows])
 
     candidates = people(corpus, split.test, net)
@@ -184,14 +184,14 @@ class Setting(NamedTuple):
     penalty: float
 
 
-def edited(setup: Setup, setting: Setting, folder: Path) -> Float32Array:
+def edit_latents(setup: Setup, setting: Setting, folder: Path) -> Float32Array:
     """(N, L) edited latents; those in the folder if they are there."""
     figure, neurons, penalty = setting
     file = folder / f"figure{figure}_{neurons}_{penalty:g}.npy"
     if file.exists():
         return np.load(file)
     print(f"figure {figure}, {neurons} neurons, penalty {penalty:g}", flush=True)
-    wanted = setup.wanted(figure, neurons)
+    wanted = setup.wanted_vectors(figure, neurons)
     latents = edited_latents(setup.decoder, setup.net.states, setup.start, wanted, penalty=penalty)
     folder.mkdir(parents=True, exist_ok=True)
     np.save(file, latents)
@@ -209,15 +209,15 @@ def run(outputs: Path) -> pd.DataFrame:
 
 def _rows(setup: Setup, folder: Path) -> Iterator[dict[str, object]]:
     men = setup.groups == 0
-    before = _nearer(setup.vectors(setup.drawn(setup.start)), setup.group_texts)
+    before = _nearer(setup.vectors(setup.draw(setup.start)), setup.group_texts)
     for figure, penalty in product(NEURONS, PENALTIES):
         for neurons in NEURONS[figure]:
             setting = Setting(figure, neurons, penalty)
-            latents = edited(setup, setting, folder)
-            pictures = setup.drawn(latents)
+            latents = edit_latents(setup, setting, folder)
+            pictures = setup.draw(latents)
             vectors, guesses = setup.vectors(pictures), setup.judge.predict(pixels(pictures))
             changed = guesses != setup.groups
-            wanted = setup.wanted(figure, neurons)
+            wanted = setup.wanted_vectors(figure, neurons)
             flags = {
                 "changed": changed,
                 "man to woman": changed[men],
@@ -252,13 +252,13 @@ def _share(flags: BoolArray) -> dict[str, object]:
 def draw(setup: Setup, folder: Path) -> None:
     """Three men and three women, and what becomes of each, for one penalty."""
     rows = [*range(3), *range(EACH, EACH + 3)]
-    sheets = {"the picture": setup.drawn(setup.start[rows])}
+    sheets = {"the picture": setup.draw(setup.start[rows])}
     for figure, sizes in NEURONS.items():
         for neurons in sizes:
-            latents = edited(setup, Setting(figure, neurons, SHOWN), folder)
+            latents = edit_latents(setup, Setting(figure, neurons, SHOWN), folder)
             done = "reversed" if figure == REVERSED else "removed"
             title = f"{neurons} {done}" if neurons else "text"
-            sheets[f"Figure {figure}:\n{title}"] = setup.drawn(latents[rows])
+            sheets[f"Figure {figure}:\n{title}"] = setup.draw(latents[rows])
     fig, axes = pyplot("editing").subplots(
         len(rows), len(sheets), figsize=(6.4, 9.4), layout="constrained"
     )

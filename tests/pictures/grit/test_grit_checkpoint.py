@@ -19,7 +19,7 @@ from tests.grit_files import (
     SMALL,
     WORDS,
     network,
-    released,
+    released_weights,
     write_captioner,
     write_detector,
     write_vocabulary,
@@ -38,7 +38,7 @@ class Code:
 @pytest.mark.parametrize("n_memories", [0, 1, 3])
 def test_every_name_of_a_captioner_is_one_of_ours_or_unused(n_memories):
     built_network = network(n_memories=n_memories)
-    weights = rename_grit_weights(released(built_network), Path("grit.pth"))
+    weights = rename_grit_weights(released_weights(built_network), Path("grit.pth"))
     assert set(weights) == set(built_network.state_dict())
     assert all(
         torch.equal(weights[name], value) for name, value in built_network.state_dict().items()
@@ -84,7 +84,7 @@ def refusal(weights: dict[str, object], path: Path) -> str:
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path):
-    weights: dict[str, object] = dict(released(network()))
+    weights: dict[str, object] = dict(released_weights(network()))
     name = next(weight for weight in weights if weight.endswith("fc.weight"))
     weights[name] = torch.full_like(weights[name], torch.nan)
     assert f"{name!r} contains NaN" in refusal({"state_dict": weights}, tmp_path / "g.pth")
@@ -104,7 +104,7 @@ QUERIES = "detector.det_module.query_embed.weight"
     ],
 )
 def test_other_weights_than_grit_s_are_refused(tmp_path, without, added, message):
-    weights = {k: v for k, v in released(network()).items() if not k.startswith(without)}
+    weights = {k: v for k, v in released_weights(network()).items() if not k.startswith(without)}
     assert message in refusal({"state_dict": weights | added}, tmp_path / "g.pth")
 
 
@@ -118,7 +118,9 @@ def test_other_weights_than_grit_s_are_refused(tmp_path, without, added, message
 )
 def test_another_size_is_refused(tmp_path, other, message):
     size = replace(SMALL, **other)
-    assert message in refusal({"state_dict": released(network(size), size)}, tmp_path / "g.pth")
+    assert message in refusal(
+        {"state_dict": released_weights(network(size), size)}, tmp_path / "g.pth"
+    )
 
 
 def test_an_optimiser_alone_is_refused(tmp_path):
@@ -127,7 +129,9 @@ def test_an_optimiser_alone_is_refused(tmp_path):
 
 
 def test_code_is_not_run(tmp_path, capsys):
-    message = refusal({"state_dict": released(network()), "more": Code()}, tmp_path / "g.pth")
+    message = refusal(
+        {"state_dict": released_weights(network()), "more": Code()}, tmp_path / "g.pth"
+    )
     assert "reading it could run code" in message
     assert capsys.readouterr().out == ""
 

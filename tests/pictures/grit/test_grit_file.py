@@ -18,7 +18,7 @@ from tests.grit_files import (
     SMALL,
     WORDS,
     network,
-    released,
+    released_weights,
     write_captioner,
     write_vocabulary,
 )
@@ -35,7 +35,7 @@ def captioner(folder: Path, n_memories: int) -> tuple[Grit, dict[str, Tensor]]:
     weights = write_captioner(folder / "grit.pth", saved)
     vocabulary = write_vocabulary(folder / "vocab.json")
     grit = Grit(Prompt("gender"), weights=str(weights), vocabulary=str(vocabulary))
-    return grit, released(saved)
+    return grit, released_weights(saved)
 
 
 def begun(grit: Grit) -> GritNet:

@@ -10,7 +10,7 @@ from bias_pipeline.errors import AbsentModelError, ResourceError, UsageError
 from bias_pipeline.io import machine
 from bias_pipeline.retrieval.encoders import OpenClip
 from bias_pipeline.run import compose
-from tests.open_clip_files import WEIGHTS, changed, write_open_clip
+from tests.open_clip_files import WEIGHTS, copy_changed, write_open_clip
 
 RETRIEVAL = ("metric=retrieval_fairness", "encoder=open_clip", "encoder.cache=null")
 SMALL = (
@@ -35,7 +35,7 @@ def run_id(folder: Path, *words: str) -> str:
 
 
 def test_what_files_are_called_plays_no_part(folder, tmp_path):
-    moved = changed(folder, tmp_path / "moved")
+    moved = copy_changed(folder, tmp_path / "moved")
     (moved / WEIGHTS).rename(moved / "mine.safetensors")
     wanted = content(model=str(folder), weights=None)
     assert content(model=str(moved), weights="mine.safetensors") == wanted
@@ -52,7 +52,7 @@ def test_quick_gelu_makes_another_run_and_other_vectors(folder):
 
 
 def test_the_configuration_says_quick_gelu_where_nobody_is_asked(folder, tmp_path):
-    quick = changed(folder, tmp_path / "quick", model_cfg={"quick_gelu": True})
+    quick = copy_changed(folder, tmp_path / "quick", model_cfg={"quick_gelu": True})
     specs = [OpenClip(str(item)).dual("none").texts.spec for item in (folder, quick)]
     assert [item["quick_gelu"] for item in specs] == [False, True]
     assert run_id(quick, "encoder.quick_gelu=true") == run_id(quick)
