@@ -12,7 +12,7 @@ import json
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +40,9 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.machine import LAUNCHERS
 from bias_pipeline.io.paths import conf_dir, conf_dirs, group_choices
 from bias_pipeline.io.terminal import warn
+from bias_pipeline.results.rows import mapping_in
 from bias_pipeline.run.defaults_lists import ChosenFiles, merged_files, merged_over
-from bias_pipeline.run.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
+from bias_pipeline.run.hydra_allowlist import BY_FLAGS, LOGGINGS, check_hydra
 from bias_pipeline.run.override_signs import refused_sign
 from bias_pipeline.run.overrides import (
     CHOICE,
@@ -52,7 +53,7 @@ from bias_pipeline.run.overrides import (
     representative_overrides,
     unreadable,
 )
-from bias_pipeline.run.references import check_references, restrict_environment
+from bias_pipeline.run.references import References, restrict_environment
 from bias_pipeline.run.targets import PACKAGE
 from bias_pipeline.run.yaml_files import (
     as_written,
@@ -127,6 +128,7 @@ class Loader(ConfigLoaderImpl):
             one.provider.startswith("command-line-") for one in config_search_path.get_path()
         )
         self._composed: dict[tuple[object, ...], _Snapshot] = {}
+        self._usual: dict[tuple[str, ...], Mapping[str, Any]] = {}  # by loggings
 
     def job(self, overrides: Sequence[str]) -> DictConfig:
         """The configuration of one job."""
@@ -146,7 +148,7 @@ class Loader(ConfigLoaderImpl):
         if merged is None:
             written: Mapping[str, Any] = as_written(self.job(overrides))
             return written
-        (task, choices), hydra = merged, self._hydra_part
+        (task, choices), hydra = merged, self._usual_hydra()
         runtime, job = hydra["runtime"], hydra["job"]
         chosen = {key: one for key, one in choices.items() if not isinstance(one, list)}
         dirname = get_overrides_dirname(
@@ -159,11 +161,33 @@ class Loader(ConfigLoaderImpl):
         }
         return {"hydra": {**hydra, **noted}, **task}
 
-    @cached_property
-    def _hydra_part(self) -> Mapping[str, Any]:
-        """Hydra's part where nothing is chosen; files of ``conf/`` for other keys leave it so."""
-        part: Mapping[str, Any] = as_written(self.job([]).hydra)
-        return part
+    def _usual_hydra(self, *loggings: str) -> Mapping[str, Any]:
+        """Hydra's part where only loggings are chosen; files of ``conf/`` leave it so."""
+        if loggings not in self._usual:
+            config = super().load_configuration("config", [*loggings], RunMode.RUN, False)
+            self._usual[loggings] = as_written(config.hydra)
+        return self._usual[loggings]
+
+    def check(self, config: DictConfig) -> None:
+        """Refuse references and keys of Hydra that are not allowed."""
+        written = as_written(config)
+        part = written.get("hydra")
+        if not isinstance(part, dict):
+            raise UsageError("hydra: Hydra's own settings cannot be removed")
+        # Hydra's part repeats the command line; it comes last, so that errors name the user's key.
+        ordered = {str(key): value for key, value in written.items() if key != "hydra"}
+        resolved = References({**ordered, "hydra": part}).resolved()["hydra"]
+        launcher: Any = config.hydra.get("launcher")
+        if OmegaConf.is_config(launcher):  # which makes numbers of texts
+            launcher = OmegaConf.to_container(launcher, resolve=True)
+        chosen = mapping_in(part, "runtime", "choices")
+        loggings = [
+            f"{group}={chosen[group]}"
+            for group, names in LOGGINGS.items()
+            if chosen.get(group) in names
+        ]
+        usual = self._usual_hydra(*loggings)
+        check_hydra(part, {**resolved, "launcher": launcher}, usual)
 
     def _merged_files(
         self, overrides: Sequence[str]
@@ -211,7 +235,7 @@ class Loader(ConfigLoaderImpl):
                 config_name, overrides, run_mode, from_shell, validate_sweep_overrides
             )
             written = _Snapshot(config)  # copied first, since checking resolves parts of it
-            check_composed(config)
+            self.check(config)
         except BiasPipelineError:
             raise
         except HydraException as error:  # some of them are OSErrors too
@@ -379,7 +403,7 @@ class Loader(ConfigLoaderImpl):
         del config_name, repo
         for override in parsed_overrides:
             if override.key_or_group.split("@")[0].startswith("hydra.searchpath"):
-                raise UsageError(f"{override.input_line}: {BY_FLAGS.instead}")
+                raise UsageError(f"{override.input_line}: {BY_FLAGS}")
 
 
 @lru_cache(maxsize=1000)
@@ -448,17 +472,6 @@ def _check_launcher(words: str) -> None:
     name = words.partition("Could not find 'hydra/launcher/")[2].partition("'")[0]
     if name in LAUNCHERS:
         LAUNCHERS[name].require()
-
-
-def check_composed(config: DictConfig) -> None:
-    """Refuse references and keys of Hydra that are not allowed."""
-    written = as_written(config)
-    hydra_part = written.pop("hydra", None)
-    if not isinstance(hydra_part, dict):
-        raise UsageError("hydra: Hydra's own settings cannot be removed")
-    # Hydra's part repeats the command line; it comes last, so that errors name the user's key.
-    check_references({**{str(key): value for key, value in written.items()}, "hydra": hydra_part})
-    check_hydra(to_plain(config.hydra))
 
 
 def composition_message(error: BaseException) -> str:

@@ -84,18 +84,23 @@ def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
             for number, words in enumerate(jobs)
         ]
     job = JobElsewhere(sweep.options, [*given.hydra], folder.absolute(), launcher)
-    ended = slurm.run_elsewhere(job, jobs, config)
-    for number, (words, end) in enumerate(zip(jobs, ended, strict=True)):
+    submitted = slurm.submit(job, [*enumerate(jobs)], config)
+    slurm.wait_for(submitted, launcher)
+    for (number, words), one in zip(enumerate(jobs), submitted, strict=True):
         place = folder / str(number)
         if outcome_in(place) is None:  # it was killed, or never started
             make_folder(place)
-            lost = {"status": "failed", "exit_code": 1, "error": end}
-            record(place, {**lost, "overrides": redacted_data(words)})
+            lost = (
+                f"the job ended without an outcome; it was job {one.job_id}; its log is "
+                f"{one.paths.stderr}"
+            )
+            failed = {"status": "failed", "exit_code": 1, "error": lost}
+            record(place, {**failed, "overrides": redacted_data(words)})
     return [None] * len(jobs)
 
 
 @dataclass(frozen=True)
-class JobElsewhere:
+class JobElsewhere(slurm.Requeued):
     """A job of a sweep that submitit runs in another process."""
 
     options: Namespace  # Hydra's flags
@@ -103,20 +108,16 @@ class JobElsewhere:
     folder: Path  # of the sweep
     launcher: str
 
-    def __call__(self, words: Sequence[str], number: int) -> None:
+    def __call__(self, numbered: tuple[int, Sequence[str]]) -> None:
         """Run it; what it computes, the process that waits for it reads from files."""
         import submitit
+
+        number, words = numbered
 
         guard()  # this process did not start in commands/main.py
         job_id = submitit.JobEnvironment().job_id
         folder, words = self.folder / str(number), [*self.hydra, *words]
         _run_composed(composer(self.options), words, folder, number, job_id, self.launcher)
-
-    def checkpoint(self, *arguments: Any) -> object:
-        """What Slurm queues again when it takes the job back."""
-        from submitit.helpers import DelayedSubmission
-
-        return DelayedSubmission(self, *arguments)
 
 
 def _run_composed(

@@ -45,20 +45,6 @@ _PLAIN = re.compile(
 _CONSTANTS: Mapping[str, object] = {"null": None, "true": True, "false": False}
 
 
-def check_references(config: Mapping[str, Any]) -> None:
-    """Refuse references that are neither to a key nor by an allowed resolver, and endless ones.
-
-    Example:
-        >>> check_references({"a": "${b.c}/x", "b": {"c": "${oc.env:HOME}"}})
-        >>> check_references({"a": "${oc.decode:'{b: 1}'}"})
-        Traceback (most recent call last):
-        ...
-        bias_pipeline.errors.UsageError: a: ${oc.decode: is not allowed; besides keys a \
-configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH, TMPDIR, USER, WORK)
-    """
-    References(config).resolved()
-
-
 def restrict_environment() -> None:
     """Make ``oc.env`` return only the few allowed variables, everywhere."""
     from omegaconf import OmegaConf
@@ -85,6 +71,11 @@ class References:
     Example:
         >>> References({"a": "${b.c}/x", "b": {"c": 3}, "d": "${b}"}).resolved()
         {'a': '3/x', 'b': {'c': 3}, 'd': {'c': 3}}
+        >>> References({"a": "${oc.decode:'{b: 1}'}"}).resolved()
+        Traceback (most recent call last):
+        ...
+        bias_pipeline.errors.UsageError: a: ${oc.decode: is not allowed; besides keys a \
+configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH, TMPDIR, USER, WORK)
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:

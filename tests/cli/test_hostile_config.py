@@ -47,7 +47,7 @@ HIDDEN = [
     f"+hydra.callbacks.e={APART}",
     f"++logger.csv={APART}",
     "++logger.csv={_target_: bias_pipeline.commands.main.main, arguments: [--version]}",
-    "++logger.csv={_target_: bias_pipeline.run.slurm._sbatch, script: x}",
+    "++logger.csv={_target_: bias_pipeline.run.slurm._ask, script: x}",
     "++logger.csv={_target_: bias_pipeline.published._unpickle_child._restrict}",
     "++logger.csv._target_=bias_pipeline.evil.Evil",
     "+hydra.job_logging.handlers.x={class: subprocess.Popen}",
@@ -168,7 +168,7 @@ LAUNCHING = [
     ("option", "word"), [*zip(LAUNCHING, cycle([(), ("submit",)]), strict=False)]
 )
 def test_e11_a_launcher_takes_no_text_for_the_shell(ends, evil, option, word, monkeypatch):
-    monkeypatch.setattr(slurm, "_sbatch", lambda _: pytest.fail("it was submitted"))
+    monkeypatch.setattr(slurm, "submit", lambda *_: pytest.fail("it was submitted"))
     monkeypatch.setattr(slurm, "check_slurm", lambda _: None)
     words = (*word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}")
     assert "hydra.launcher" in ends(2, *words)

@@ -85,12 +85,6 @@ def test_values_in_hydras_sweeper_are_refused(tmp_path):
         launch.parse_sweep([*SMALL, "hydra.sweeper.max_batch_size=1"])
 
 
-def test_a_sweep_finds_its_jobs_whatever_their_files_are_called(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert launch.run([*SMALL, *SWEPT, "hydra.output_subdir=composed"]).exit_code == 0
-    assert "terse" in capsys.readouterr().out
-
-
 def test_a_key_of_the_files_that_are_swept_can_be_set(tmp_path, monkeypatch):
     """The usual metric has no `words`."""
     monkeypatch.chdir(tmp_path)
