@@ -22,7 +22,7 @@ from bias_pipeline.report.page import finished_runs
 from bias_pipeline.report.tables import captioners, latest
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import RESULT
-from bias_pipeline.run.audit import EQUAL_SPEECH, Plan, planned
+from bias_pipeline.run.audit import EQUAL_SPEECH, Plan, plan_audit
 
 _CAPTIONER = re.compile(r"captioner[ =]'[^']*'(: | )?")
 Audited = tuple[list[Result], list[Result], Mapping[str, str]]  # of A, of others; why skipped
@@ -50,15 +50,15 @@ def audited_files(
         source_of_file(Namespace(**{**vars(options), **fixed, "file": Path(file)}), out, further)
         for file in files
     ]
-    corpora, plans = planned(every[0], options.minutes)
+    corpora, plans = plan_audit(every[0], options.minutes)
     attribute = next(iter(corpora))
     digests = [source.corpus(attribute).digest for source in every]
     check_distinct(dict(zip(files, digests, strict=True)))
     for source in every[1:]:
-        plans = {name: _common(name, plan, source) for name, plan in plans.items()}
+        plans = {name: _plan_for_both(name, plan, source) for name, plan in plans.items()}
     known = set(chosen) or (earlier and {result.rows[0].metric for result in earlier.results})
     if known:
-        plans = {name: _restricted(plan, known) for name, plan in plans.items()}
+        plans = {name: _restrict(plan, known) for name, plan in plans.items()}
     finished = run_cells([cell for source in every for cell in source.cells(plans)])
     results = finished.with_draws()
     if not results:
@@ -68,14 +68,14 @@ def audited_files(
     return first, [result for result in results if result not in first], finished.skipped
 
 
-def _common(attribute: str, plan: Plan, source: FileSource) -> Plan:
+def _plan_for_both(attribute: str, plan: Plan, source: FileSource) -> Plan:
     """The plan that suits the words of a further captioner too."""
     if not plan.matched:
         return plan
     return replace(plan, reach=min(plan.reach, source.reach(attribute, EQUAL_SPEECH)))
 
 
-def _restricted(plan: Plan, metrics: set[str]) -> Plan:
+def _restrict(plan: Plan, metrics: set[str]) -> Plan:
     return replace(
         plan,
         metrics=[*sorted(metrics)],

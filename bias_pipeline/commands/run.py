@@ -11,6 +11,7 @@ import shlex
 from argparse import RawDescriptionHelpFormatter
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -282,33 +283,6 @@ def _of_launcher(override: str) -> bool:
     return key in ("cluster", "hydra/launcher") or key.startswith("hydra.launcher.")
 
 
-def submit_embed_command(words: list[str]) -> int:
-    return _submit_shards("embed", words)
-
-
-def submit_embed_parser() -> Parser:
-    """The parser of ``embed``, with the options of submitting it."""
-    return _shards_parser("embed")
-
-
-def submit_caption_command(words: list[str]) -> int:
-    return _submit_shards("caption", words)
-
-
-def submit_caption_parser() -> Parser:
-    """The parser of ``caption``, with the options of submitting it."""
-    return _shards_parser("caption")
-
-
-def submit_data_detect_command(words: list[str]) -> int:
-    return _submit_shards("data detect", words)
-
-
-def submit_data_detect_parser() -> Parser:
-    """The parser of ``data detect``, with the options of submitting it."""
-    return _shards_parser("data detect")
-
-
 def _photo_command(name: str) -> Command:
     """A command on photos, which may be one of a wing."""
     from bias_pipeline.commands.main import resolve_command
@@ -316,3 +290,11 @@ def _photo_command(name: str) -> Command:
     command, _ = resolve_command(name.split())
     assert command is not None
     return command
+
+
+submit_embed_command = partial(_submit_shards, "embed")
+submit_embed_parser = partial(_shards_parser, "embed")
+submit_caption_command = partial(_submit_shards, "caption")
+submit_caption_parser = partial(_shards_parser, "caption")
+submit_data_detect_command = partial(_submit_shards, "data detect")
+submit_data_detect_parser = partial(_shards_parser, "data detect")

@@ -95,7 +95,7 @@ class CaptionBias:
             )
             rows = {row.part: row.value for row in result.rows}
             parts = [part for part in HEADLINES if part in rows] or [MODEL]
-            headlines = {_named(name, part): rows[part] for part in parts if part in rows}
+            headlines = {_number_name(name, part): rows[part] for part in parts if part in rows}
             values |= headlines
             if any(math.isnan(value) for value in headlines.values()):
                 reasons.append(f"{name} is undefined: {'; '.join(result.notes)}")
@@ -109,13 +109,15 @@ class CaptionBias:
             {'lic': nan, 'dbac:a_to_t': nan, 'dbac:t_to_a': nan}
         """
         headlines = {name: metric_class(name).info.says for name in self.metrics}
-        return {_named(name, part): math.nan for name in headlines for part in headlines[name]}
+        return {
+            _number_name(name, part): math.nan for name in headlines for part in headlines[name]
+        }
 
     def reset(self) -> None:
         self._captions.clear()
 
 
-def _named(metric: str, part: str) -> str:
+def _number_name(metric: str, part: str) -> str:
     """The name of a number: the metric's, with a direction where there are two."""
     return metric if part in (SCORE, MODEL) else f"{metric}:{part}"
 

@@ -118,7 +118,7 @@ def _mounts(
     whole = _WHOLE.fullmatch(node) if isinstance(node, str) else None
     if whole:
         yield ".".join(path), whole[1]
-        node = _selected(config, whole[1])
+        node = _select(config, whole[1])
     if isinstance(node, Mapping):
         for name, value in node.items():
             yield from _mounts(value, (*path, str(name)), config)
@@ -127,7 +127,7 @@ def _mounts(
             yield from _mounts(value, (*path, str(number)), config)
 
 
-def _selected(config: Mapping[str, object], key: str) -> object:
+def _select(config: Mapping[str, object], key: str) -> object:
     node: object = config
     for name in key.split("."):
         node = node.get(name) if isinstance(node, Mapping) else None

@@ -25,7 +25,7 @@ _OWNER = re.compile(r"([\w.-]{1,255}) (\d{1,9})")
 
 
 @contextmanager
-def claimed(path: Path) -> Iterator[None]:
+def hold_claim(path: Path) -> Iterator[None]:
     """Hold a claim; waits, with a warning, while another living process holds it.
 
     A claim of a dead owner is taken over, and so is one that is not renewed for ``STALE_S``: by its

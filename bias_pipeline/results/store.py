@@ -31,7 +31,7 @@ from bias_pipeline.results.parquet import (
 )
 from bias_pipeline.results.plain_data import plain_values
 from bias_pipeline.results.rows import Result, check_draws, result_of, row_of, rows_csv
-from bias_pipeline.results.run_lock import STALE_S, claimed, is_claimed
+from bias_pipeline.results.run_lock import STALE_S, hold_claim, is_claimed
 from bias_pipeline.stats.bootstrap import Draws
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class ResultStore:
             log.warning("%s", error)
             return None
 
-    def finished(self, run_id: str) -> Result | None:
+    def load_unchanged(self, run_id: str) -> Result | None:
         """A result whose files are all unchanged; else None, and the run has to be done again.
 
         Reads all files once, which takes a second for a gigabyte.
@@ -207,7 +207,7 @@ class ResultStore:
     def _name(self, temporary: Path, run_id: str) -> None:
         """Rename a finished folder to the run's name."""
         final = self.root / run_id
-        if os.path.lexists(final) and self.finished(run_id) is None:
+        if os.path.lexists(final) and self.load_unchanged(run_id) is None:
             aside = self.root / f".{run_id}.damaged.{uuid.uuid4().hex}"
             log.warning("%s is damaged; it is renamed to %s", final, aside.name)
             final.rename(aside)
@@ -227,7 +227,7 @@ class ResultStore:
         """Claim a run; waits, with a warning, while another living process holds the claim."""
         with ExitStack() as stack:
             try:
-                stack.enter_context(claimed(self._claim(run_id)))
+                stack.enter_context(hold_claim(self._claim(run_id)))
                 self._sweep(run_id)
             except OSError as error:
                 raise unwritable(f"results to {self.root}", error) from error

@@ -43,13 +43,13 @@ from bias_pipeline.io.terminal import warn
 from bias_pipeline.results.rows import mapping_in
 from bias_pipeline.run.defaults_lists import ChosenFiles, merged_files, merged_over
 from bias_pipeline.run.hydra_allowlist import BY_FLAGS, LOGGINGS, check_hydra
-from bias_pipeline.run.override_signs import refused_sign
 from bias_pipeline.run.overrides import (
     CHOICE,
     choices_with,
     parsed_override,
     refused_choice,
     refused_key,
+    refused_sign,
     representative_overrides,
     unreadable,
 )
@@ -57,11 +57,11 @@ from bias_pipeline.run.references import References, restrict_environment
 from bias_pipeline.run.targets import PACKAGE
 from bias_pipeline.run.yaml_files import (
     as_written,
-    broken,
     check_defaults,
     check_yaml,
     leave_out_keys_of_others,
     stamp,
+    yaml_fault,
 )
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Loader(ConfigLoaderImpl):
         config = self.job(overrides)
         return as_written(config), config.hydra.runtime.choices
 
-    def written(self, overrides: Sequence[str]) -> Mapping[str, Any]:
+    def with_hydra(self, overrides: Sequence[str]) -> Mapping[str, Any]:
         """The same with Hydra's part, whose ``runtime.choices`` are the choices."""
         merged = self._merged_files(overrides)
         if merged is None:
@@ -176,7 +176,7 @@ class Loader(ConfigLoaderImpl):
             raise UsageError("hydra: Hydra's own settings cannot be removed")
         # Hydra's part repeats the command line; it comes last, so that errors name the user's key.
         ordered = {str(key): value for key, value in written.items() if key != "hydra"}
-        resolved = References({**ordered, "hydra": part}).resolved()["hydra"]
+        resolved = References({**ordered, "hydra": part}).resolve()["hydra"]
         launcher: Any = config.hydra.get("launcher")
         if OmegaConf.is_config(launcher):  # which makes numbers of texts
             launcher = OmegaConf.to_container(launcher, resolve=True)
@@ -299,7 +299,7 @@ class Loader(ConfigLoaderImpl):
                 choices.append(str(one.input_line))  # a file, as metric=lic does
             else:
                 values.append(one)
-        config = self._merged(config_name, choices, run_mode)
+        config = self._merge_choices(config_name, choices, run_mode)
         self._apply_overrides_to_config(values, config)
         task = [one for one in parsed if not one.is_hydra_override()]
         config.hydra.overrides.task = [one.input_line for one in task]
@@ -309,7 +309,9 @@ class Loader(ConfigLoaderImpl):
         job.override_dirname = get_overrides_dirname(task, **job.config.override_dirname)
         return config
 
-    def _merged(self, config_name: str | None, choices: list[str], run_mode: RunMode) -> DictConfig:
+    def _merge_choices(
+        self, config_name: str | None, choices: list[str], run_mode: RunMode
+    ) -> DictConfig:
         """The configuration of choices without values; made again if one of its files changed."""
         repository = self.repository
         key = self._key(config_name, choices, run_mode)
@@ -348,8 +350,8 @@ class Loader(ConfigLoaderImpl):
         if not all(group in _ORDINARY and n in group_choices(group) for group, n in named.items()):
             return None
         base, files = ChosenFiles({}), ChosenFiles(named)
-        before, after = base.merged(), files.merged()
-        config = self._merged(config_name, [], run_mode)
+        before, after = base.merge(), files.merge()
+        config = self._merge_choices(config_name, [], run_mode)
         content: dict[str, Node] = config._content  # type: ignore[assignment]
         with flag_override(config, ["struct", "readonly"], False):
             for key in before.keys() - after.keys():
@@ -539,7 +541,7 @@ class Repository(ConfigRepository):
                 check_defaults(_named_by(read.defaults_list or ()), path)
             return read
         except YAMLError as error:
-            raise UsageError(broken(path or Path(config_path), error)) from error
+            raise UsageError(yaml_fault(path or Path(config_path), error)) from error
         except OSError as error:
             if error.errno is None:  # OmegaConf's error for a file with only a number
                 raise UsageError(f"{path}: a configuration must be a mapping of keys") from error

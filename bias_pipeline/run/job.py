@@ -65,7 +65,7 @@ def run_one(sweep: Sweep, folder: Path) -> Result | None:
 
     written = as_written(sweep.config)
     written["hydra"]["mode"] = RunMode.RUN
-    return _run_job(written, folder, lambda: sweep.first)
+    return _run_job(written, folder, lambda: sweep.first_cell)
 
 
 def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
@@ -129,7 +129,7 @@ def _run_composed(
     launcher: str = slurm.HERE,
 ) -> Result | None:
     """Run a job of a sweep from the overrides that it has."""
-    written = loader.written(words)
+    written = loader.with_hydra(words)
     written["hydra"]["job"] |= {"id": job_id or str(number), "num": number}
     compose = partial(checked_cell, written, written["hydra"]["runtime"]["choices"])
     return _run_job(written, folder, compose, launcher)
@@ -185,14 +185,14 @@ class _YamlWriter(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
         return True
 
 
-def _quoted(dumper: Any, text: str) -> Any:
+def _represent(dumper: Any, text: str) -> Any:
     from omegaconf._utils import OmegaConfDumper
 
     return OmegaConfDumper.str_representer(dumper, text)
 
 
-_YamlWriter.add_representer(str, _quoted)
-_YamlWriter.add_multi_representer(Enum, lambda dumper, member: _quoted(dumper, member.name))
+_YamlWriter.add_representer(str, _represent)
+_YamlWriter.add_multi_representer(Enum, lambda dumper, member: _represent(dumper, member.name))
 
 
 def run_recorded(
@@ -323,11 +323,11 @@ def load_or_run(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bo
     """The result of a cell, computed unless it is cached, and passed to the loggers."""
     identity = here.run_id(corpus)
     store = ResultStore(here.tree["paths"]["outputs"])
-    logged = store.finished(identity) if store.is_logged(identity) else None
+    logged = store.load_unchanged(identity) if store.is_logged(identity) else None
     if logged is not None:
         return read_as(logged, _text(here)), True  # even if another process claims it
     with store.claim(identity):
-        finished = store.finished(identity)
+        finished = store.load_unchanged(identity)
         result = finished or _compute(here, corpus, identity, facts)
         stored = finished or store.save(result)
         if not store.is_logged(identity):
@@ -379,10 +379,10 @@ def sweep_bar(folder: Path, sweep: Sweep, corpus: Corpus | None) -> SweepBar:
     be large the time of an attack would be far too long.
     """
     jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in sweep.jobs]
-    return SweepBar(folder, [_expected(job, sweep.first, corpus) for job in jobs])
+    return SweepBar(folder, [_expected_cost(job, sweep.first_cell, corpus) for job in jobs])
 
 
-def _expected(job: Mapping[str, str], first: Cell, corpus: Corpus | None) -> tuple[float, str]:
+def _expected_cost(job: Mapping[str, str], first: Cell, corpus: Corpus | None) -> tuple[float, str]:
     """The expected seconds of a job, and the kind of its cell."""
     metric, n_seeds = job.get("metric", first.metric.name), len(first.seeds)
     info = catalogue.info_of(metric)

@@ -30,7 +30,7 @@ TO_RUN, CACHED, SKIPPED, FAILS = "to run", "cached", "skipped", "fails"
 
 def announce(sweep: Sweep) -> None:
     """Say what will run and for how long, if that is long or unknown."""
-    first, jobs = sweep.first, sweep.jobs
+    first, jobs = sweep.first_cell, sweep.jobs
     chosen = [word.removeprefix("metric=") for job in jobs for word in job if word[:7] == "metric="]
     metrics = chosen or [first.metric.name] * len(jobs)
     try:

@@ -97,7 +97,7 @@ def test_a_flipped_bit_of_any_other_file_asks_for_the_run_again(copied, name):
     path = copied / "run" / name
     for content in flipped(path.read_bytes(), name):
         path.write_bytes(content)
-        assert ResultStore(copied).finished("run") is None
+        assert ResultStore(copied).load_unchanged("run") is None
 
 
 def test_a_flipped_bit_of_a_cache_is_computed_again(tmp_path):
@@ -112,19 +112,19 @@ def test_a_flipped_bit_of_a_cache_is_computed_again(tmp_path):
 @pytest.mark.parametrize("name", FILES[1:])
 def test_a_file_that_is_absent_asks_for_the_run_again(copied, name, caplog):
     (copied / "run" / name).unlink()
-    assert ResultStore(copied).finished("run") is None
+    assert ResultStore(copied).load_unchanged("run") is None
     assert f"{name} is damaged or absent" in caplog.text
 
 
 def test_whole_files_are_not_asked_for_again_whatever_a_person_puts_beside_them(copied):
     (copied / "run" / "notes.txt").write_text("mine")
-    assert ResultStore(copied).finished("run") is not None
+    assert ResultStore(copied).load_unchanged("run") is not None
 
 
 def test_only_who_computes_a_cell_sets_a_damaged_one_aside(copied):
     (copied / "run" / "draws.parquet").write_bytes(b"PAR1")
     ResultStore(copied).save(result())
-    assert ResultStore(copied).finished("run") is not None
+    assert ResultStore(copied).load_unchanged("run") is not None
     (aside,) = copied.glob(".run.damaged.*")
     assert (aside / "draws.parquet").read_bytes() == b"PAR1"
 
@@ -225,9 +225,9 @@ def test_a_run_that_cannot_be_read_ends_no_report_and_stays(tmp_path, kind):
 def test_a_run_that_cannot_be_read_is_computed_again(tmp_path, kind):
     FOREIGN[kind](two_runs(tmp_path))
     store = ResultStore(tmp_path)
-    assert store.finished("bad") is None
+    assert store.load_unchanged("bad") is None
     store.save(result("bad"))
-    assert store.finished("bad") is not None
+    assert store.load_unchanged("bad") is not None
 
 
 def test_what_is_left_out_stands_on_the_page_and_is_said(tmp_path, caplog):

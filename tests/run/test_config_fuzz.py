@@ -133,7 +133,7 @@ def put_together(tree: dict[str, Any]) -> None:
 
 
 WAYS: list[tuple[str, Callable[[Any], None]]] = [
-    ("written", lambda tree: References(tree).resolved()),
+    ("written", lambda tree: References(tree).resolve()),
     ("task", build_all),
     ("task", build_all),
     ("hydra", lambda tree: check_hydra(tree, tree, usual_hydra())),

@@ -177,12 +177,12 @@ def test_what_is_resolved_is_as_omegaconf_resolves_it(loader, name):
     other = "+y='${oc.select:n,{v: [N]}}'"  # plain data that no key has
     job = loader.job([f"metric={name}", "limit=7", references, other])
     parts = {str(key): job[key] for key in job if key != "hydra"}
-    resolved = References(as_written(OmegaConf.create(parts))).resolved()
+    resolved = References(as_written(OmegaConf.create(parts))).resolve()
     assert resolved == OmegaConf.to_container(OmegaConf.create(parts), resolve=True)
 
 
 def test_what_several_places_refer_to_is_one_object():
-    tree = References({"a": {"x": 1}, "b": "${a}", "c": ["${a}"]}).resolved()
+    tree = References({"a": {"x": 1}, "b": "${a}", "c": ["${a}"]}).resolve()
     assert tree["a"] is tree["b"] is tree["c"][0]
 
 
@@ -216,7 +216,7 @@ def test_a_reference_is_resolved_as_omegaconf_does(text):
     }
     expected = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
     references = References(config)
-    assert references.resolved() == expected
+    assert references.resolve() == expected
     assert not references.faults
 
 
@@ -224,7 +224,7 @@ def test_a_reference_is_resolved_as_omegaconf_does(text):
 @pytest.mark.parametrize("text", ["${{{}}}", "to ${{{}}}"])
 def test_a_reference_to_what_is_absent_is_told(key, text):
     references = References({"a": {}, "gone": "???", "b": text.format(key)})
-    references.resolved()
+    references.resolve()
     assert repr(key) in references.faults[0]
 
 

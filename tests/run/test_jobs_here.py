@@ -42,7 +42,7 @@ def run_by_hydra(words: list[str]) -> None:
     """Run jobs that do nothing by Hydra's own launcher, which writes their files."""
     sweep = launch.parse_sweep(words)
     several = sweep.options.multirun or len(sweep) > 1
-    with launch._initialized(sweep.loader) as hydra:
+    with launch._hydra_instance(sweep.loader) as hydra:
         run = hydra.multirun if several else hydra.run
         run("config", lambda config: None, [*sweep.overrides])
 

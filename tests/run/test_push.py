@@ -15,7 +15,7 @@ import pytest
 from bias_pipeline.commands.main import main
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import loggers
-from bias_pipeline.run.push import PushResult, push, unanswered
+from bias_pipeline.run.push import PushResult, push, server_fault
 from tests.run.test_loggers import result, silent_server
 
 __all__ = ["silent_server"]  # a fixture
@@ -121,9 +121,9 @@ def test_a_key_means_online_unless_the_environment_says_another_mode(folder, sen
 def test_a_server_that_never_answers_is_a_sentence_within_ten_seconds(
     word, folder, silent_server, monkeypatch, capsys
 ):
-    silent = partial(unanswered, silent_server)
+    silent = partial(server_fault, silent_server)
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
-    monkeypatch.setattr("bias_pipeline.run.push.unanswered", lambda url: silent())
+    monkeypatch.setattr("bias_pipeline.run.push.server_fault", lambda url: silent())
     started = time.monotonic()
     code = main(["report", "wandb", str(folder), word])
     assert (code, time.monotonic() - started < 10) == (5, True)
@@ -134,9 +134,9 @@ def test_a_server_that_never_answers_is_a_sentence_within_ten_seconds(
 def test_an_address_where_nobody_is_or_no_key_is_a_sentence(
     key, words, folder, monkeypatch, capsys
 ):
-    closed = unanswered("http://127.0.0.1:1")
+    closed = server_fault("http://127.0.0.1:1")
     monkeypatch.setattr(loggers, "has_key", lambda: key)
-    monkeypatch.setattr("bias_pipeline.run.push.unanswered", lambda url: closed)
+    monkeypatch.setattr("bias_pipeline.run.push.server_fault", lambda url: closed)
     assert main(["report", "wandb", str(folder), "--mode", "online"]) == 5
     assert words in capsys.readouterr().err
 
@@ -173,9 +173,9 @@ def server() -> Iterator[str]:
 
 
 def test_any_answer_is_one_and_a_closed_port_gives_none(server):
-    assert unanswered(server) == ""
-    assert unanswered(server.replace("//", "//me:password@")) == ""
-    assert unanswered("http://127.0.0.1:1") != ""
+    assert server_fault(server) == ""
+    assert server_fault(server.replace("//", "//me:password@")) == ""
+    assert server_fault("http://127.0.0.1:1") != ""
 
 
 def test_one_run_that_is_there_is_told_in_the_singular():
