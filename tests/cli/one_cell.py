@@ -18,7 +18,7 @@ def with_values(choices: tuple[str, ...], values: tuple[str, ...]) -> Cell:
     Raises:
         UsageError: if a value does not fit.
     """
-    config = copy.deepcopy(_composed(choices))
+    config = copy.deepcopy(_compose(choices))
     parsed = OverridesParser.create().parse_overrides(list(values))
     ConfigLoaderImpl._apply_overrides_to_config(parsed, config)
     loader_of().check(config)
@@ -28,6 +28,6 @@ def with_values(choices: tuple[str, ...], values: tuple[str, ...]) -> Cell:
 
 
 @cache
-def _composed(choices: tuple[str, ...]) -> DictConfig:
+def _compose(choices: tuple[str, ...]) -> DictConfig:
     options = overrides.options_of(choices)
     return compose.composer(options).job(options.overrides)

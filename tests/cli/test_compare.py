@@ -112,19 +112,19 @@ UNDECIDED = Decision(
 )
 def test_a_gate_without_a_decision_advises_what_was_not_tried(used, alignment, ways):
     tried = [result(metric=used, alignment=alignment)]
-    with pytest.raises(UndecidedError) as refused:
+    with pytest.raises(UndecidedError) as refusal:
         command_results._gate(Comparison([], [UNDECIDED]), tried)
     known = ("ba_mals", "gender_error", "alignment=matched")
-    assert [way for way in known if way in str(refused.value)] == ways
+    assert [way for way in known if way in str(refusal.value)] == ways
 
 
 @pytest.mark.parametrize(("reach", "advised"), [(0.89, False), (0.9, True), (0.96, False)])
 def test_a_gate_advises_to_remove_words_that_people_cannot_reach(reach, advised):
     one = result(metric="lic", alignment="matched")
     rows = [*one.rows, replace(one.rows[0], part="matched:reach", value=reach)]
-    with pytest.raises(UndecidedError) as refused:
+    with pytest.raises(UndecidedError) as refusal:
         command_results._gate(Comparison([], [UNDECIDED]), [replace(one, rows=rows)])
-    assert ("(alignment=matched_both)" in str(refused.value)) is advised
+    assert ("(alignment=matched_both)" in str(refusal.value)) is advised
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_metric_that_does_not_apply_is_in_the_json_file(ok, files, words, tmp_
 
 
 @pytest.fixture
-def refused(monkeypatch) -> str:
+def refusal(monkeypatch) -> str:
     """The pattern of what is said where ``group_accuracy`` has too few images of ``amplifier``."""
     computed = GroupAccuracy.compute
 
@@ -301,18 +301,18 @@ def refused(monkeypatch) -> str:
     return r"skipped: (group_accuracy \(|metric=group_accuracy )captioner=.*: metric\.k="
 
 
-def test_a_metric_that_asks_for_too_many_images_of_one_is_skipped(ok, files, words, refused):
+def test_a_metric_that_asks_for_too_many_images_of_one_is_skipped(ok, files, words, refusal):
     captioners = [str(files / name / "results.json") for name in BIASED[::-1]]
     output = ok("compare", *captioners, *words, "metric=gender_error,group_accuracy")
-    assert re.search(refused, output)
+    assert re.search(refusal, output)
 
 
-def test_a_baseline_that_skipped_a_metric_decides_as_captions_do(ok, files, words, refused):
+def test_a_baseline_that_skipped_a_metric_decides_as_captions_do(ok, files, words, refusal):
     old, new = (str(files / name / "results.json") for name in BIASED)
     words = [*words, "metric=gender_error,group_accuracy", "stats.resamples=120"]
     ok("compare", old, new, *words, "--json", "x.json")
     outputs = [ok("compare", new, *pair, *words) for pair in [(old,), ("--baseline", "x.json")]]
-    assert [bool(re.search(refused, output)) for output in outputs] == [True, True]
+    assert [bool(re.search(refusal, output)) for output in outputs] == [True, True]
     decided = [re.findall(r"\(difference .*\)", output) for output in outputs]
     assert decided[0] == decided[1] != []
 

@@ -41,8 +41,8 @@ labels:
 
 
 @pytest.fixture(scope="module")
-def content(finished) -> dict:
-    return json.loads(finished.result.read_text())
+def content(finished_run) -> dict:
+    return json.loads(finished_run.result.read_text())
 
 
 def test_no_logger_is_needed(ok):
@@ -59,27 +59,27 @@ def test_a_row_has_the_columns_of_the_contract(content):
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "../table.csv"])
-def test_a_csv_has_the_columns_of_the_contract(finished, name):
-    assert (finished.result.parent / name).read_text().splitlines()[0] == COLUMNS
+def test_a_csv_has_the_columns_of_the_contract(finished_run, name):
+    assert (finished_run.result.parent / name).read_text().splitlines()[0] == COLUMNS
 
 
-def test_the_folder_is_named_after_the_run(finished, content):
-    assert {row["run_id"] for row in content["rows"]} == {finished.result.parent.name}
+def test_the_folder_is_named_after_the_run(finished_run, content):
+    assert {row["run_id"] for row in content["rows"]} == {finished_run.result.parent.name}
 
 
 @pytest.mark.parametrize("name", ["score", "human", "model", "model:paired", "human:paired"])
-def test_the_parts_of_the_contract_are_there(finished, name):
-    assert part(finished.result, name)["part"] == name
+def test_the_parts_of_the_contract_are_there(finished_run, name):
+    assert part(finished_run.result, name)["part"] == name
 
 
-def test_values_are_fractions_and_printed_as_per_cent(finished):
-    value = part(finished.result, "model")["value"]
+def test_values_are_fractions_and_printed_as_per_cent(finished_run):
+    value = part(finished_run.result, "model")["value"]
     assert 0 < value < 1
-    assert f"{100 * value:.1f} [" in finished.printed
+    assert f"{100 * value:.1f} [" in finished_run.printed
 
 
-def test_what_plays_no_part_is_empty(finished):
-    assert part(finished.result, "score")["head"] == ""
+def test_what_plays_no_part_is_empty(finished_run):
+    assert part(finished_run.result, "score")["head"] == ""
 
 
 def test_the_manifest_says_what_the_corpus_and_the_job_were(content):

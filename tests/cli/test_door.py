@@ -27,21 +27,23 @@ def lic(tmp_path) -> tuple[str, str]:
 # --- one cell
 
 
-def test_a_plain_run_leaves_the_three_files_and_prints_its_table(finished):
-    names = {path.name for path in finished.result.parent.iterdir()}
+def test_a_plain_run_leaves_the_three_files_and_prints_its_table(finished_run):
+    names = {path.name for path in finished_run.result.parent.iterdir()}
     assert {"result.json", "rows.csv", "predictions.parquet"} <= names
-    assert "amplifier" in finished.printed
+    assert "amplifier" in finished_run.printed
 
 
-def test_the_defaults_are_those_of_the_contract(finished):
-    row = rows(finished.result)[0]
+def test_the_defaults_are_those_of_the_contract(finished_run):
+    row = rows(finished_run.result)[0]
     named = ("metric", "encoder", "attribute", "dataset", "captioner")
     assert [row[name] for name in named] == ["lic", "ngram", "gender", "scenes", "amplifier"]
 
 
-def test_hydras_own_files_stay_in_their_folder(finished):
-    names = {path.name for path in (finished.folder / "outputs").iterdir() if path.name[0] != "."}
-    assert names == {"rows.csv", "table.csv", finished.result.parent.name}
+def test_hydras_own_files_stay_in_their_folder(finished_run):
+    names = {
+        path.name for path in (finished_run.folder / "outputs").iterdir() if path.name[0] != "."
+    }
+    assert names == {"rows.csv", "table.csv", finished_run.result.parent.name}
 
 
 def test_the_same_cell_is_not_run_again_and_other_seeds_are_another(ok, tmp_path):

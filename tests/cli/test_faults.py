@@ -318,7 +318,7 @@ def test_e13_a_full_disk_exits_5_and_leaves_no_empty_or_temporary_file(on_disks,
     assert (code, "Traceback" in text, left) == (5, False, []), text
 
 
-def full(*_: object, **__: object) -> None:
+def fill_disk(*_: object, **__: object) -> None:
     raise OSError(28, "No space left on device")
 
 
@@ -326,20 +326,20 @@ def test_e13_a_disk_that_fills_up_leaves_old_results_alone(ok, ends, tmp_path, m
     ok(*COUNTING)
     (path,) = results(tmp_path)
     before = path.read_bytes()
-    monkeypatch.setattr("bias_pipeline.results.store._write", full)
+    monkeypatch.setattr("bias_pipeline.results.store._write", fill_disk)
     assert "choose another" in ends(5, *COUNTING, "captioner=faithful")
     assert [p.read_bytes() for p in results(tmp_path)] == [before]
 
 
 def test_e13_a_reason_that_cells_share_is_printed_once(ends, monkeypatch):
-    monkeypatch.setattr("bias_pipeline.results.store._write", full)
+    monkeypatch.setattr("bias_pipeline.results.store._write", fill_disk)
     printed = ends(4, *COUNTING, "metric=gender_error,gender_ratio")
     assert "error: cannot write" in printed  # without the labels, for it is that of all jobs
     assert printed.count("No space left on device") == 1
 
 
 def test_e13_a_full_cache_exits_5(ends, monkeypatch):
-    monkeypatch.setattr("bias_pipeline.io.arrays.replace_file", full)
+    monkeypatch.setattr("bias_pipeline.io.arrays.replace_file", fill_disk)
     ends(5, *SMALL)
 
 
@@ -403,9 +403,9 @@ def test_e20_two_commands_in_the_same_second_have_folders_of_their_own(ok, tmp_p
 # --- E21: reproducibility
 
 
-def test_e21_the_same_command_gives_the_same_rows_elsewhere(ok, finished, tmp_path):
+def test_e21_the_same_command_gives_the_same_rows_elsewhere(ok, finished_run, tmp_path):
     ok(*SMALL)
-    one, two = (path.with_name("rows.csv") for path in (finished.result, *results(tmp_path)))
+    one, two = (path.with_name("rows.csv") for path in (finished_run.result, *results(tmp_path)))
     assert one.read_bytes() == two.read_bytes()
 
 

@@ -22,22 +22,22 @@ SPAWN = f"{{_target_: setuptools._distutils.spawn.spawn, cmd: [touch, {CANARY}]}
 APART = "{_target_: bias_pipeline.run.loggers.run_apart, module: loggers, function: x}"
 
 
-def decoded(text: str) -> str:
+def decode(text: str) -> str:
     """A mapping that is text until it is resolved."""
     return f"'${{oc.decode:\"{text}\"}}'"
 
 
 HIDDEN = [
-    f"+hydra.callbacks.e={decoded(SPAWN)}",
+    f"+hydra.callbacks.e={decode(SPAWN)}",
     f"+hydra.callbacks.e='${{oc.create:{SPAWN}}}'",
     f"+hydra.callbacks.e='${{oc.select:nothing,{SPAWN}}}'",
     f"+hydra.callbacks.e='${{${{paths.outputs}}:{SPAWN}}}'",
     f"+hydra.callbacks.e='\\${{oc.decode:\"{SPAWN}\"}}'",
     "+hydra.callbacks={e: '${dataset}'}",
-    f"hydra.launcher={decoded(SPAWN)}",
-    f"hydra.sweeper={decoded(SPAWN)}",
-    f"++metric={decoded(SPAWN)}",
-    f"probe.encoder={decoded(SPAWN)}",
+    f"hydra.launcher={decode(SPAWN)}",
+    f"hydra.sweeper={decode(SPAWN)}",
+    f"++metric={decode(SPAWN)}",
+    f"probe.encoder={decode(SPAWN)}",
     f"++probe.encoder={SPAWN}",
     f"++logger.csv={SPAWN}",
     "+hydra.callbacks.e={_target_: pandas.read_pickle, filepath_or_buffer: evil.pkl}",

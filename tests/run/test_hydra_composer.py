@@ -50,7 +50,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def composed_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The jobs that Hydra composes, by their last override."""
     jobs: list[str] = []
     original = ConfigLoaderImpl.load_configuration
@@ -77,8 +77,8 @@ def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_job_is_as_hydra_composes_it(loader, master, job):
     hydra = ConfigLoaderImpl(create_config_search_path(str(conf_dir())))
     loader.job(["experiment=dbac_table3"])  # whose files are merged once
-    composed = loader.load_sweep_config(master, job)
-    assert composed == hydra.load_sweep_config(master, job)
+    composed_jobs = loader.load_sweep_config(master, job)
+    assert composed_jobs == hydra.load_sweep_config(master, job)
 
 
 def test_a_defaults_list_that_refers_to_a_choice_is_as_hydra_reads_it(tmp_path):
@@ -90,14 +90,14 @@ def test_a_defaults_list_that_refers_to_a_choice_is_as_hydra_reads_it(tmp_path):
     assert loader_of(str(tmp_path)).job(job).attribute.parts.x == 7
 
 
-def test_a_job_asked_for_again_is_not_composed_again(loader, composed):
+def test_a_job_asked_for_again_is_not_composed_again(loader, composed_jobs):
     assert loader.job(JOB) == loader.job(JOB)
-    assert len(composed) == 1
+    assert len(composed_jobs) == 1
 
 
-def test_the_job_that_was_checked_is_the_one_that_a_sweep_runs(loader, master, composed):
+def test_the_job_that_was_checked_is_the_one_that_a_sweep_runs(loader, master, composed_jobs):
     assert loader.job(JOB) == loader.load_sweep_config(master, JOB)
-    assert len(composed) == 1
+    assert len(composed_jobs) == 1
 
 
 def test_changing_a_job_leaves_the_same_job_as_it_was(loader):
@@ -148,11 +148,11 @@ def test_changing_a_job_leaves_the_next_as_it_was(loader, master):
     assert loader.load_sweep_config(master, ["seeds=[1]"]).attribute.name == "gender"
 
 
-def test_so_many_jobs_are_kept(loader, composed, monkeypatch):
+def test_so_many_jobs_are_kept(loader, composed_jobs, monkeypatch):
     monkeypatch.setattr("bias_pipeline.run.hydra_composer.MOST_CACHED", 1)
     for seeds in ("seeds=[0]", "seeds=[1]", "seeds=[0]", "seeds=[1]"):
         loader.job([seeds])
-    assert composed == ["seeds=[0]", "seeds=[1]", "seeds=[1]"]
+    assert composed_jobs == ["seeds=[0]", "seeds=[1]", "seeds=[1]"]
 
 
 def test_a_sweep_arrives_in_a_helper_which_composes_its_cells_itself():
@@ -247,11 +247,11 @@ TURNS = [
 def test_exchanged_nodes_give_what_hydra_merges(job, monkeypatch):
     """Key by key and in the same order, since a run's id follows it."""
     monkeypatch.setattr("bias_pipeline.run.hydra_composer._MERGED", {})
-    quick = _plain(loader_of().job(job))
+    quick = to_plain(loader_of().job(job))
     monkeypatch.setattr("bias_pipeline.run.hydra_composer._MERGED", {})
     monkeypatch.setattr(Loader, "_merged_over_base", lambda *_: None)
     config = loader_of().job(job)
-    assert quick == _plain(config)
+    assert quick == to_plain(config)
     task, choices = loader_of().task(job)
     assert json.dumps(task) == json.dumps(
         {k: v for k, v in as_written(config).items() if k != "hydra"}
@@ -297,6 +297,6 @@ def test_a_wrong_task_is_refused_as_the_job_is(loader, word):
     assert messages[0] == messages[1]
 
 
-def _plain(config: DictConfig) -> tuple[str, object]:
+def to_plain(config: DictConfig) -> tuple[str, object]:
     tree = as_written(config)
     return json.dumps({**tree, "hydra": None}), tree["hydra"]

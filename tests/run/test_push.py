@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def sent_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids of runs that a server would have got; it takes all but those named ``refused``."""
     ids: list[str] = []
 
@@ -95,26 +95,28 @@ def test_curves_of_training_are_told(tmp_path, monkeypatch):
     assert message == {"one": [{"epoch": 1, "train_loss/model": 0.625}], "two": []}
 
 
-def test_online_sends_a_run_once_to_each_place(folder, sent):
+def test_online_sends_a_run_once_to_each_place(folder, sent_runs):
     push(folder, mode="online")
     push(folder, mode="online")
-    assert sent == ["one", "two"]
+    assert sent_runs == ["one", "two"]
     push(folder, mode="online", project="other")
-    assert sent == ["one", "two"] * 2
+    assert sent_runs == ["one", "two"] * 2
 
 
-def test_a_refused_run_is_sent_again_and_the_others_are_not(folder, sent, capsys):
+def test_a_refused_run_is_sent_again_and_the_others_are_not(folder, sent_runs, capsys):
     ResultStore(folder).save(result("refused"))
     words = ["report", "wandb", str(folder)]
     assert [main(words), main(words)] == [5, 5]
-    assert sent == ["one", "refused", "refused"]
+    assert sent_runs == ["one", "refused", "refused"]
     assert "the same command sends the rest" in capsys.readouterr().err
 
 
-def test_a_key_means_online_unless_the_environment_says_another_mode(folder, sent, monkeypatch):
+def test_a_key_means_online_unless_the_environment_says_another_mode(
+    folder, sent_runs, monkeypatch
+):
     assert push(folder).mode == "online"
     monkeypatch.setenv("WANDB_MODE", "disabled")
-    assert (push(folder).new, len(sent)) == ([], 2)
+    assert (push(folder).new, len(sent_runs)) == ([], 2)
 
 
 @pytest.mark.parametrize("word", ["--mode=online", pytest.param("--workspace", marks=LIBRARY)])
