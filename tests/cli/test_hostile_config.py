@@ -28,6 +28,10 @@ def decode(text: str) -> str:
 
 
 HIDDEN = [
+    "encoder._target_=os.system",
+    "encoder._target_=bias_pipeline.attack.ngram.Ngram,os.system",
+    "metric._target_=bias_pipeline.results.store.os.system",
+    "hydra.launcher._target_=os.system",
     f"+hydra.callbacks.e={decode(SPAWN)}",
     f"+hydra.callbacks.e='${{oc.create:{SPAWN}}}'",
     f"+hydra.callbacks.e='${{oc.select:nothing,{SPAWN}}}'",
@@ -92,6 +96,7 @@ FLAGS = [(), ("--multirun",), ("--cfg", "job", "--resolve")]
 def test_e11_nothing_that_an_override_hides_runs(run, evil, override, flags):
     code, text = run(*SMALL, override, *flags)
     assert (code, "Traceback" in text, evil.exists()) == (2, False, False), text
+    assert "is not allowed" in text or "_target_=" not in override.partition("{")[0], text
 
 
 @pytest.mark.parametrize("words", [*FLAGS, ("submit",)])

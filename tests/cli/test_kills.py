@@ -73,7 +73,7 @@ def kill_often(folder: Path, n_kills: int, whole_run: float) -> list[Path]:
 
 
 def test_sweeps_too_fast_to_be_killed_end_the_test_with_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(f"{__name__}.killed", lambda *_: False)
+    monkeypatch.setattr(f"{__name__}.kill", lambda *_: False)
     with pytest.raises(pytest.fail.Exception, match="after 200 sweeps 3 kills are left"):
         kill_often(tmp_path / "chain", 3, 1.0)
 

@@ -13,6 +13,15 @@ from tests.cli.one_cell import with_values
 NEURAL = ("encoder=lstm",)
 
 WRONG = [
+    (("dataset.n_images=abc",), "dataset.n_images='abc' must be a whole number"),
+    (("stats.resamples=10.5",), "stats.resamples=10.5 must be a whole number"),
+    (("stats.level=2",), "level=2"),
+    (("alignment.replacement=unk",), "alignment.replacement='unk' must be a list"),
+    (("split.balanced=3",), "split.balanced=3 must be true or false"),
+    (("metric.positions=0",), "positions=0 must be at least 1"),
+    (("metric.wordless_limit=2",), "wordless_limit=2"),
+    (("metric.sides=[]",), "one or both of model, human"),
+    (("metric.sides=[people]",), "metric.sides.0='people' must be one of model, human"),
     ((*NEURAL, "attacker.lr=-1"), "attacker.lr=-1 must be above 0"),
     ((*NEURAL, "attacker.lr=0"), "attacker.lr=0 must be above 0"),
     ((*NEURAL, "attacker.lr=nan"), "attacker.lr=nan must be a number"),
