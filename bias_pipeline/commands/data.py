@@ -86,8 +86,8 @@ def _check_pictures(corpora: Sequence[Corpus]) -> None:
     broken = [f"{file} ({fault})" for file, fault in faults.items() if fault]
     if broken:
         raise DataError(
-            f"{counted(len(broken), f'of {len(files)} pictures are')} broken: {_first_few(broken)}; "
-            "mend or remove them"
+            f"{counted(len(broken), f'of {len(files)} pictures are')} broken: "
+            f"{_first_few(broken)}; mend or remove them"
         )
 
 

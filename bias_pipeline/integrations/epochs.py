@@ -156,7 +156,10 @@ def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bia
             bias.update(*captions_of(pl_module, batch))
 
         def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-            numbers, problems = _numbers_or_nan(bias)
+            try:
+                numbers, problems = bias.compute_with_reasons()
+            except DataError as error:  # the captions cannot be scored
+                numbers, problems = bias.undefined(), [str(error)]
             if trainer.sanity_checking:  # of two batches: they only show whether settings are right
                 return
             for problem in problems:
@@ -164,11 +167,3 @@ def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bia
             pl_module.log_dict({f"{prefix}{name}": value for name, value in numbers.items()})
 
     return LogBias()
-
-
-def _numbers_or_nan(bias: CaptionBias) -> tuple[dict[str, float], list[str]]:
-    """The numbers, NaN where the captions cannot be scored, and the reasons for NaN."""
-    try:
-        return bias.compute_with_reasons()
-    except DataError as error:
-        return bias.undefined(), [str(error)]

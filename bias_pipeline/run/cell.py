@@ -289,13 +289,15 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
         *_too_few_tested(score, sum(corpus.groupings[metric.attribute.name].sizes.values())),
         _all_alike(corpus),
     ]
+    headlines = [part for name, part in score.parts.items() if name in HEADLINES]
     n_seeds = len(seeds_in(splits))
     if n_seeds == 1:
+        has_p = any(math.isfinite(part.p_value) for part in headlines)
         notes.append(
             "one seed does not show how much attackers vary: intervals assume that they vary as "
-            "much as images do" + ("" if _has_p(score) else ", and there is no p")
+            "much as images do" + ("" if has_p else ", and there is no p")
         )
-    elif 0 < n_seeds < metric.info.least_seeds and _uses_attackers(score):
+    elif 0 < n_seeds < metric.info.least_seeds and any(part.n_seeds for part in headlines):
         notes.append(
             f"{counted(n_seeds, 'seeds')}: {metric.info.name} has a p only with "
             f"{metric.info.least_seeds} or "
@@ -334,17 +336,6 @@ def _too_few_tested(score: Score, labelled: int) -> list[str]:
         for name, part in score.parts.items()
         if name in HEADLINES and math.isnan(part.ci_low) and not math.isnan(part.value)
     ]
-
-
-def _uses_attackers(score: Score) -> bool:
-    """Whether a headline uses attackers."""
-    return any(part.n_seeds for name, part in score.parts.items() if name in HEADLINES)
-
-
-def _has_p(score: Score) -> bool:
-    """Whether a headline has a p; a p from permuted labels needs no second seed."""
-    headlines = [part for name, part in score.parts.items() if name in HEADLINES]
-    return any(math.isfinite(part.p_value) for part in headlines)
 
 
 def _versions() -> dict[str, str]:

@@ -246,8 +246,7 @@ def record(folder: Path, outcome: Mapping[str, Any]) -> None:
 def outcome_in(folder: Path) -> Mapping[str, Any] | None:
     """The outcome of a job, None before its end; read once, and never by the process that wrote it.
 
-    Raises:
-        ValueError: if the file is no JSON.
+    Content that is no JSON is a ValueError.
     """
     path = folder.absolute() / OUTCOME
     now = stamp(path)
@@ -398,10 +397,8 @@ class SweepBar(Bar):
 
     Cells that are expected to be slow count for more of the time left. How fast encoders and
     networks are depends on the machine, so the time left is shown once a cell of every kind has
-    run, or was refused, as the rest of its kind then is too.
-
-    Args:
-        cells: the expected seconds and the kind of each (:func:`catalogue.kind`).
+    run, or was refused, as the rest of its kind then is too. ``cells`` are the expected seconds and
+    the kind of each (:func:`catalogue.kind`).
     """
 
     def __init__(self, folder: Path, cells: Sequence[tuple[float, str]]) -> None:
@@ -419,7 +416,11 @@ class SweepBar(Bar):
     def update(self) -> None:
         """Record the jobs that have ended, with the time of jobs that ran."""
         ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
-        times = {number: self._when(ended[number]) for number in ended.keys() - self._ended}
+        now = time.time()
+        times = {  # when each ended, in seconds; not before the last recorded one
+            number: max(self._heard, self.elapsed - (now - ended[number].stat().st_mtime))
+            for number in ended.keys() - self._ended
+        }
         for number in sorted(times, key=lambda number: (times[number], number)):
             status, kind = (outcome_in(ended[number].parent) or {})["status"], self.kinds[number]
             if status == "done":
@@ -430,10 +431,6 @@ class SweepBar(Bar):
             self._heard = times[number]
         self._ended |= ended.keys()
         self.done = len(self._ended)
-
-    def _when(self, path: Path) -> float:
-        """When a job ended, in seconds; not before the last recorded one."""
-        return max(self._heard, self.elapsed - (time.time() - path.stat().st_mtime))
 
     def seconds_left(self) -> float | None:
         """See :class:`Bar`; cached and failed cells do not count.

@@ -8,7 +8,7 @@ import os
 import time
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from functools import partial
 from io import StringIO
 from itertools import product
@@ -94,7 +94,8 @@ def run(
     if options.cfg or options.info or options.hydra_help:
         _show(sweep)
         return SweepOutcome(outputs)
-    for override in _without_effect(sweep):
+    used = frozenset[str]().union(*(cell.used for cell in sweep.sample))
+    for override in (*unused_overrides(options.overrides, used), *_added_in_vain(sweep)):
         warn(f"note: {override} has no effect: nothing that runs here uses it")
     slurm.check_slurm(config)
     check_captioners(sweep)
@@ -111,7 +112,10 @@ def run(
     if here:
         announce(sweep)
     started = time.monotonic()
-    size = _corpus_of(sweep.first_cell) if multirun and here else None
+    size: Corpus | None = None
+    if multirun and here:
+        with suppress(BiasPipelineError):  # the job says what is wrong with the data
+            size = sweep.first_cell.corpus()
     progress = showing(sweep_bar(folder, sweep, size)) if multirun else nullcontext()
     pooled = multirun and here and sweep.processes != 1
     helpers = (
@@ -151,14 +155,6 @@ def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
     return conclude(folders, results, outputs, seconds, skips=NOT_PERMITTED, tables=False)
 
 
-def _corpus_of(cell: Cell) -> Corpus | None:
-    """What its job scores, None where the job will say what is wrong with the data."""
-    try:
-        return cell.corpus()
-    except BiasPipelineError:
-        return None
-
-
 def _expected_seconds(cell: Cell) -> float:
     try:
         return cell.expected_seconds()
@@ -184,12 +180,6 @@ def parse_sweep(words: Sequence[str]) -> Sweep:
 def of_all(sweep: Sweep) -> bool:
     """Whether a command has ``metric=all`` or ``captioner=all``."""
     return any(word in sweep.options.overrides for word in (ALL_METRICS, ALL_CAPTIONERS))
-
-
-def _without_effect(sweep: Sweep) -> list[str]:
-    """Overrides that nothing which runs here uses."""
-    used = frozenset[str]().union(*(cell.used for cell in sweep.sample))
-    return [*unused_overrides(sweep.options.overrides, used), *_added_in_vain(sweep)]
 
 
 def _added_in_vain(sweep: Sweep) -> list[str]:

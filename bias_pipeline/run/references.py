@@ -184,9 +184,9 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
         from omegaconf.errors import OmegaConfBaseException
 
         try:
-            place = OmegaConf.create({"value": text}, parent=self._omegaconf)
-            value = place["value"]
-            return OmegaConf.to_container(value, resolve=True) if _is_node(value) else value
+            value = OmegaConf.create({"value": text}, parent=self._omegaconf)["value"]
+            is_node = OmegaConf.is_config(value)
+            return OmegaConf.to_container(value, resolve=True) if is_node else value
         except OmegaConfBaseException as error:
             self.faults.append(str(error).splitlines()[0])
             return None
@@ -197,12 +197,6 @@ configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH,
 
         restrict_environment()
         return OmegaConf.create(dict(self.config))
-
-
-def _is_node(value: object) -> bool:
-    from omegaconf import OmegaConf
-
-    return OmegaConf.is_config(value)
 
 
 def _default(text: str) -> object:
