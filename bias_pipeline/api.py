@@ -53,7 +53,7 @@ from bias_pipeline.run.audit import (
     Audit,
     Plan,
     attribute_names,
-    audited,
+    run_audit,
     word_reach,
 )
 from bias_pipeline.run.compose import Cell, read_corpus
@@ -193,7 +193,7 @@ def audit(
     data = labels, human, objects, gold
     with _runner_of({captioner: captions}, *data, out, settings) as runner:
         limits = Limits(coverage=least_coverage, negligible=negligible)
-        result = audited(runner, minutes, limits)
+        result = run_audit(runner, minutes, limits)
     if out is not None:
         write_page(Path(out), Path(out) / "report.html", limits, result.made)
     return result
@@ -260,7 +260,7 @@ def compare(
     with _runner_of(both, labels, human, objects, gold, out, settings) as runner:
         for name in metrics if margin is not None else ():
             check_margin(margin, runner.metric(name))
-        results, skipped = runner.compared(metrics)
+        results, skipped = runner.compare_captioners(metrics)
     return compared(results, margin=margin, limits=limits, skipped=skipped)
 
 
@@ -378,11 +378,11 @@ class _InMemoryRunner:
         """Coverage of the first captioner's vocabulary by annotators; NaN if set otherwise."""
         if "text" in self.settings and FIRST_SENTENCE.keys() <= settings.keys():
             return math.nan
-        chosen = {**self._of(attribute), **_numbers(settings), "metric": "lic"}
+        chosen = {**self._labels_of(attribute), **_numbers(settings), "metric": "lic"}
         lic = self._cell(next(iter(self.files)), **chosen)
         return word_reach(lic, self._corpus(lic))
 
-    def scored(self, plans: Mapping[str, Plan]) -> SweepOutcome:
+    def run_plans(self, plans: Mapping[str, Plan]) -> SweepOutcome:
         """Results of every metric that the data allow. Raises if a metric fails."""
         results: list[Result] = []
         skipped: dict[str, str] = {}
@@ -390,7 +390,7 @@ class _InMemoryRunner:
         for attribute, plan in plans.items():
             for metric, settings in plan.cells:
                 chosen = {**_numbers(settings), "metric": metric, "seeds": plan.seeds}
-                labels = self._of(attribute) | self._gold_of(attribute, metric)
+                labels = self._labels_of(attribute) | self._gold_of(attribute, metric)
                 try:
                     results.append(self.run(captioner, **labels, **chosen))
                 except NotApplicableError as error:
@@ -400,7 +400,7 @@ class _InMemoryRunner:
         made = [result for result in results if result.ids]  # which are not stored
         return SweepOutcome(self.outputs, results, skipped=skipped, made=made)
 
-    def compared(self, metrics: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
+    def compare_captioners(self, metrics: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
         """The results of both captioners, and why a metric does not apply to one."""
         results: list[Result] = []
         skipped: dict[str, str] = {}
@@ -419,9 +419,11 @@ class _InMemoryRunner:
 
     def noisy(self, attribute: str) -> bool:
         """Whether the settings ask how far scores move if more labels are wrong."""
-        return self._cell(next(iter(self.files)), **self._of(attribute)).label_noise is not None
+        return (
+            self._cell(next(iter(self.files)), **self._labels_of(attribute)).label_noise is not None
+        )
 
-    def _of(self, attribute: str) -> dict[str, object]:
+    def _labels_of(self, attribute: str) -> dict[str, object]:
         """The settings of an attribute, without label errors of other attributes."""
         dataset = self.settings["dataset"]
         with_errors = _attributes_with_errors(dataset.get("label_noise"))

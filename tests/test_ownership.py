@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.results import run_lock
-from bias_pipeline.results.run_lock import claimed, is_claimed
+from bias_pipeline.results.run_lock import hold_claim, is_claimed
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def seconds_to_claim(path: Path) -> float:
     started = time.monotonic()
-    with claimed(path):
+    with hold_claim(path):
         return time.monotonic() - started
 
 
@@ -51,7 +51,7 @@ def test_a_folder_is_no_claim(claim):
 
 def test_a_claim_that_is_renewed_is_waited_for(claim):
     others: list[float] = []
-    with claimed(claim):
+    with hold_claim(claim):
         waiting = threading.Thread(target=lambda: others.append(seconds_to_claim(claim)))
         waiting.start()
         waiting.join(1)
@@ -69,6 +69,6 @@ def test_a_wait_says_whom_it_is_for(claim, caplog):
 
 
 def test_a_claim_is_seen_without_waiting(claim):
-    with claimed(claim):
+    with hold_claim(claim):
         assert is_claimed(claim)
     assert not is_claimed(claim)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, get_args
 
 from bias_pipeline.declared import Share
 from bias_pipeline.errors import UsageError
-from bias_pipeline.run.overrides import quoted
+from bias_pipeline.run.overrides import quote_value
 from bias_pipeline.run.targets import check_value
 
 PROGRAM = "python -m bias_pipeline"
@@ -46,10 +46,10 @@ class Parser(ArgumentParser):
 
         A value with ``=`` may begin with a sign, as ``--map -1=female``.
         """
-        self._words = self._joined(args)
+        self._words = self._join_values(args)
         return super().parse_known_args(self._words, namespace)
 
-    def _joined(self, words: Sequence[str]) -> list[str]:
+    def _join_values(self, words: Sequence[str]) -> list[str]:
         """The words; a value that looks like an option is joined to the option before it."""
         joined: list[str] = []
         for word in words:
@@ -168,9 +168,11 @@ def column_overrides(options: Namespace) -> list[str]:
         dataset.id_column='photo id' dataset.label_map=['M=male']
     """
     named = {key: getattr(options, key, None) for key in _KEYS}
-    overrides = [f"dataset.{key}={quoted(name)}" for key, name in named.items() if name is not None]
+    overrides = [
+        f"dataset.{key}={quote_value(name)}" for key, name in named.items() if name is not None
+    ]
     if options.map:
-        overrides.append(f"dataset.label_map=[{','.join(map(quoted, options.map))}]")
+        overrides.append(f"dataset.label_map=[{','.join(map(quote_value, options.map))}]")
     return overrides
 
 

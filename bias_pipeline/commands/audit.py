@@ -46,14 +46,14 @@ from bias_pipeline.run.audit import (
     Audit,
     Plan,
     attribute_names,
-    audited,
-    planned,
+    plan_audit,
     read_or_refused,
+    run_audit,
     word_reach,
 )
 from bias_pipeline.run.compose import Cell, Sweep, cell
 from bias_pipeline.run.outcomes import SweepOutcome
-from bias_pipeline.run.overrides import options_of, quoted
+from bias_pipeline.run.overrides import options_of, quote_value
 from bias_pipeline.run.presets import preset
 
 _ABOUT = (
@@ -95,15 +95,15 @@ def _audit(words: Sequence[str]) -> int:
     source = source_of_file(options, out)
     announce = partial(_announce, options.file, source)
     if options.dry_run:
-        corpora, plans = planned(source, options.minutes, announce)
+        corpora, plans = plan_audit(source, options.minutes, announce)
         return source.print_plan(
             {
-                name: replace(plan, metrics=_permitted(plan, corpora[name]))
+                name: replace(plan, metrics=_permitted_metrics(plan, corpora[name]))
                 for name, plan in plans.items()
             }
         )
     limits = Limits(coverage=options.least_coverage, negligible=options.negligible)
-    result = audited(source, options.minutes, limits, announce)
+    result = run_audit(source, options.minutes, limits, announce)
     if options.tables:
         _print_tables(result)
     print_out(*result.screen())
@@ -170,15 +170,15 @@ class FileSource:
         return self.labels
 
     def corpus(self, attribute: str) -> Corpus:
-        return cell(self._of(attribute)).corpus()
+        return cell(self._overrides_of(attribute)).corpus()
 
     def reach(self, attribute: str, settings: Mapping[str, str]) -> float:
         if any(word.partition("=")[0] in settings for word in self.overrides):
             return math.nan
-        lic = cell([*self._of(attribute), "metric=lic", *_words_of(settings)])
+        lic = cell([*self._overrides_of(attribute), "metric=lic", *_words_of(settings)])
         return word_reach(lic, lic.corpus())
 
-    def scored(self, plans: Mapping[str, Plan]) -> SweepOutcome:
+    def run_plans(self, plans: Mapping[str, Plan]) -> SweepOutcome:
         from bias_pipeline.run.launch import run_cells
 
         finished = run_cells(self.cells(plans))
@@ -193,12 +193,12 @@ class FileSource:
     def noisy(self, attribute: str) -> bool:
         return any(word.startswith(_NOISE) for word in self.labels.get(attribute, ()))
 
-    def alone(self, attribute: str, metrics: Sequence[str]) -> str:
+    def command_for(self, attribute: str, metrics: Sequence[str]) -> str:
         """The command that runs further metrics without a time limit."""
-        words = [f"metric={','.join(metrics)}", *self._of(attribute)]
+        words = [f"metric={','.join(metrics)}", *self._overrides_of(attribute)]
         return f"{PROGRAM} {shlex.join(words)}"
 
-    def _of(self, attribute: str) -> list[str]:
+    def _overrides_of(self, attribute: str) -> list[str]:
         return [*self.overrides, f"attribute={attribute}", *self.labels.get(attribute, ())]
 
     def _gold_of(self, attribute: str, metric: str) -> list[str]:
@@ -209,7 +209,7 @@ class FileSource:
         """For each attribute the metrics as published, then the metrics at equal style."""
         jobs = [
             [
-                *(*self._of(attribute), f"metric={metric}", f"seeds={plan.seeds}"),
+                *(*self._overrides_of(attribute), f"metric={metric}", f"seeds={plan.seeds}"),
                 *_words_of(settings),
                 *self._gold_of(attribute, metric),
             ]
@@ -320,20 +320,20 @@ def _overrides(options: Namespace, out: Path) -> list[str]:
         "dataset=coco",
         "dataset.strict=False",  # as Hydra writes it: its jobs are those that we have checked
         "logger=csv",
-        f"paths.outputs={quoted(str(out))}",
+        f"paths.outputs={quote_value(str(out))}",
     ]
     keys = {"attributes": "attributes", "captions": "captions", "objects": "instances"}
     for option, key in keys.items():
         path = getattr(options, option)
         if path is not None:
-            overrides.append(f"dataset.{key}={quoted(str(path))}")
+            overrides.append(f"dataset.{key}={quote_value(str(path))}")
     columns = Namespace(**{**vars(options), "label_column": None, "map": []})
     overrides += setting_overrides(options)
     overrides += arguments.column_overrides(columns)  # labels differ from attribute to attribute
     limit = arguments.QUICK_IMAGES if options.quick and options.limit is None else options.limit
     if limit is not None:
         overrides.append(f"limit={limit}")
-    return [*overrides, f"captioner={quoted(str(options.file))}"]
+    return [*overrides, f"captioner={quote_value(str(options.file))}"]
 
 
 def slug(name: str) -> str:
@@ -381,7 +381,7 @@ def _noise(path: Path | None, attribute: str) -> list[str]:
     """The override for label errors; empty for an attribute that the table does not name."""
     if path is None or attribute not in read_label_errors(path):
         return []
-    return [f"{_NOISE}{quoted(str(path))}"]
+    return [f"{_NOISE}{quote_value(str(path))}"]
 
 
 def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
@@ -397,7 +397,7 @@ def _gold(path: Path | None, attributes: Sequence[str]) -> dict[str, str]:
         except DataError as error:
             refused.append(error)
         else:
-            labelled[name] = f"dataset.gold={quoted(str(path))}"
+            labelled[name] = f"dataset.gold={quote_value(str(path))}"
     if not labelled:
         raise refused[0]
     return labelled
@@ -450,7 +450,7 @@ def _announce(
         warn(note)
     for name, plan in plans.items():
         which = f"{name}: " if len(plans) > 1 else ""
-        permitted = _permitted(plan, corpora[name])
+        permitted = _permitted_metrics(plan, corpora[name])
         warn(
             f"{which}{counted(len(permitted), 'metrics')}, {counted(plan.seeds, 'seeds')}, "
             f"about {plan.seconds:.0f} s"
@@ -469,14 +469,14 @@ def _announce(
                 "often"
             )
         if plan.left_out:
-            alone = source.alone(name, plan.left_out)
+            alone = source.command_for(name, plan.left_out)
             warn(
                 f"{which}no time for {', '.join(plan.left_out)}; --minutes gives more, or: {alone}"
             )
     warn()
 
 
-def _permitted(plan: Plan, corpus: Corpus) -> list[str]:
+def _permitted_metrics(plan: Plan, corpus: Corpus) -> list[str]:
     """The planned metrics that have all the data that they need."""
     return [name for name in plan.metrics if catalogue.permitted(infos()[name], corpus)]
 

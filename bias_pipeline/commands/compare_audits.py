@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bias_pipeline.commands.audit import FileSource, slug, source_of_file
+from bias_pipeline.commands.audit import slug, source_of_file
 from bias_pipeline.data.binary_tables import stem
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.terminal import print_out
@@ -22,7 +22,7 @@ from bias_pipeline.report.page import finished_runs
 from bias_pipeline.report.tables import captioners, latest
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.store import RESULT
-from bias_pipeline.run.audit import EQUAL_SPEECH, Plan, planned
+from bias_pipeline.run.audit import EQUAL_SPEECH, plan_audit
 
 _CAPTIONER = re.compile(r"captioner[ =]'[^']*'(: | )?")
 Audited = tuple[list[Result], list[Result], Mapping[str, str]]  # of A, of others; why skipped
@@ -50,15 +50,25 @@ def audited_files(
         source_of_file(Namespace(**{**vars(options), **fixed, "file": Path(file)}), out, further)
         for file in files
     ]
-    corpora, plans = planned(every[0], options.minutes)
+    corpora, plans = plan_audit(every[0], options.minutes)
     attribute = next(iter(corpora))
     digests = [source.corpus(attribute).digest for source in every]
     check_distinct(dict(zip(files, digests, strict=True)))
     for source in every[1:]:
-        plans = {name: _common(name, plan, source) for name, plan in plans.items()}
+        plans = {  # which suit the words of a further captioner too
+            name: replace(plan, reach=min(plan.reach, source.reach(name, EQUAL_SPEECH)))
+            if plan.matched
+            else plan
+            for name, plan in plans.items()
+        }
     known = set(chosen) or (earlier and {result.rows[0].metric for result in earlier.results})
     if known:
-        plans = {name: _restricted(plan, known) for name, plan in plans.items()}
+        plans = {
+            name: replace(
+                plan, metrics=sorted(known), matched=[one for one in plan.matched if one in known]
+            )
+            for name, plan in plans.items()
+        }
     finished = run_cells([cell for source in every for cell in source.cells(plans)])
     results = finished.with_draws()
     if not results:
@@ -66,21 +76,6 @@ def audited_files(
     name = results[0].rows[0].captioner
     first = [result for result in results if result.rows[0].captioner == name]
     return first, [result for result in results if result not in first], finished.skipped
-
-
-def _common(attribute: str, plan: Plan, source: FileSource) -> Plan:
-    """The plan that suits the words of a further captioner too."""
-    if not plan.matched:
-        return plan
-    return replace(plan, reach=min(plan.reach, source.reach(attribute, EQUAL_SPEECH)))
-
-
-def _restricted(plan: Plan, metrics: set[str]) -> Plan:
-    return replace(
-        plan,
-        metrics=[*sorted(metrics)],
-        matched=[name for name in plan.matched if name in metrics],
-    )
 
 
 def is_audit(name: str) -> bool:

@@ -78,20 +78,20 @@ def _check_pictures(corpora: Sequence[Corpus]) -> None:
     if changed:
         warn(
             f"{counted(len(changed), f'of {len(files)} pictures have')} changed since the "
-            f"last reading, although nobody wrote to them: {_named(changed)}; run again what was "
-            "made from them, and have the disk checked"
+            f"last reading, although nobody wrote to them: {_first_few(changed)}; run again what "
+            "was made from them, and have the disk checked"
         )
     with bar("pictures"):
         faults = {file: fault_of(file) for file in track(files, len(files))}
     broken = [f"{file} ({fault})" for file, fault in faults.items() if fault]
     if broken:
         raise DataError(
-            f"{counted(len(broken), f'of {len(files)} pictures are')} broken: {_named(broken)}; "
-            "mend or remove them"
+            f"{counted(len(broken), f'of {len(files)} pictures are')} broken: "
+            f"{_first_few(broken)}; mend or remove them"
         )
 
 
-def _named(some: Sequence[object]) -> str:
+def _first_few(some: Sequence[object]) -> str:
     return ", ".join([*map(str, some[:_SHOWN]), *(["..."] if len(some) > _SHOWN else [])])
 
 

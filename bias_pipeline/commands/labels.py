@@ -14,7 +14,7 @@ from bias_pipeline.declared import Range
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.metrics.counting.gold_plan import NeededLabels
 from bias_pipeline.run.compose import Cell, cell
-from bias_pipeline.run.overrides import quoted
+from bias_pipeline.run.overrides import quote_value
 from bias_pipeline.stats.shares import NORMAL_95
 
 HalfWidth = Annotated[float, Range(above=0, below=0.5)]
@@ -72,8 +72,8 @@ def machine_labelled(options: Namespace) -> Cell:
             "dataset=coco",
             "dataset.strict=false",
             f"attribute={options.attribute}",
-            f"dataset.attributes={quoted(str(options.machine))}",
-            f"captioner={quoted(str(options.captions))}",
+            f"dataset.attributes={quote_value(str(options.machine))}",
+            f"captioner={quote_value(str(options.captions))}",
         ]
     )
 

@@ -36,13 +36,9 @@ LEAST_MEMORY = 1_000_000_000  # bytes of address space; libraries alone take mos
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; a user's mistake never shows a traceback."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    terminal.open_streams()
-    _set_process_defaults()
-    guard()
     signals.listen()
     try:
-        code = _run(words)
+        code = run_command(list(sys.argv[1:] if arguments is None else arguments))
         stopped = code != 0 and signals.requested()
     except BaseException as error:
         if not isinstance(error, KeyboardInterrupt) and not signals.requested():
@@ -80,7 +76,11 @@ def _set_process_defaults() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def _run(words: list[str]) -> int:
+def run_command(words: list[str]) -> int:
+    """Run a command in a process whose signals somebody else handles; returns its exit code."""
+    terminal.open_streams()
+    _set_process_defaults()
+    guard()
     for sentence in installation.doubts():
         warn(f"warning: {sentence}")
     try:

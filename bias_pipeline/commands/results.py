@@ -50,7 +50,7 @@ from bias_pipeline.run.compose import cell
 from bias_pipeline.run.overrides import (
     choices_in,
     override_values,
-    quoted,
+    quote_value,
     representative_overrides,
     sweeps,
 )
@@ -139,7 +139,7 @@ def _words_of(options: Namespace) -> list[str]:
     """Options as the words of `run`."""
     words = [f"--config-dir={options.config_dir}"] if options.config_dir else []
     if options.gold and options.attributes is None:  # else only for what they correct
-        words.append(f"dataset.gold={quoted(str(options.gold))}")
+        words.append(f"dataset.gold={quote_value(str(options.gold))}")
     return words
 
 
@@ -149,7 +149,9 @@ def _cells(
     """Results of the first captioner and of the others, and why cells do not apply."""
     folders = [_folder(name) for name in names]
     _check_alike(names, folders)
-    results, skipped = (_stored(folders), {}) if all(folders) else _computed(names, rest, margin)
+    results, skipped = (
+        (_load_results(folders), {}) if all(folders) else _compute_results(names, rest, margin)
+    )
     first = [r for r in results if r.rows[0].captioner == results[0].rows[0].captioner]
     return first, [result for result in results if result not in first], skipped
 
@@ -310,7 +312,7 @@ def _check_alike(names: Sequence[str], folders: Sequence[Path | None]) -> None:
         )
 
 
-def _stored(folders: Sequence[Path | None]) -> list[Result]:
+def _load_results(folders: Sequence[Path | None]) -> list[Result]:
     results = []
     for folder in folders:
         assert folder is not None
@@ -322,7 +324,7 @@ def _stored(folders: Sequence[Path | None]) -> list[Result]:
     return results
 
 
-def _computed(
+def _compute_results(
     names: Sequence[str], rest: Sequence[str], margin: float | None
 ) -> tuple[list[Result], Mapping[str, str]]:
     """The results, and why cells were skipped; reads all captioners before anything runs."""
@@ -338,20 +340,21 @@ def _computed(
                     f"one, such as {runs[0].parent}"
                 ) from None
         raise
-    swept = ",".join(quoted(name) for name in names)
+    swept = ",".join(quote_value(name) for name in names)
     skips = (NotApplicableError.exit_code, TooFewImagesError.exit_code)
     finished = launch.run([*rest, f"captioner={swept}"], skips=skips)
     if finished.exit_code:
         raise DataError("not every captioner could be scored; see above")
     print_out()
-    return _beside(names[0], finished), finished.skipped
+    return _results_in_same_cells(names[0], finished), finished.skipped
 
 
-def _beside(first: str, finished: SweepOutcome) -> list[Result]:
+def _results_in_same_cells(first: str, finished: SweepOutcome) -> list[Result]:
     """The results of the first captioner, then of the others in the same cells."""
     cells = [dict(swept) for swept in finished.swept]
     captioners = [
-        override_values(f"captioner={cell.pop('captioner', quoted(first))}")[0] for cell in cells
+        override_values(f"captioner={cell.pop('captioner', quote_value(first))}")[0]
+        for cell in cells
     ]
     results = list(zip(captioners, cells, finished.with_draws(), strict=True))
     of_first = [cell for captioner, cell, _ in results if captioner == first]
@@ -366,12 +369,12 @@ def _check(names: Sequence[str], rest: Sequence[str], margin: float | None) -> N
     sweep = launch.parse_sweep(rest)
     for config in sweep.sample if margin is not None else ():
         check_margin(margin, config.build("metric"))
-    for chosen in _single(sweep):
-        cells = {name: cell([*chosen, f"captioner={quoted(name)}"]) for name in names}
+    for chosen in _corpus_overrides(sweep):
+        cells = {name: cell([*chosen, f"captioner={quote_value(name)}"]) for name in names}
         check_distinct({name: cell.corpus().digest for name, cell in cells.items()})
 
 
-def _single(sweep: Sweep) -> list[list[str]]:
+def _corpus_overrides(sweep: Sweep) -> list[list[str]]:
     """The overrides of each corpus that a sweep reads, for each data set and attribute."""
     flags = [w for w in sweep.words if w not in (*sweep.options.overrides, "-m", "--multirun")]
     several = [
@@ -400,7 +403,7 @@ def report_command(words: list[str]) -> int:
     limits = Limits(coverage=options.least_coverage, negligible=options.negligible)
     report = report_of_folder(options.folder, limits)
     card = model_card(report) if options.card else ""  # refused before anything is written
-    save_page(_illustrated(report, options.images, options.maps), out)
+    save_page(_with_illustrations(report, options.images, options.maps), out)
     print_out(out)
     if options.export:
         from bias_pipeline.report.exports import RUN_ERRORS
@@ -425,7 +428,7 @@ def _check_export(place: Path | None, runs: Path) -> None:
         )
 
 
-def _illustrated(report: Report, photos: Path | None, maps: Path | None) -> Report:
+def _with_illustrations(report: Report, photos: Path | None, maps: Path | None) -> Report:
     """The report with pictures and maps beside its examples, if there are folders of them."""
     if photos is None and maps is None:
         return report

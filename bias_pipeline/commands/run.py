@@ -1,24 +1,27 @@
 """``run``, the default command: a cell, or a sweep of cells; and ``submit``, the same on Slurm.
 
 Each job of ``submit`` runs one cell, or one share of photos, as its own command, so no process has
-to wait for them. A job that Slurm stops ends with 75 and is queued again; it continues after the
-seeds it trained, or the blocks it finished.
+to wait for them. A job that Slurm stops is queued again; it continues after the seeds it trained,
+or the blocks it finished.
 """
 
 from __future__ import annotations
 
 import shlex
 from argparse import RawDescriptionHelpFormatter
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from bias_pipeline.commands import arguments
 from bias_pipeline.commands.arguments import KEYS, PROGRAM, Parser, keys_parser, number
 from bias_pipeline.declared import Range
-from bias_pipeline.errors import UsageError
+from bias_pipeline.errors import UsageError, counted
 from bias_pipeline.io.paths import FLAG, flags, group_choices
 from bias_pipeline.io.terminal import print_out, print_text
+from bias_pipeline.run import slurm
 
 if TYPE_CHECKING:
     from bias_pipeline.commands.main import Command
@@ -223,7 +226,7 @@ def _add_shards(parser: Parser) -> None:
 
 def _prepare(words: Sequence[str]) -> Sweep:
     """Check the command line; if it names no cluster, Slurm's preset is used."""
-    from bias_pipeline.run import launch, slurm
+    from bias_pipeline.run import launch
 
     chosen = any(word.startswith(("cluster=", "hydra/launcher=")) for word in words)
     sweep = launch.parse_sweep(words if chosen else [*words, PRESET])
@@ -233,17 +236,26 @@ def _prepare(words: Sequence[str]) -> Sweep:
     return sweep
 
 
+class SlurmCommand(slurm.Requeued):
+    """A command that submitit runs in another process."""
+
+    def __call__(self, words: Sequence[str]) -> None:
+        from bias_pipeline.commands.main import run_command
+
+        if code := run_command([*words]):
+            raise SystemExit(code)
+
+
 def _submit(sweep: Sweep, jobs: Sequence[Sequence[str]]) -> None:
     """Submit jobs, each the words of a command, as arrays."""
-    from bias_pipeline.run import slurm
     from bias_pipeline.run.job import make_folder
 
-    if any("\n" in word for job in jobs for word in job):
-        raise UsageError("submit: a job is one line; leave out line breaks")
     folder = Path(sweep.config.hydra.sweep.dir).resolve()
     make_folder(folder)
-    for line in slurm.submit_arrays(folder, sweep.config.hydra.launcher, jobs):
-        print_out(line)
+    submitted = slurm.submit(SlurmCommand(), jobs, sweep.config)
+    for array, size in Counter(job.job_id.partition("_")[0] for job in submitted).items():
+        place = folder / ".submitit" / f"{array}*"
+        print_out(f"submitted {counted(size, 'jobs')} as array {array}; logs {place}")
 
 
 def _jobs(sweep: Sweep) -> list[list[str]]:
@@ -271,33 +283,6 @@ def _of_launcher(override: str) -> bool:
     return key in ("cluster", "hydra/launcher") or key.startswith("hydra.launcher.")
 
 
-def submit_embed_command(words: list[str]) -> int:
-    return _submit_shards("embed", words)
-
-
-def submit_embed_parser() -> Parser:
-    """The parser of ``embed``, with the options of submitting it."""
-    return _shards_parser("embed")
-
-
-def submit_caption_command(words: list[str]) -> int:
-    return _submit_shards("caption", words)
-
-
-def submit_caption_parser() -> Parser:
-    """The parser of ``caption``, with the options of submitting it."""
-    return _shards_parser("caption")
-
-
-def submit_data_detect_command(words: list[str]) -> int:
-    return _submit_shards("data detect", words)
-
-
-def submit_data_detect_parser() -> Parser:
-    """The parser of ``data detect``, with the options of submitting it."""
-    return _shards_parser("data detect")
-
-
 def _photo_command(name: str) -> Command:
     """A command on photos, which may be one of a wing."""
     from bias_pipeline.commands.main import resolve_command
@@ -305,3 +290,11 @@ def _photo_command(name: str) -> Command:
     command, _ = resolve_command(name.split())
     assert command is not None
     return command
+
+
+submit_embed_command = partial(_submit_shards, "embed")
+submit_embed_parser = partial(_shards_parser, "embed")
+submit_caption_command = partial(_submit_shards, "caption")
+submit_caption_parser = partial(_shards_parser, "caption")
+submit_data_detect_command = partial(_submit_shards, "data detect")
+submit_data_detect_parser = partial(_shards_parser, "data detect")

@@ -95,7 +95,7 @@ class CaptionBias:
             )
             rows = {row.part: row.value for row in result.rows}
             parts = [part for part in HEADLINES if part in rows] or [MODEL]
-            headlines = {_named(name, part): rows[part] for part in parts if part in rows}
+            headlines = {_number_name(name, part): rows[part] for part in parts if part in rows}
             values |= headlines
             if any(math.isnan(value) for value in headlines.values()):
                 reasons.append(f"{name} is undefined: {'; '.join(result.notes)}")
@@ -109,13 +109,15 @@ class CaptionBias:
             {'lic': nan, 'dbac:a_to_t': nan, 'dbac:t_to_a': nan}
         """
         headlines = {name: metric_class(name).info.says for name in self.metrics}
-        return {_named(name, part): math.nan for name in headlines for part in headlines[name]}
+        return {
+            _number_name(name, part): math.nan for name in headlines for part in headlines[name]
+        }
 
     def reset(self) -> None:
         self._captions.clear()
 
 
-def _named(metric: str, part: str) -> str:
+def _number_name(metric: str, part: str) -> str:
     """The name of a number: the metric's, with a direction where there are two."""
     return metric if part in (SCORE, MODEL) else f"{metric}:{part}"
 
@@ -154,7 +156,10 @@ def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bia
             bias.update(*captions_of(pl_module, batch))
 
         def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-            numbers, problems = _numbers_or_nan(bias)
+            try:
+                numbers, problems = bias.compute_with_reasons()
+            except DataError as error:  # the captions cannot be scored
+                numbers, problems = bias.undefined(), [str(error)]
             if trainer.sanity_checking:  # of two batches: they only show whether settings are right
                 return
             for problem in problems:
@@ -162,11 +167,3 @@ def bias_callback(bias: CaptionBias, captions_of: CaptionsOf, prefix: str = "bia
             pl_module.log_dict({f"{prefix}{name}": value for name, value in numbers.items()})
 
     return LogBias()
-
-
-def _numbers_or_nan(bias: CaptionBias) -> tuple[dict[str, float], list[str]]:
-    """The numbers, NaN where the captions cannot be scored, and the reasons for NaN."""
-    try:
-        return bias.compute_with_reasons()
-    except DataError as error:
-        return bias.undefined(), [str(error)]

@@ -118,7 +118,7 @@ def _mounts(
     whole = _WHOLE.fullmatch(node) if isinstance(node, str) else None
     if whole:
         yield ".".join(path), whole[1]
-        node = _selected(config, whole[1])
+        node = _select(config, whole[1])
     if isinstance(node, Mapping):
         for name, value in node.items():
             yield from _mounts(value, (*path, str(name)), config)
@@ -127,7 +127,7 @@ def _mounts(
             yield from _mounts(value, (*path, str(number)), config)
 
 
-def _selected(config: Mapping[str, object], key: str) -> object:
+def _select(config: Mapping[str, object], key: str) -> object:
     node: object = config
     for name in key.split("."):
         node = node.get(name) if isinstance(node, Mapping) else None
@@ -156,34 +156,22 @@ def deciding(node: object, dataset: str) -> object:
 
 def _deciding_settings(node: Mapping[str, object], dataset: str) -> dict[str, object]:
     """The settings of an object that decide numbers, with its class by name."""
-    target = _class_name(node[TARGET])
+    module, dot, name = str(node[TARGET]).rpartition(".")
+    target = known_name(module, name) if dot else name
     left_out = _PLACES if "." in target else _PLACES | _PROSE
     left_out |= _OF_CORPUS if target == Tokenize.__name__ else frozenset()
-    later = LATER.get(target, {})
+    # As they are written, so that 1, 1.0 and true differ
+    later = {key: json.dumps(value) for key, value in LATER.get(target, {}).items()}
     settings = {
         key: value
         for key, value in node.items()
-        if key not in left_out and not (key in later and _is_equal(value, later[key]))
+        if key not in left_out and not (key in later and json.dumps(value) == later[key])
     }
     labels = settings.get("labels")
     if target == Attribute.__name__ and isinstance(labels, Mapping):
-        settings["labels"] = {name: labels[name] for name in labels if _is_of(name, dataset)}
+        bare = dataset.partition(" (limit ")[0]
+        settings["labels"] = {name: labels[name] for name in labels if name in (dataset, bare)}
     return {**settings, TARGET: target}
-
-
-def _is_equal(value: object, other: object) -> bool:
-    """Whether two plain values are written alike; 1, 1.0 and true are not."""
-    return json.dumps(value) == json.dumps(other)
-
-
-def _is_of(name: str, dataset: str) -> bool:
-    """Whether a data set, perhaps with a limit, has this name."""
-    return dataset == name or dataset.startswith(f"{name} (limit ")
-
-
-def _class_name(target: object) -> str:
-    module, dot, name = str(target).rpartition(".")
-    return known_name(module, name) if dot else name
 
 
 def _file_order(tree: Mapping[str, object], corpus: Corpus) -> str | None:

@@ -92,7 +92,7 @@ class Manifest:
     job: Mapping[str, Any] | None = None  # its launcher and number; None for a call from Python
     files: Mapping[str, str] | None = None  # checksums of the run's files; None until it is stored
 
-    def plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """The manifest as it is stored."""
         stored: dict[str, Any] = plain_values(self)
         if stored["training"]:

@@ -121,7 +121,7 @@ def _origin(predictions: Sequence[Predictions], ids: Sequence[str]) -> dict[str,
     sizes = [len(images) for p in predictions for images in p.images]
     sides = np.array([k for k, p in enumerate(predictions) for _ in p.seeds], np.int64)
     seeds = np.array([seed for p in predictions for seed in p.seeds], np.int64)
-    images = _stacked([i for p in predictions for i in p.images])
+    images = _concatenate([i for p in predictions for i in p.images])
     return {
         "side": _words([p.name for p in predictions], np.repeat(sides, sizes)),
         "seed": np.repeat(seeds, sizes),
@@ -131,7 +131,7 @@ def _origin(predictions: Sequence[Predictions], ids: Sequence[str]) -> dict[str,
 
 def _groups(predictions: Sequence[Predictions]) -> dict[str, Any]:
     classes = predictions[0].classes if predictions else ()
-    truth = _stacked([t for p in predictions for t in p.truth])
+    truth = _concatenate([t for p in predictions for t in p.truth])
     columns = {"truth": _words(classes, truth)}
     return columns | {
         f"p_{group}": np.concatenate([probs[:, k] for p in predictions for probs in p.probs])
@@ -170,7 +170,7 @@ def _numbers(values: npt.NDArray[Any]) -> Any:
     return pa.Array.from_buffers(kind, len(values), [None, data])
 
 
-def _stacked(arrays: Sequence[IntArray]) -> IntArray:
+def _concatenate(arrays: Sequence[IntArray]) -> IntArray:
     return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
 
 

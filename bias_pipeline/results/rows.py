@@ -216,11 +216,7 @@ def rows_csv(
 
 
 def row_of(record: Mapping[str, Any]) -> Row:
-    """A row from plain data.
-
-    Raises:
-        ValueError: if its columns are others, or have other types.
-    """
+    """A row from plain data; other columns or types are a ValueError."""
     if set(record) != set(COLUMNS):
         raise ValueError(f"its rows do not have the columns {' '.join(COLUMNS)}")
     row: Row = reader_of(Row)(record, "")
@@ -228,11 +224,7 @@ def row_of(record: Mapping[str, Any]) -> Row:
 
 
 def result_of(row_records: Any, manifest: Any, run_id: str) -> Result:
-    """A result from rows and manifest as plain data.
-
-    Raises:
-        ValueError: or a similar error, if they are of another shape.
-    """
+    """A result from rows and manifest as plain data; another shape is a ValueError or the like."""
     rows = [row_of(record) for record in row_records]
     if not rows or any(row.run_id != run_id for row in rows):
         raise ValueError("it has no rows, or rows of another run")

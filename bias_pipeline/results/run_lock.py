@@ -25,7 +25,7 @@ _OWNER = re.compile(r"([\w.-]{1,255}) (\d{1,9})")
 
 
 @contextmanager
-def claimed(path: Path) -> Iterator[None]:
+def hold_claim(path: Path) -> Iterator[None]:
     """Hold a claim; waits, with a warning, while another living process holds it.
 
     A claim of a dead owner is taken over, and so is one that is not renewed for ``STALE_S``: by its
@@ -69,14 +69,12 @@ class _Waiting:
             owner = _owner(self.path) if stat.S_ISREG(status.st_mode) else None
         except FileNotFoundError:
             return False
-        self._note_stamp((status.st_ino, status.st_mtime_ns))
+        stamp = status.st_ino, status.st_mtime_ns
+        if stamp != self.stamp:
+            self.stamp, self.stamp_changed_s = stamp, time.monotonic()
         self._warn(owner)
         silent_s = max(time.time() - status.st_mtime, time.monotonic() - self.stamp_changed_s)
         return owner is None or silent_s > STALE_S or _is_dead(*owner)
-
-    def _note_stamp(self, stamp: object) -> None:
-        if stamp != self.stamp:
-            self.stamp, self.stamp_changed_s = stamp, time.monotonic()
 
     def _warn(self, owner: tuple[str, str] | None) -> None:
         if self.warned or owner is None or time.monotonic() - self.started < LOGGED_S:

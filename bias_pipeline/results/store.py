@@ -31,7 +31,7 @@ from bias_pipeline.results.parquet import (
 )
 from bias_pipeline.results.plain_data import plain_values
 from bias_pipeline.results.rows import Result, check_draws, result_of, row_of, rows_csv
-from bias_pipeline.results.run_lock import STALE_S, claimed, is_claimed
+from bias_pipeline.results.run_lock import STALE_S, hold_claim, is_claimed
 from bias_pipeline.stats.bootstrap import Draws
 
 log = logging.getLogger(__name__)
@@ -51,20 +51,13 @@ class ResultStore:
     A result appears complete or not at all: its folder is written under a temporary name, forced to
     disk and renamed. A process that computes a run holds a claim on it; the claim of a dead process
     is taken over.
-
-    Args:
-        root: the folder; created when first needed.
     """
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
 
     def read(self, run_id: str) -> Result | None:
-        """A finished result without its predictions, None if there is none.
-
-        Raises:
-            DataError: if it is damaged.
-        """
+        """A finished result without its predictions, None if there is none."""
         path = self.root / run_id / RESULT
         if not os.path.lexists(path):
             return None
@@ -84,7 +77,7 @@ class ResultStore:
             log.warning("%s", error)
             return None
 
-    def finished(self, run_id: str) -> Result | None:
+    def load_unchanged(self, run_id: str) -> Result | None:
         """A result whose files are all unchanged; else None, and the run has to be done again.
 
         Reads all files once, which takes a second for a gigabyte.
@@ -102,17 +95,7 @@ class ResultStore:
         return result
 
     def predictions(self, run_id: str, ids: Sequence[str]) -> list[Predictions]:
-        """The stored predictions of a finished run.
-
-        Args:
-            run_id: of the run.
-            ids: image ids in the order of the returned image rows; predictions on other images
-                are left out.
-
-        Raises:
-            ResourceError: if the run is absent.
-            DataError: if it is damaged.
-        """
+        """The stored predictions of a finished run on images with these ids, by their rows."""
         result = self.read(run_id)
         content = self._content(result, EXCLUSIVE) if result else None
         if content is None:
@@ -125,9 +108,6 @@ class ResultStore:
 
         A run without a headline, such as LIC without human captions, has none. What the result
         still has from its computing is not read again.
-
-        Raises:
-            DataError: if they are damaged, or not of this run.
         """
         if result.draws:
             return {**result.draws}
@@ -140,13 +120,7 @@ class ResultStore:
         return draws
 
     def table(self, result: Result, name: str) -> list[dict[str, str]]:
-        """The lines of a further table of a finished run; empty if it has none of that name.
-
-        What the result still has from its computing is not read again.
-
-        Raises:
-            DataError: if it is damaged.
-        """
+        """The lines of a further table of a finished run; empty if it has none of that name."""
         if name in result.tables:
             return read_csv(table_csv(result.tables[name]))
         content = self._content(result, f"{name}.csv") or b""
@@ -181,9 +155,6 @@ class ResultStore:
         """Write a result, and return it as it will be read, so that nobody needs to.
 
         An existing one stays, a damaged one is renamed.
-
-        Raises:
-            ResourceError: if the folder cannot be written.
         """
         temporary = self.root / f".{result.run_id}.{uuid.uuid4().hex}{UNFINISHED}"
         try:
@@ -207,7 +178,7 @@ class ResultStore:
     def _name(self, temporary: Path, run_id: str) -> None:
         """Rename a finished folder to the run's name."""
         final = self.root / run_id
-        if os.path.lexists(final) and self.finished(run_id) is None:
+        if os.path.lexists(final) and self.load_unchanged(run_id) is None:
             aside = self.root / f".{run_id}.damaged.{uuid.uuid4().hex}"
             log.warning("%s is damaged; it is renamed to %s", final, aside.name)
             final.rename(aside)
@@ -227,7 +198,7 @@ class ResultStore:
         """Claim a run; waits, with a warning, while another living process holds the claim."""
         with ExitStack() as stack:
             try:
-                stack.enter_context(claimed(self._claim(run_id)))
+                stack.enter_context(hold_claim(self._claim(run_id)))
                 self._sweep(run_id)
             except OSError as error:
                 raise unwritable(f"results to {self.root}", error) from error

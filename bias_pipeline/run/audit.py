@@ -33,7 +33,7 @@ from bias_pipeline.report.verdict import Verdict, verdict
 from bias_pipeline.results.rows import Result
 from bias_pipeline.results.settings import Results, with_settings
 from bias_pipeline.run.outcomes import SweepOutcome
-from bias_pipeline.run.overrides import quoted
+from bias_pipeline.run.overrides import quote_value
 from bias_pipeline.text.caption_language import LANGUAGE_WORDS
 from bias_pipeline.text.transform import applied
 
@@ -209,7 +209,7 @@ class Source(Protocol):
         """The share of the model's words that annotators use as often; NaN if the user set it."""
         ...
 
-    def scored(self, plans: Mapping[str, Plan]) -> SweepOutcome:
+    def run_plans(self, plans: Mapping[str, Plan]) -> SweepOutcome:
         """Run the planned cells; the results have their draws."""
         ...
 
@@ -218,7 +218,7 @@ class Source(Protocol):
         ...
 
 
-def planned(
+def plan_audit(
     source: Source,
     minutes: float | None = None,
     announce: Announce = lambda corpora, plans: None,
@@ -229,12 +229,12 @@ def planned(
     for name, corpus in corpora.items():
         usual = 1 if len(corpus.model) <= _FEW_CAPTIONS else 5
         plan = plan_for(corpus, 60 * (minutes or usual), noisy=source.noisy(name))
-        plans[name] = _compared(plan, source, name, corpus) if plan.matched else plan
+        plans[name] = _with_reach(plan, source, name, corpus) if plan.matched else plan
     announce(corpora, plans)
     return corpora, plans
 
 
-def _compared(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> Plan:
+def _with_reach(plan: Plan, source: Source, attribute: str, corpus: Corpus) -> Plan:
     """The plan with the coverage of the captions' words, and of first sentences if it is low."""
     whole = replace(plan, reach=source.reach(attribute, EQUAL_SPEECH))
     if not whole.too_rich or AT_EQUAL_SPEECH[0] not in plan.matched:
@@ -252,15 +252,15 @@ def word_reach(lic: Cell, corpus: Corpus) -> float:
     return reach
 
 
-def audited(
+def run_audit(
     source: Source,
     minutes: float | None = None,
     limits: Limits = LIMITS,
     announce: Announce = lambda corpora, plans: None,
 ) -> Audit:
     """Run every metric that data and time permit, for every labelled attribute."""
-    corpora, plans = planned(source, minutes, announce)
-    scored = source.scored(plans)
+    corpora, plans = plan_audit(source, minutes, announce)
+    scored = source.run_plans(plans)
     results = Results(scored.results)
     if not results and scored.exit_code:
         raise SweepError(
@@ -437,9 +437,9 @@ def scored_captions(folder: Path, overrides: Sequence[str], files: Sequence[Path
         if not info.image and not {PICTURES, WEIGHTS, SETS} & set(info.needs)
     ]
     swept = any(word.startswith("metric=") for word in overrides)
-    captioners = f"captioner={','.join(quoted(str(file)) for file in files)}"
+    captioners = f"captioner={','.join(quote_value(str(file)) for file in files)}"
     read = [] if any(word.startswith("dataset=") for word in overrides) else ["dataset=coco"]
-    shared = [*read, "logger=csv", f"paths.outputs={quoted(str(folder / 'runs'))}"]
+    shared = [*read, "logger=csv", f"paths.outputs={quote_value(str(folder / 'runs'))}"]
     at_equal_speech = [f"{key}={value}" for key, value in EQUAL_SPEECH.items()]
     sweeps = [
         [f"metric={','.join(metrics)}"],

@@ -59,7 +59,9 @@ def run_cell(
     if label_noise is not None:
         label_noise.wrong(corpus.groupings[metric.attribute.name].names)
     with bar(f"{metric.info.name} {corpus.captioner}"):
-        samples = [_scored(sample, metric, seeds) for sample in metric.scored_apart(corpus)]
+        samples = [
+            _score_of_sample(sample, metric, seeds) for sample in metric.scored_apart(corpus)
+        ]
     splits, score = samples[0][0], mean_score([score for _, score in samples], metric)
     trained = [guesses.training for _, each in samples for guesses in each.predictions]
     if gold is not None:
@@ -87,10 +89,12 @@ def run_cell(
         if name in compared and (part_draws := part.draws)
     }
     tables = {**score.tables, **({"curves": training.curves} if training.curves else {})}
-    return Result(run_id, rows, manifest.plain(), score.predictions, corpus.ids, tables, draws)
+    return Result(run_id, rows, manifest.to_plain(), score.predictions, corpus.ids, tables, draws)
 
 
-def _scored(corpus: Corpus, metric: Metric, seeds: Sequence[int]) -> tuple[list[Split], Score]:
+def _score_of_sample(
+    corpus: Corpus, metric: Metric, seeds: Sequence[int]
+) -> tuple[list[Split], Score]:
     """The splits and the score of one sample."""
     scorable = _scorable(corpus, metric)
     splits = metric.draw_splits(scorable, seeds)
@@ -155,7 +159,7 @@ def _row(
     run_id: str,
     choices: Mapping[str, str],
 ) -> Row:
-    part = _tested(name, part, metric.info)
+    part = _with_p(name, part, metric.info)
     low, high = part.bounds(name, metric.info)
     return Row(
         run_id=run_id,
@@ -180,7 +184,7 @@ def _row(
     )
 
 
-def _tested(name: str, part: Number, info: MetricInfo) -> Number:
+def _with_p(name: str, part: Number, info: MetricInfo) -> Number:
     """The number; headlines and what decides get a p against no bias, if the metric gives none.
 
     No p for a number that cannot be below the no-bias value (chance puts it above), that resampling
@@ -285,13 +289,15 @@ def _notes(corpus: Corpus, metric: Metric, score: Score, splits: Sequence[Split]
         *_too_few_tested(score, sum(corpus.groupings[metric.attribute.name].sizes.values())),
         _all_alike(corpus),
     ]
+    headlines = [part for name, part in score.parts.items() if name in HEADLINES]
     n_seeds = len(seeds_in(splits))
     if n_seeds == 1:
+        has_p = any(math.isfinite(part.p_value) for part in headlines)
         notes.append(
             "one seed does not show how much attackers vary: intervals assume that they vary as "
-            "much as images do" + ("" if _has_p(score) else ", and there is no p")
+            "much as images do" + ("" if has_p else ", and there is no p")
         )
-    elif 0 < n_seeds < metric.info.least_seeds and _trained(score):
+    elif 0 < n_seeds < metric.info.least_seeds and any(part.n_seeds for part in headlines):
         notes.append(
             f"{counted(n_seeds, 'seeds')}: {metric.info.name} has a p only with "
             f"{metric.info.least_seeds} or "
@@ -330,17 +336,6 @@ def _too_few_tested(score: Score, labelled: int) -> list[str]:
         for name, part in score.parts.items()
         if name in HEADLINES and math.isnan(part.ci_low) and not math.isnan(part.value)
     ]
-
-
-def _trained(score: Score) -> bool:
-    """Whether a headline uses attackers."""
-    return any(part.n_seeds for name, part in score.parts.items() if name in HEADLINES)
-
-
-def _has_p(score: Score) -> bool:
-    """Whether a headline has a p; a p from permuted labels needs no second seed."""
-    headlines = [part for name, part in score.parts.items() if name in HEADLINES]
-    return any(math.isfinite(part.p_value) for part in headlines)
 
 
 def _versions() -> dict[str, str]:

@@ -127,7 +127,7 @@ class Cell:
 
     def build(self, key: str) -> Any:
         """The object that a top-level node describes."""
-        return instantiated(self.tree[key], key)
+        return instantiate(self.tree[key], key)
 
     def loggers(self) -> Sequence[ResultLogger]:
         """The result loggers, possibly none."""
@@ -248,11 +248,11 @@ def cell(words: Sequence[str]) -> Cell:
 
 def read_corpus(tree: Mapping[str, Any]) -> Corpus:
     """The corpus of a checked configuration, read from its files."""
-    reader = instantiated(tree["dataset"], "dataset")
+    reader = instantiate(tree["dataset"], "dataset")
     name = tree["captioner"] or reader.captioners()[0]
-    attribute = instantiated(tree["attribute"], "attribute")
-    others = instantiated(tree["metric"].get("others") or {}, "metric.others")
-    scored = instantiated(tree["text"], "text").scored
+    attribute = instantiate(tree["attribute"], "attribute")
+    others = instantiate(tree["metric"].get("others") or {}, "metric.others")
+    scored = instantiate(tree["text"], "text").scored
     return corpus_of(
         reader,
         str(name),
@@ -281,7 +281,9 @@ def corpus_of(
         used = readers if samples == "mean" else readers[:1]
         drawn = [reader.read(captioner, attribute, limit, others) for reader in used]
     except UnlabelledError as error:
-        raise UsageError(f"{error}; {dataset.name} has labels of {_labelled(dataset)}") from error
+        raise UsageError(
+            f"{error}; {dataset.name} has labels of {_labelled_attributes(dataset)}"
+        ) from error
     corpus, *more = (scored.of(sample, dataset.blank_limit) for sample in drawn)
     notes = language_notes(language_shares(corpus, attribute), attribute)
     if len(readers) > 1:
@@ -292,7 +294,7 @@ def corpus_of(
     return replace(corpus, samples=tuple(more), notes=(*corpus.notes, *notes))
 
 
-def _labelled(dataset: Dataset) -> str:
+def _labelled_attributes(dataset: Dataset) -> str:
     """The attributes that a data set labels."""
     trees = {name: cell([f"attribute={name}"]).tree for name in group_choices("attribute")}
     attributes = [
@@ -337,7 +339,7 @@ class Sweep(Sequence[Cell]):
         return self.loader.job(representative_overrides(self.overrides))
 
     @cached_property
-    def first(self) -> Cell:
+    def first_cell(self) -> Cell:
         """The first cell."""
         return cell_of(self.config)
 
@@ -352,7 +354,7 @@ class Sweep(Sequence[Cell]):
             for word in self.overrides
         ]
         others = other_overrides(named)
-        return [self.first, *(checked_cell(*self.loader.task(words)) for words in others)]
+        return [self.first_cell, *(checked_cell(*self.loader.task(words)) for words in others)]
 
     @property
     def devices(self) -> list[str]:
@@ -389,12 +391,12 @@ def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell
             raise UsageError(f"{key} is no name of a key; keys at the top are words")
     written = {key: node for key, node in written.items() if key != "hydra"}
     references = References(written)
-    tree = references.resolved()
+    tree = references.resolve()
     if references.faults:
         raise UsageError(f"{references.faults[0]}; {_misfit(references.faults[0])}")
-    tree["samples"] = _taken(tree, "metric", "samples", Samples, "mean")
-    tree["label_noise"] = _taken(tree, "dataset", "label_noise", LabelNoiseRates, None)
-    tree["gold"] = _taken(tree, "dataset", "gold", LabelFile | None, None)
+    tree["samples"] = _take_setting(tree, "metric", "samples", Samples, "mean")
+    tree["label_noise"] = _take_setting(tree, "dataset", "label_noise", LabelNoiseRates, None)
+    tree["gold"] = _take_setting(tree, "dataset", "gold", LabelFile | None, None)
     try:
         check_task(tree)
     except UsageError as error:
@@ -404,7 +406,9 @@ def checked_cell(written: Mapping[str, Any], choices: Mapping[str, Any]) -> Cell
     return Cell(tree, frozenset(used), {str(k): str(v) for k, v in choices.items()}, keys)
 
 
-def _taken(tree: Mapping[str, Any], group: str, name: str, kind: Any, usual: object) -> object:
+def _take_setting(
+    tree: Mapping[str, Any], group: str, name: str, kind: Any, usual: object
+) -> object:
     """Take a setting out of a node: it is the same for every metric, or for every data set."""
     node = tree.get(group)
     value = node.pop(name, usual) if isinstance(node, dict) else usual
@@ -441,7 +445,7 @@ def _misfit(message: str) -> str:
     return "the chosen attribute, masking and encoder may not fit together"
 
 
-def instantiated(node: Any, key: str) -> Any:
+def instantiate(node: Any, key: str) -> Any:
     """Build what a checked node describes; an error of its constructor becomes a UsageError."""
     try:
         return build(node)

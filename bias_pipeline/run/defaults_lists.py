@@ -34,7 +34,7 @@ class ChosenFiles:
         self.stamps: dict[Path, object] = {}  # of the files that were read
         self._met: set[str] = set()
 
-    def merged(self) -> dict[str, Any]:
+    def merge(self) -> dict[str, Any]:
         """The merged content of all files, references unresolved; without Hydra's part."""
         wanted = list(self.chosen)
         parts = self._parts("", "config", "")
@@ -123,7 +123,7 @@ def merged_files(choices: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping
     tree, chosen, stamps = _MERGED.pop(key, ({}, {}, {}))
     if not stamps or any(stamp(path) != known for path, known in stamps.items()):
         files = ChosenFiles(choices)
-        tree, chosen, stamps = files.merged(), files.chosen, files.stamps
+        tree, chosen, stamps = files.merge(), files.chosen, files.stamps
     _MERGED[key] = tree, chosen, stamps
     while len(_MERGED) > _MOST_CACHED:
         _MERGED.pop(next(iter(_MERGED)))

@@ -12,7 +12,7 @@ import json
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,27 +40,28 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.machine import LAUNCHERS
 from bias_pipeline.io.paths import conf_dir, conf_dirs, group_choices
 from bias_pipeline.io.terminal import warn
+from bias_pipeline.results.rows import mapping_in
 from bias_pipeline.run.defaults_lists import ChosenFiles, merged_files, merged_over
-from bias_pipeline.run.hydra_allowlist import BY_FLAGS, check_hydra, to_plain
-from bias_pipeline.run.override_signs import refused_sign
+from bias_pipeline.run.hydra_allowlist import BY_FLAGS, LOGGINGS, check_hydra
 from bias_pipeline.run.overrides import (
     CHOICE,
     choices_with,
     parsed_override,
     refused_choice,
     refused_key,
+    refused_sign,
     representative_overrides,
     unreadable,
 )
-from bias_pipeline.run.references import check_references, restrict_environment
+from bias_pipeline.run.references import References, restrict_environment
 from bias_pipeline.run.targets import PACKAGE
 from bias_pipeline.run.yaml_files import (
     as_written,
-    broken,
     check_defaults,
     check_yaml,
     leave_out_keys_of_others,
     stamp,
+    yaml_fault,
 )
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Loader(ConfigLoaderImpl):
             one.provider.startswith("command-line-") for one in config_search_path.get_path()
         )
         self._composed: dict[tuple[object, ...], _Snapshot] = {}
+        self._usual: dict[tuple[str, ...], Mapping[str, Any]] = {}  # by loggings
 
     def job(self, overrides: Sequence[str]) -> DictConfig:
         """The configuration of one job."""
@@ -140,13 +142,13 @@ class Loader(ConfigLoaderImpl):
         config = self.job(overrides)
         return as_written(config), config.hydra.runtime.choices
 
-    def written(self, overrides: Sequence[str]) -> Mapping[str, Any]:
+    def with_hydra(self, overrides: Sequence[str]) -> Mapping[str, Any]:
         """The same with Hydra's part, whose ``runtime.choices`` are the choices."""
         merged = self._merged_files(overrides)
         if merged is None:
             written: Mapping[str, Any] = as_written(self.job(overrides))
             return written
-        (task, choices), hydra = merged, self._hydra_part
+        (task, choices), hydra = merged, self._usual_hydra()
         runtime, job = hydra["runtime"], hydra["job"]
         chosen = {key: one for key, one in choices.items() if not isinstance(one, list)}
         dirname = get_overrides_dirname(
@@ -159,11 +161,33 @@ class Loader(ConfigLoaderImpl):
         }
         return {"hydra": {**hydra, **noted}, **task}
 
-    @cached_property
-    def _hydra_part(self) -> Mapping[str, Any]:
-        """Hydra's part where nothing is chosen; files of ``conf/`` for other keys leave it so."""
-        part: Mapping[str, Any] = as_written(self.job([]).hydra)
-        return part
+    def _usual_hydra(self, *loggings: str) -> Mapping[str, Any]:
+        """Hydra's part where only loggings are chosen; files of ``conf/`` leave it so."""
+        if loggings not in self._usual:
+            config = super().load_configuration("config", [*loggings], RunMode.RUN, False)
+            self._usual[loggings] = as_written(config.hydra)
+        return self._usual[loggings]
+
+    def check(self, config: DictConfig) -> None:
+        """Refuse references and keys of Hydra that are not allowed."""
+        written = as_written(config)
+        part = written.get("hydra")
+        if not isinstance(part, dict):
+            raise UsageError("hydra: Hydra's own settings cannot be removed")
+        # Hydra's part repeats the command line; it comes last, so that errors name the user's key.
+        ordered = {str(key): value for key, value in written.items() if key != "hydra"}
+        resolved = References({**ordered, "hydra": part}).resolve()["hydra"]
+        launcher: Any = config.hydra.get("launcher")
+        if OmegaConf.is_config(launcher):  # which makes numbers of texts
+            launcher = OmegaConf.to_container(launcher, resolve=True)
+        chosen = mapping_in(part, "runtime", "choices")
+        loggings = [
+            f"{group}={chosen[group]}"
+            for group, names in LOGGINGS.items()
+            if chosen.get(group) in names
+        ]
+        usual = self._usual_hydra(*loggings)
+        check_hydra(part, {**resolved, "launcher": launcher}, usual)
 
     def _merged_files(
         self, overrides: Sequence[str]
@@ -211,7 +235,7 @@ class Loader(ConfigLoaderImpl):
                 config_name, overrides, run_mode, from_shell, validate_sweep_overrides
             )
             written = _Snapshot(config)  # copied first, since checking resolves parts of it
-            check_composed(config)
+            self.check(config)
         except BiasPipelineError:
             raise
         except HydraException as error:  # some of them are OSErrors too
@@ -275,7 +299,7 @@ class Loader(ConfigLoaderImpl):
                 choices.append(str(one.input_line))  # a file, as metric=lic does
             else:
                 values.append(one)
-        config = self._merged(config_name, choices, run_mode)
+        config = self._merge_choices(config_name, choices, run_mode)
         self._apply_overrides_to_config(values, config)
         task = [one for one in parsed if not one.is_hydra_override()]
         config.hydra.overrides.task = [one.input_line for one in task]
@@ -285,7 +309,9 @@ class Loader(ConfigLoaderImpl):
         job.override_dirname = get_overrides_dirname(task, **job.config.override_dirname)
         return config
 
-    def _merged(self, config_name: str | None, choices: list[str], run_mode: RunMode) -> DictConfig:
+    def _merge_choices(
+        self, config_name: str | None, choices: list[str], run_mode: RunMode
+    ) -> DictConfig:
         """The configuration of choices without values; made again if one of its files changed."""
         repository = self.repository
         key = self._key(config_name, choices, run_mode)
@@ -324,8 +350,8 @@ class Loader(ConfigLoaderImpl):
         if not all(group in _ORDINARY and n in group_choices(group) for group, n in named.items()):
             return None
         base, files = ChosenFiles({}), ChosenFiles(named)
-        before, after = base.merged(), files.merged()
-        config = self._merged(config_name, [], run_mode)
+        before, after = base.merge(), files.merge()
+        config = self._merge_choices(config_name, [], run_mode)
         content: dict[str, Node] = config._content  # type: ignore[assignment]
         with flag_override(config, ["struct", "readonly"], False):
             for key in before.keys() - after.keys():
@@ -379,7 +405,7 @@ class Loader(ConfigLoaderImpl):
         del config_name, repo
         for override in parsed_overrides:
             if override.key_or_group.split("@")[0].startswith("hydra.searchpath"):
-                raise UsageError(f"{override.input_line}: {BY_FLAGS.instead}")
+                raise UsageError(f"{override.input_line}: {BY_FLAGS}")
 
 
 @lru_cache(maxsize=1000)
@@ -450,17 +476,6 @@ def _check_launcher(words: str) -> None:
         LAUNCHERS[name].require()
 
 
-def check_composed(config: DictConfig) -> None:
-    """Refuse references and keys of Hydra that are not allowed."""
-    written = as_written(config)
-    hydra_part = written.pop("hydra", None)
-    if not isinstance(hydra_part, dict):
-        raise UsageError("hydra: Hydra's own settings cannot be removed")
-    # Hydra's part repeats the command line; it comes last, so that errors name the user's key.
-    check_references({**{str(key): value for key, value in written.items()}, "hydra": hydra_part})
-    check_hydra(to_plain(config.hydra))
-
-
 def composition_message(error: BaseException) -> str:
     """A sentence on a configuration error."""
     if isinstance(error, RecursionError):
@@ -526,7 +541,7 @@ class Repository(ConfigRepository):
                 check_defaults(_named_by(read.defaults_list or ()), path)
             return read
         except YAMLError as error:
-            raise UsageError(broken(path or Path(config_path), error)) from error
+            raise UsageError(yaml_fault(path or Path(config_path), error)) from error
         except OSError as error:
             if error.errno is None:  # OmegaConf's error for a file with only a number
                 raise UsageError(f"{path}: a configuration must be a mapping of keys") from error

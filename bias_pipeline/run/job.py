@@ -65,7 +65,7 @@ def run_one(sweep: Sweep, folder: Path) -> Result | None:
 
     written = as_written(sweep.config)
     written["hydra"]["mode"] = RunMode.RUN
-    return _run_job(written, folder, lambda: sweep.first)
+    return _run_job(written, folder, lambda: sweep.first_cell)
 
 
 def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
@@ -84,18 +84,23 @@ def run_sweep(sweep: Sweep, folder: Path) -> list[Result | None]:
             for number, words in enumerate(jobs)
         ]
     job = JobElsewhere(sweep.options, [*given.hydra], folder.absolute(), launcher)
-    ended = slurm.run_elsewhere(job, jobs, config)
-    for number, (words, end) in enumerate(zip(jobs, ended, strict=True)):
+    submitted = slurm.submit(job, [*enumerate(jobs)], config)
+    slurm.wait_for(submitted, launcher)
+    for (number, words), one in zip(enumerate(jobs), submitted, strict=True):
         place = folder / str(number)
         if outcome_in(place) is None:  # it was killed, or never started
             make_folder(place)
-            lost = {"status": "failed", "exit_code": 1, "error": end}
-            record(place, {**lost, "overrides": redacted_data(words)})
+            lost = (
+                f"the job ended without an outcome; it was job {one.job_id}; its log is "
+                f"{one.paths.stderr}"
+            )
+            failed = {"status": "failed", "exit_code": 1, "error": lost}
+            record(place, {**failed, "overrides": redacted_data(words)})
     return [None] * len(jobs)
 
 
 @dataclass(frozen=True)
-class JobElsewhere:
+class JobElsewhere(slurm.Requeued):
     """A job of a sweep that submitit runs in another process."""
 
     options: Namespace  # Hydra's flags
@@ -103,20 +108,16 @@ class JobElsewhere:
     folder: Path  # of the sweep
     launcher: str
 
-    def __call__(self, words: Sequence[str], number: int) -> None:
+    def __call__(self, numbered: tuple[int, Sequence[str]]) -> None:
         """Run it; what it computes, the process that waits for it reads from files."""
         import submitit
+
+        number, words = numbered
 
         guard()  # this process did not start in commands/main.py
         job_id = submitit.JobEnvironment().job_id
         folder, words = self.folder / str(number), [*self.hydra, *words]
         _run_composed(composer(self.options), words, folder, number, job_id, self.launcher)
-
-    def checkpoint(self, *arguments: Any) -> object:
-        """What Slurm queues again when it takes the job back."""
-        from submitit.helpers import DelayedSubmission
-
-        return DelayedSubmission(self, *arguments)
 
 
 def _run_composed(
@@ -128,7 +129,7 @@ def _run_composed(
     launcher: str = slurm.HERE,
 ) -> Result | None:
     """Run a job of a sweep from the overrides that it has."""
-    written = loader.written(words)
+    written = loader.with_hydra(words)
     written["hydra"]["job"] |= {"id": job_id or str(number), "num": number}
     compose = partial(checked_cell, written, written["hydra"]["runtime"]["choices"])
     return _run_job(written, folder, compose, launcher)
@@ -184,14 +185,14 @@ class _YamlWriter(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
         return True
 
 
-def _quoted(dumper: Any, text: str) -> Any:
+def _represent(dumper: Any, text: str) -> Any:
     from omegaconf._utils import OmegaConfDumper
 
     return OmegaConfDumper.str_representer(dumper, text)
 
 
-_YamlWriter.add_representer(str, _quoted)
-_YamlWriter.add_multi_representer(Enum, lambda dumper, member: _quoted(dumper, member.name))
+_YamlWriter.add_representer(str, _represent)
+_YamlWriter.add_multi_representer(Enum, lambda dumper, member: _represent(dumper, member.name))
 
 
 def run_recorded(
@@ -245,8 +246,7 @@ def record(folder: Path, outcome: Mapping[str, Any]) -> None:
 def outcome_in(folder: Path) -> Mapping[str, Any] | None:
     """The outcome of a job, None before its end; read once, and never by the process that wrote it.
 
-    Raises:
-        ValueError: if the file is no JSON.
+    Content that is no JSON is a ValueError.
     """
     path = folder.absolute() / OUTCOME
     now = stamp(path)
@@ -322,11 +322,11 @@ def load_or_run(here: Cell, corpus: Corpus, **facts: object) -> tuple[Result, bo
     """The result of a cell, computed unless it is cached, and passed to the loggers."""
     identity = here.run_id(corpus)
     store = ResultStore(here.tree["paths"]["outputs"])
-    logged = store.finished(identity) if store.is_logged(identity) else None
+    logged = store.load_unchanged(identity) if store.is_logged(identity) else None
     if logged is not None:
         return read_as(logged, _text(here)), True  # even if another process claims it
     with store.claim(identity):
-        finished = store.finished(identity)
+        finished = store.load_unchanged(identity)
         result = finished or _compute(here, corpus, identity, facts)
         stored = finished or store.save(result)
         if not store.is_logged(identity):
@@ -378,10 +378,10 @@ def sweep_bar(folder: Path, sweep: Sweep, corpus: Corpus | None) -> SweepBar:
     be large the time of an attack would be far too long.
     """
     jobs = [dict(word.split("=", 1) for word in job if "=" in word) for job in sweep.jobs]
-    return SweepBar(folder, [_expected(job, sweep.first, corpus) for job in jobs])
+    return SweepBar(folder, [_expected_cost(job, sweep.first_cell, corpus) for job in jobs])
 
 
-def _expected(job: Mapping[str, str], first: Cell, corpus: Corpus | None) -> tuple[float, str]:
+def _expected_cost(job: Mapping[str, str], first: Cell, corpus: Corpus | None) -> tuple[float, str]:
     """The expected seconds of a job, and the kind of its cell."""
     metric, n_seeds = job.get("metric", first.metric.name), len(first.seeds)
     info = catalogue.info_of(metric)
@@ -397,10 +397,8 @@ class SweepBar(Bar):
 
     Cells that are expected to be slow count for more of the time left. How fast encoders and
     networks are depends on the machine, so the time left is shown once a cell of every kind has
-    run, or was refused, as the rest of its kind then is too.
-
-    Args:
-        cells: the expected seconds and the kind of each (:func:`catalogue.kind`).
+    run, or was refused, as the rest of its kind then is too. ``cells`` are the expected seconds and
+    the kind of each (:func:`catalogue.kind`).
     """
 
     def __init__(self, folder: Path, cells: Sequence[tuple[float, str]]) -> None:
@@ -418,7 +416,11 @@ class SweepBar(Bar):
     def update(self) -> None:
         """Record the jobs that have ended, with the time of jobs that ran."""
         ended = {int(path.parent.name): path for path in self.folder.glob(f"*/{OUTCOME}")}
-        times = {number: self._when(ended[number]) for number in ended.keys() - self._ended}
+        now = time.time()
+        times = {  # when each ended, in seconds; not before the last recorded one
+            number: max(self._heard, self.elapsed - (now - ended[number].stat().st_mtime))
+            for number in ended.keys() - self._ended
+        }
         for number in sorted(times, key=lambda number: (times[number], number)):
             status, kind = (outcome_in(ended[number].parent) or {})["status"], self.kinds[number]
             if status == "done":
@@ -429,10 +431,6 @@ class SweepBar(Bar):
             self._heard = times[number]
         self._ended |= ended.keys()
         self.done = len(self._ended)
-
-    def _when(self, path: Path) -> float:
-        """When a job ended, in seconds; not before the last recorded one."""
-        return max(self._heard, self.elapsed - (time.time() - path.stat().st_mtime))
 
     def seconds_left(self) -> float | None:
         """See :class:`Bar`; cached and failed cells do not count.

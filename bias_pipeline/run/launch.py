@@ -8,7 +8,7 @@ import os
 import time
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from functools import partial
 from io import StringIO
 from itertools import product
@@ -60,14 +60,14 @@ from bias_pipeline.run.overrides import (
     jobs_of,
     options_of,
     override_values,
-    quoted,
+    quote_value,
     representative_overrides,
     sweeps,
     unused_overrides,
 )
 from bias_pipeline.run.targets import PACKAGE
 from bias_pipeline.run.worker_processes import check_devices, worker_pool
-from bias_pipeline.run.yaml_files import broken, check_yaml
+from bias_pipeline.run.yaml_files import check_yaml, yaml_fault
 
 if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
@@ -94,7 +94,8 @@ def run(
     if options.cfg or options.info or options.hydra_help:
         _show(sweep)
         return SweepOutcome(outputs)
-    for override in _without_effect(sweep):
+    used = frozenset[str]().union(*(cell.used for cell in sweep.sample))
+    for override in (*unused_overrides(options.overrides, used), *_added_in_vain(sweep)):
         warn(f"note: {override} has no effect: nothing that runs here uses it")
     slurm.check_slurm(config)
     check_captioners(sweep)
@@ -111,7 +112,10 @@ def run(
     if here:
         announce(sweep)
     started = time.monotonic()
-    size = _corpus_of(sweep.first) if multirun and here else None
+    size: Corpus | None = None
+    if multirun and here:
+        with suppress(BiasPipelineError):  # the job says what is wrong with the data
+            size = sweep.first_cell.corpus()
     progress = showing(sweep_bar(folder, sweep, size)) if multirun else nullcontext()
     pooled = multirun and here and sweep.processes != 1
     helpers = (
@@ -151,14 +155,6 @@ def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
     return conclude(folders, results, outputs, seconds, skips=NOT_PERMITTED, tables=False)
 
 
-def _corpus_of(cell: Cell) -> Corpus | None:
-    """What its job scores, None where the job will say what is wrong with the data."""
-    try:
-        return cell.corpus()
-    except BiasPipelineError:
-        return None
-
-
 def _expected_seconds(cell: Cell) -> float:
     try:
         return cell.expected_seconds()
@@ -176,7 +172,7 @@ def parse_sweep(words: Sequence[str]) -> Sweep:
     check_folders(overrides)
     check_size(overrides)
     sweep = Sweep(jobs_of(overrides), options, overrides, words)
-    sweep.first.loggers()  # so that a wrong WANDB_MODE is reported before the work
+    sweep.first_cell.loggers()  # so that a wrong WANDB_MODE is reported before the work
     assert sweep.sample  # composes it
     return sweep
 
@@ -184,12 +180,6 @@ def parse_sweep(words: Sequence[str]) -> Sweep:
 def of_all(sweep: Sweep) -> bool:
     """Whether a command has ``metric=all`` or ``captioner=all``."""
     return any(word in sweep.options.overrides for word in (ALL_METRICS, ALL_CAPTIONERS))
-
-
-def _without_effect(sweep: Sweep) -> list[str]:
-    """Overrides that nothing which runs here uses."""
-    used = frozenset[str]().union(*(cell.used for cell in sweep.sample))
-    return [*unused_overrides(sweep.options.overrides, used), *_added_in_vain(sweep)]
 
 
 def _added_in_vain(sweep: Sweep) -> list[str]:
@@ -224,7 +214,7 @@ def _run_jobs(sweep: Sweep, folder: Path, *, multirun: bool) -> Sequence[Result 
 
 
 @contextmanager
-def _initialized(loader: Loader) -> Iterator[Hydra]:
+def _hydra_instance(loader: Loader) -> Iterator[Hydra]:
     """Hydra with our loader, so that it uses only checked configurations."""
     from hydra._internal.hydra import Hydra
     from hydra.core.global_hydra import GlobalHydra
@@ -249,7 +239,7 @@ def _show(sweep: Sweep) -> None:
     if package not in (None, "_global_") and OmegaConf.select(sweep.config, package) is None:
         raise UsageError(f"--package={package}: there is no such key")
     try:
-        with _initialized(sweep.loader) as hydra:
+        with _hydra_instance(sweep.loader) as hydra:
             if options.cfg:
                 with redirect_stdout(StringIO()) as shown:  # which Hydra would print as it is
                     hydra.show_cfg("config", [*overrides], options.cfg, package, options.resolve)
@@ -281,11 +271,11 @@ def expand(options: Namespace) -> list[str]:
             overrides[number] = "metric=" + ",".join(sorted({*group_choices("metric"), *further}))
     if ALL_ANNOTATORS in overrides:
         rest = [override for override in overrides if override != ALL_ANNOTATORS]
-        swept = ",".join(quoted(name) for name in _all_annotators(rest, options))
+        swept = ",".join(quote_value(name) for name in _all_annotators(rest, options))
         overrides[overrides.index(ALL_ANNOTATORS)] = f"{ANNOTATOR}={swept}"
     if ALL_CAPTIONERS in overrides:
         rest = [override for override in overrides if override != ALL_CAPTIONERS]
-        swept = ",".join(quoted(name) for name in _all_captioners(rest, options))
+        swept = ",".join(quote_value(name) for name in _all_captioners(rest, options))
         overrides[overrides.index(ALL_CAPTIONERS)] = f"captioner={swept}"
     return [each_value_once(override) for override in overrides]
 
@@ -302,7 +292,7 @@ def _sweep_of_experiment(options: Namespace) -> list[str]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        raise UsageError(broken(path, error)) from error
+        raise UsageError(yaml_fault(path, error)) from error
     swept = content.get("sweep", {}) if isinstance(content, dict) else {}
     if not isinstance(swept, dict):
         raise UsageError(f"{path}: sweep={swept!r} must map keys to values, as in metric: lic,dbac")
@@ -361,9 +351,9 @@ def check_captioners(sweep: Sweep) -> None:
     swept = {override.partition("=")[0] for override in sweep.overrides if sweeps(override)}
     if not swept or any(key.partition(".")[0] == "dataset" for key in swept):
         return
-    words = [f"captioner={sweep.first.tree['captioner'] or ''}", *sweep.overrides]
+    words = [f"captioner={sweep.first_cell.tree['captioner'] or ''}", *sweep.overrides]
     named = [word.partition("=")[2] for word in words if word.startswith("captioner=")]
-    dataset = sweep.first.build("dataset")
+    dataset = sweep.first_cell.build("dataset")
     for name in named[-1].split(","):
         if name.replace("_", "").isalnum():  # else an expression, which Hydra checks
             dataset.check_captioner(name)

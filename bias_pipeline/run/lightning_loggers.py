@@ -14,7 +14,7 @@ from bias_pipeline.io.terminal import redacted_data
 from bias_pipeline.models.torchvision import make_importable
 from bias_pipeline.results.rows import Result
 from bias_pipeline.run.loggers import ResultLogger, history_of, summary_of
-from bias_pipeline.run.push import unanswered
+from bias_pipeline.run.push import server_fault
 
 if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger
@@ -104,7 +104,7 @@ class MlflowLogger(ResultLogger):
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", str(REQUEST_S))
         if address not in MlflowLogger.faults:
-            MlflowLogger.faults[address] = unanswered(address)
+            MlflowLogger.faults[address] = server_fault(address)
         if MlflowLogger.faults[address]:
             raise ResourceError(
                 f"the MLflow server at {address} does not answer ({MlflowLogger.faults[address]}); "
@@ -116,7 +116,7 @@ def _tell(logger: Logger, result: Result) -> None:
     """Log the losses of every epoch and finish the run."""
     for losses in history_of(result.tables.get("curves", ())):
         epoch = int(losses.pop("epoch"))
-        logger.log_metrics(_named(losses), step=epoch)
+        logger.log_metrics(_tracker_names(losses), step=epoch)
     logger.finalize("success")
 
 
@@ -132,9 +132,9 @@ def _settings(result: Result) -> dict[str, Any]:
 
 
 def _numbers(result: Result) -> dict[str, float]:
-    return _named(summary_of(result.rows))
+    return _tracker_names(summary_of(result.rows))
 
 
-def _named(numbers: Mapping[str, float]) -> dict[str, float]:
+def _tracker_names(numbers: Mapping[str, float]) -> dict[str, float]:
     """Numbers under names that every tracker accepts: ``group:female`` as ``group.female``."""
     return {_OTHER.sub(".", name): value for name, value in numbers.items()}

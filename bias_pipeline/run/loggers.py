@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import Annotated, Any, ClassVar
 from bias_pipeline.declared import Configurable, Seconds, Text
 from bias_pipeline.errors import DataError, UsageError, did_you_mean
 from bias_pipeline.io.terminal import redacted_data
-from bias_pipeline.metrics.base import HEADLINES
+from bias_pipeline.metrics.value_names import HEADLINES, HUMAN, MODEL
 from bias_pipeline.results.manifest import Manifest
 from bias_pipeline.results.plain_data import plain_values
 from bias_pipeline.results.rows import COLUMNS, Result, Row, rows_csv
@@ -94,7 +94,8 @@ class CsvLogger(ResultLogger):
         with os.fdopen(handle, "ab", buffering=0) as file:
             with suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)  # so that only one process writes the header
-            text = _with_settings(result)
+            settings = {result.run_id: {SETTINGS: " ".join(_further_overrides(result))}}
+            text = rows_csv(result.rows, [SETTINGS], settings)
             if header := os.pread(handle, _HEADER, 0).partition(b"\n")[0]:
                 # Older files lack the column.
                 whole = text if header.rstrip().endswith(_LAST) else rows_csv(result.rows)
@@ -102,20 +103,12 @@ class CsvLogger(ResultLogger):
             file.write(text.encode("utf-8", "replace"))
 
 
-def _with_settings(result: Result) -> str:
-    """Rows as CSV with a column of the overrides that no other column has."""
-    settings = {result.run_id: {SETTINGS: " ".join(_set(result))}}
-    return rows_csv(result.rows, [SETTINGS], settings)
-
-
-def _set(result: Result) -> list[str]:
-    words = [word.lstrip("+~") for word in result.facts.overrides or ()]
-    keys = [word.partition("=")[0] for word in words]
-    return [
-        word
-        for word, key in zip(words, keys, strict=True)
-        if key not in COLUMNS and key.partition(".")[0] not in ("paths", "logger", "hydra")
-    ]
+def _further_overrides(result: Result) -> Iterator[str]:
+    """The overrides that no other column has."""
+    for word in result.facts.overrides or ():
+        key = word.lstrip("+~").partition("=")[0]
+        if key not in COLUMNS and key.partition(".")[0] not in ("paths", "logger", "hydra"):
+            yield word.lstrip("+~")
 
 
 class WandbLogger(ResultLogger):
@@ -165,6 +158,9 @@ class WandbLogger(ResultLogger):
         first = result.rows[0]
         names = ("metric", "attribute", "dataset", "captioner", "encoder", "head", "scoring")
         tags = [str(getattr(first, name)) for name in names if getattr(first, name)]
+        # The headlines, both sides and each group: what runs are compared by
+        main = (*HEADLINES, MODEL, HUMAN)
+        compared = [r for r in result.rows if r.part in main or r.part.startswith("group:")]
         description = {
             "group": f"{first.metric}-{first.attribute}-{first.dataset}",
             "job_type": first.metric,
@@ -174,8 +170,12 @@ class WandbLogger(ResultLogger):
                 "seeds": list(first.seeds),
                 "settings": nested_settings(result.facts),
             },
-            "summary": {**summary_of(_summary_rows(result.rows)), **_answer_in(result)},
-            "rows": [[*_table_line(row).values()] for row in result.rows],
+            "summary": {**summary_of(compared), **_answer_in(result)},
+            # W&B's table has no lists
+            "rows": [
+                [*{**plain_values(r), "seeds": " ".join(map(str, r.seeds))}.values()]
+                for r in result.rows
+            ],
             "history": history_of(result.tables.get("curves", ())),
         }
         named = {"id": result.run_id, "name": result.run_id}
@@ -266,11 +266,7 @@ def record_online(content: Mapping[str, Any], folder: Path, timeout_s: float) ->
 def run_apart(
     module: str, function: str, order: object, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """Call one of our functions in another process, which is killed if a W&B server hangs.
-
-    Args:
-        timeout_s: seconds until the process is killed.
-    """
+    """Call one of our functions in another process, which is killed if a W&B server hangs."""
     code = f"from bias_pipeline.run.{module} import {function}; {function}()"
     return subprocess.run(  # noqa: S603 - our own code
         [sys.executable, "-c", code],
@@ -297,15 +293,6 @@ def summary_of(rows: Sequence[Row]) -> dict[str, float]:
     summary = {row.part: row.value for row in rows}
     summary |= {f"{row.part}/{name}": getattr(row, name) for row in rows for name in numbers}
     return {key: value for key, value in summary.items() if not math.isnan(value)}
-
-
-def _summary_rows(rows: Sequence[Row]) -> list[Row]:
-    """The headlines, both sides and each group: what runs are compared by."""
-    return [
-        row
-        for row in rows
-        if row.part in (*HEADLINES, "model", "human") or row.part.startswith("group:")
-    ]
 
 
 def _answer_in(result: Result) -> dict[str, str]:
@@ -364,11 +351,6 @@ def history_of(curves: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
         {"epoch": epoch, **{side: fmean(losses) for side, losses in losses_by_epoch[epoch].items()}}
         for epoch in sorted(losses_by_epoch)
     ]
-
-
-def _table_line(row: Row) -> dict[str, object]:
-    """A row as a line of W&B's table, which has no lists."""
-    return {**plain_values(row), "seeds": " ".join(map(str, row.seeds))}
 
 
 def has_key() -> bool:

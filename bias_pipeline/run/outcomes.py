@@ -64,7 +64,7 @@ def conclude(
         and (result := known.get(name := str(outcome["run_id"])) or store.load(name))
     ]
     say = print_out if tables else warn
-    results = _finished(finished, outputs, say, tables=tables) if finished else ()
+    results = _write_finished(finished, outputs, say, tables=tables) if finished else ()
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:
         say(f"cached, not run again: {cached} of {counted(len(outcomes), 'jobs')}")
@@ -90,7 +90,7 @@ def conclude(
     return SweepOutcome(outputs, results, code, swept, reasons, made)
 
 
-def _finished(
+def _write_finished(
     finished: Sequence[tuple[Result, Mapping[str, str]]],
     outputs: Path,
     say: Callable[[str], None],
@@ -178,7 +178,7 @@ def _by_reason(failed: Iterable[Mapping[str, Any]]) -> list[str]:
     labels: dict[str, list[str]] = {}
     for outcome in failed:
         labels.setdefault(str(outcome["error"]), []).append(_label(outcome))
-    return [": ".join(filter(None, (_joined(of), reason))) for reason, of in labels.items()]
+    return [": ".join(filter(None, (_join_labels(of), reason))) for reason, of in labels.items()]
 
 
 def _skips(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -207,11 +207,11 @@ def _skips(skipped: Iterable[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _joined(labels: Sequence[str]) -> str:
+def _join_labels(labels: Sequence[str]) -> str:
     """Labels as one text; labels that differ only in their last value are joined.
 
     Example:
-        >>> _joined(["seeds=1 metric=dpa", "seeds=1 metric=lic", "seeds=2 metric=lic"])
+        >>> _join_labels(["seeds=1 metric=dpa", "seeds=1 metric=lic", "seeds=2 metric=lic"])
         'seeds=1 metric=dpa,lic, seeds=2 metric=lic'
     """
     values: dict[str, list[str]] = {}

@@ -42,11 +42,11 @@ OF_METRICS = (
 )
 
 
-def quoted(name: str) -> str:
+def quote_value(name: str) -> str:
     r"""A name or path quoted for Hydra's grammar.
 
     Example:
-        >>> print(quoted("sat"), quoted("a b's.json"), quoted("${x}.json"))
+        >>> print(quote_value("sat"), quote_value("a b's.json"), quote_value("${x}.json"))
         sat 'a b\'s.json' '\${x}.json'
     """
     if name.isascii() and name.isidentifier():
@@ -65,7 +65,7 @@ def path_override(key: str, path: object) -> str:
         dataset.root=d/coco dataset.root='d (1)'
     """
     text = str(path)
-    return f"{key}={text if re.fullmatch(r'[A-Za-z0-9_./-]+', text) else quoted(text)}"
+    return f"{key}={text if re.fullmatch(r'[A-Za-z0-9_./-]+', text) else quote_value(text)}"
 
 
 def unreadable(override: str, reason: str) -> str:
@@ -111,6 +111,48 @@ def refused_choice(message: str) -> str:
     group, name, known = match.groups()
     unknown = f"{group}={name} is unknown; {did_you_mean(name, known.split())}"
     return plugins.advice(group, name) or unknown
+
+
+_REFUSED_SIGNS = (
+    "Multiple values for ",
+    "appears more than once",
+    "force-add of config groups",
+    "An item is already at ",
+    "Could not delete ",
+)
+
+
+def refused_sign(message: str, overrides: Sequence[str]) -> str:
+    """A sentence on an override with a sign; empty if Hydra's message is about something else.
+
+    Example:
+        >>> refused_sign("Multiple values for experiment.", ["+experiment=relic_gender"])
+        '+experiment=relic_gender: experiment is there already; write experiment=relic_gender, \
+without +'
+        >>> refused_sign("Could not delete 'logger'. No match", ["~logger"])
+        '~logger: nothing can be taken out of logger; write logger=csv, or another of csv, mlflow, \
+tensorboard, wandb'
+    """
+    if not any(words in message for words in _REFUSED_SIGNS):
+        return ""
+    for override in overrides:
+        plain = override.lstrip("+~")
+        key = plain.partition("=")[0]
+        if override[0] in "+~" and key in message:
+            return _sign_advice(override, key, plain)
+    return ""
+
+
+def _sign_advice(override: str, key: str, plain: str) -> str:
+    if override[0] == "+":
+        return f"{override}: {key} is there already; write {plain}, without +"
+    choices = group_choices(key)
+    if not choices:
+        return f"{override}: {key} is not set, so nothing can be taken out; remove {override}"
+    return (
+        f"{override}: nothing can be taken out of {key}; write {key}={choices[0]}, or another of "
+        f"{', '.join(choices)}"
+    )
 
 
 def refused_key(message: str) -> str:

@@ -69,16 +69,16 @@ def preset(settings: Mapping[str, object], fixed: Mapping[str, str | None] = _NO
     return checked_cell(config, chosen)
 
 
-def _plain(value: Any, key: str) -> object:
+def _as_yaml(value: Any, key: str) -> object:
     """A setting as YAML has it: lists for sequences, Python's numbers for NumPy's."""
     if isinstance(value, Mapping):
-        return {name: _plain(one, f"{key}.{name}") for name, one in value.items()}
+        return {name: _as_yaml(one, f"{key}.{name}") for name, one in value.items()}
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, range) and len(value) > MOST_VALUES:
         raise UsageError(f"{key}={value!r} has more than {MOST_VALUES:,} values; name fewer")
     if isinstance(value, list | tuple | range):
-        return [_plain(one, key) for one in value]
+        return [_as_yaml(one, key) for one in value]
     if isinstance(value, Path):
         return str(value)
     if value is None or isinstance(value, str | int | float):
@@ -118,7 +118,7 @@ def _setting(key: str, value: object, config: Mapping[str, Any]) -> dict[str, ob
     if first not in config and first not in metric:
         known = {str(name) for name in (*config, *metric) if str(name)[0] != "_"}
         raise UnknownSettingError(key, known)
-    tree: Any = _plain(value, key)
+    tree: Any = _as_yaml(value, key)
     for name in reversed(key.split(".") if first in config else ["metric", *key.split(".")]):
         tree = {name: tree}
     nested: dict[str, object] = tree

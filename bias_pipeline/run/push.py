@@ -130,7 +130,7 @@ def reachable_server() -> str:
             "written for `wandb sync`"
         )
     url = str(wandb.setup().settings.base_url)
-    fault = unanswered(url)
+    fault = server_fault(url)
     if fault:
         raise ResourceError(
             f"the W&B server at {url} does not answer ({fault}); with --mode offline runs are "
@@ -139,14 +139,14 @@ def reachable_server() -> str:
     return url
 
 
-def unanswered(url: str, timeout_s: float = PROBE_S) -> str:
+def server_fault(url: str, timeout_s: float = PROBE_S) -> str:
     """Why a server does not answer, empty if it does.
 
     Any answer counts, also a refusal. A thread makes the request, since name resolution has no time
     limit.
 
     Example:
-        >>> unanswered("ftp://x")
+        >>> server_fault("ftp://x")
         'its address is no http address'
     """
     if not url.startswith(("http://", "https://")):

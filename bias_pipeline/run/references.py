@@ -45,20 +45,6 @@ _PLAIN = re.compile(
 _CONSTANTS: Mapping[str, object] = {"null": None, "true": True, "false": False}
 
 
-def check_references(config: Mapping[str, Any]) -> None:
-    """Refuse references that are neither to a key nor by an allowed resolver, and endless ones.
-
-    Example:
-        >>> check_references({"a": "${b.c}/x", "b": {"c": "${oc.env:HOME}"}})
-        >>> check_references({"a": "${oc.decode:'{b: 1}'}"})
-        Traceback (most recent call last):
-        ...
-        bias_pipeline.errors.UsageError: a: ${oc.decode: is not allowed; besides keys a \
-configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH, TMPDIR, USER, WORK)
-    """
-    References(config).resolved()
-
-
 def restrict_environment() -> None:
     """Make ``oc.env`` return only the few allowed variables, everywhere."""
     from omegaconf import OmegaConf
@@ -83,8 +69,13 @@ class References:
     in characters.
 
     Example:
-        >>> References({"a": "${b.c}/x", "b": {"c": 3}, "d": "${b}"}).resolved()
+        >>> References({"a": "${b.c}/x", "b": {"c": 3}, "d": "${b}"}).resolve()
         {'a': '3/x', 'b': {'c': 3}, 'd': {'c': 3}}
+        >>> References({"a": "${oc.decode:'{b: 1}'}"}).resolve()
+        Traceback (most recent call last):
+        ...
+        bias_pipeline.errors.UsageError: a: ${oc.decode: is not allowed; besides keys a \
+configuration may refer to oc.select and oc.env (BIAS_PIPELINE_*, HOME, SCRATCH, TMPDIR, USER, WORK)
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -95,7 +86,7 @@ class References:
         self._named: dict[KeyPath, tuple[Any, int]] = {}  # what a reference names
         self._open: set[KeyPath] = set()
 
-    def resolved(self) -> dict[str, Any]:
+    def resolve(self) -> dict[str, Any]:
         """The configuration with all references resolved; None for what it lacks."""
         tree: dict[str, Any] = self.resolved_at()
         return tree
@@ -131,26 +122,26 @@ class References:
         else:
             listed = [self._value(item, (*path, str(n))) for n, item in enumerate(node)]
             value, size = [item for item, _ in listed], sum(inner for _, inner in listed)
-        self._known[id(node)] = value, _within(1 + size, path)
+        self._known[id(node)] = value, _check_size(1 + size, path)
         return self._known[id(node)]
 
     def _of_text(self, text: str, path: KeyPath) -> tuple[Any, int]:
         """The value of a text with references."""
         _check_forms(path, text)
-        size = len(text) + sum(self._referred(other)[1] for other in _paths(text))
-        _within(size, path)
+        size = len(text) + sum(self._resolve_path(other)[1] for other in _paths(text))
+        _check_size(size, path)
         whole = _PLAIN.fullmatch(text)
         if whole:
             value = self._of_reference(whole)
             return None if value is _ABSENT else value, size
         references = list(_PLAIN.finditer(text))
         if "\\" in text or len(references) < text.count("${"):
-            return self._parsed(text), size
+            return self._parse(text), size
         values = {match.group(): self._of_reference(match) for match in references}
         if _ABSENT in values.values():
             return None, size
         if not all(type(value) in (str, int) for value in values.values()):
-            return self._parsed(text), size
+            return self._parse(text), size
         return _PLAIN.sub(lambda match: str(values[match.group()]), text), size
 
     def _of_reference(self, reference: re.Match[str]) -> Any:
@@ -158,7 +149,7 @@ class References:
         if reference["variable"]:
             return _environment(reference["variable"], default)
         key = reference["path"] or reference["selected"]
-        value, _ = self._referred(_split(key))
+        value, _ = self._resolve_path(_split(key))
         if value is not _ABSENT and value != "???":
             return value
         if reference["selected"]:
@@ -167,14 +158,14 @@ class References:
         self.faults.append(f"Interpolation key {key!r} {missing}")
         return _ABSENT
 
-    def _referred(self, path: KeyPath) -> tuple[Any, int]:
+    def _resolve_path(self, path: KeyPath) -> tuple[Any, int]:
         """What a reference names."""
         if path in self._open:
             raise UsageError(f"{'.'.join(path)} refers to itself")
         if path not in self._named:
             self._open.add(path)
             value, size = self._value(self._find(path), path)
-            self._named[path] = value, _within(size, path)
+            self._named[path] = value, _check_size(size, path)
             self._open.remove(path)
         return self._named[path]
 
@@ -187,15 +178,15 @@ class References:
             node = _child(node, name)
         return node
 
-    def _parsed(self, text: str) -> Any:
+    def _parse(self, text: str) -> Any:
         """The value of a text that needs OmegaConf's parser."""
         from omegaconf import OmegaConf
         from omegaconf.errors import OmegaConfBaseException
 
         try:
-            place = OmegaConf.create({"value": text}, parent=self._omegaconf)
-            value = place["value"]
-            return OmegaConf.to_container(value, resolve=True) if _is_node(value) else value
+            value = OmegaConf.create({"value": text}, parent=self._omegaconf)["value"]
+            is_node = OmegaConf.is_config(value)
+            return OmegaConf.to_container(value, resolve=True) if is_node else value
         except OmegaConfBaseException as error:
             self.faults.append(str(error).splitlines()[0])
             return None
@@ -206,12 +197,6 @@ class References:
 
         restrict_environment()
         return OmegaConf.create(dict(self.config))
-
-
-def _is_node(value: object) -> bool:
-    from omegaconf import OmegaConf
-
-    return OmegaConf.is_config(value)
 
 
 def _default(text: str) -> object:
@@ -231,7 +216,7 @@ def _check_forms(path: KeyPath, text: str) -> None:
             )
 
 
-def _within(size: int, path: KeyPath) -> int:
+def _check_size(size: int, path: KeyPath) -> int:
     """The size, unless it is too large."""
     if size > _LARGEST:
         raise UsageError(

@@ -1,21 +1,18 @@
-"""Sweeps in other processes, on Slurm or here: checks, submitting, and waiting for all jobs."""
+"""Jobs in other processes, on Slurm or here: checks, submitting, and waiting for all."""
 
 from __future__ import annotations
 
 import logging
 import os
-import shlex
 import shutil
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bias_pipeline.declared import TARGET
-from bias_pipeline.errors import DataError, ResourceError, UsageError, counted
-from bias_pipeline.io import signals
+from bias_pipeline.errors import ResourceError, UsageError
 from bias_pipeline.io.machine import LAUNCHERS
 from bias_pipeline.run.hydra_allowlist import Queue
 
@@ -32,6 +29,7 @@ _NAMES = {
     "LocalLauncher": LOCAL,
     "SlurmLauncher": SLURM,
 }
+MOST_TASKS = 1000  # Slurm's default for the largest array is 1001, counted from 0
 POLL_S = 1.0
 QUEUE_S = 30  # the longest time between two queries of the queue
 
@@ -87,10 +85,22 @@ def check_slurm(config: DictConfig) -> None:
         )
 
 
-def run_elsewhere(
-    job: Callable[[Sequence[str], int], None], jobs: Sequence[Sequence[str]], config: DictConfig
-) -> list[str]:
-    """Run jobs by submitit and wait for all; for each, what is said if it left no outcome."""
+class Requeued(ABC):
+    """A job that Slurm queues again, with the same arguments, when it takes it back."""
+
+    @abstractmethod
+    def __call__(self, argument: Any) -> None:
+        """Run it."""
+
+    def checkpoint(self, *arguments: Any) -> object:
+        """What Slurm runs then."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self, *arguments)
+
+
+def submit(job: Requeued, arguments: Sequence[object], config: DictConfig) -> list[Job[None]]:
+    """Submit a job for each argument by submitit, as the configuration's launcher says."""
     import submitit
     from omegaconf import OmegaConf
     from submitit.core.utils import FailedJobError
@@ -104,15 +114,16 @@ def run_elsewhere(
     executor.update_parameters(
         **{k if k in of_all else f"slurm_{k}": v for k, v in given.items() if k != TARGET}
     )
+    submitted: list[Job[None]] = []
     try:
-        submitted = executor.map_array(job, jobs, range(len(jobs)))
+        for first in range(0, len(arguments), MOST_TASKS):
+            submitted += executor.map_array(job, arguments[first : first + MOST_TASKS])
     except FailedJobError as error:
-        raise UsageError(f"{launcher}: the jobs were refused: {_last_line(error)}") from error
-    wait_for(submitted, launcher)
-    return [
-        f"the job ended without an outcome; it was job {one.job_id}; its log is {one.paths.stderr}"
-        for one in submitted
-    ]
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        told = [line for line in lines if line.startswith("sbatch:")]
+        reason = (told or lines[-1:] or ["no reason given"])[0]
+        raise UsageError(f"{launcher}: the jobs were refused: {reason}") from error
+    return submitted
 
 
 def wait_for(jobs: Sequence[Job[None]], launcher: str) -> None:
@@ -149,11 +160,6 @@ def ran_out_of_time(error: BaseException) -> str | None:
     )
 
 
-def _last_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return next((line for line in lines if line.startswith("sbatch:")), lines[-1] if lines else "")
-
-
 def queue_states() -> dict[str, str] | None:
     """State of each of the user's jobs in Slurm's queue; None if it does not answer."""
     command = ["squeue", "--me", "--array", "--states=all", "--noheader", "--format=%i %T"]
@@ -165,100 +171,3 @@ def queue_states() -> dict[str, str] | None:
         log.info("squeue: %s", error)
         return None
     return dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " " in line)
-
-
-# Keys of Hydra's submitit launcher to options of sbatch.
-_OPTIONS = {
-    "name": "job-name={}",
-    "partition": "partition={}",
-    "account": "account={}",
-    "qos": "qos={}",
-    "constraint": "constraint={}",
-    "exclude": "exclude={}",
-    "comment": "comment={}",
-    "gres": "gres={}",
-    "timeout_min": "time={}",
-    "mem_gb": "mem={}G",
-    "mem_per_cpu": "mem-per-cpu={}",
-    "cpus_per_task": "cpus-per-task={}",
-    "gpus_per_node": "gpus-per-node={}",
-    "signal_delay_s": "signal=USR2@{}",
-}
-
-
-MOST_TASKS = 1000  # Slurm's default for the largest array is 1001, counted from 0
-
-
-def submit_arrays(
-    folder: Path, launcher: Mapping[str, Any], jobs: Sequence[Sequence[str]]
-) -> Iterator[str]:
-    """Submit jobs, each the words of a command, as arrays; a line for each."""
-    (folder / "jobs.txt").write_text("".join(f"{shlex.join(job)}\n" for job in jobs))
-    for first in range(0, len(jobs), MOST_TASKS):
-        size = min(MOST_TASKS, len(jobs) - first)
-        script = folder / f"array_{first}.sh"
-        script.write_text(_script(launcher, folder, first, size))
-        number = _sbatch(script)
-        yield f"submitted {counted(size, 'jobs')} as array {number}; logs {folder}/{number}_*.log"
-
-
-def _script(launcher: Mapping[str, Any], folder: Path, first: int, size: int) -> str:
-    """An sbatch script; it uses srun, so that Slurm's signal reaches Python too."""
-    options = [
-        text.format(launcher[key])
-        for key, text in _OPTIONS.items()
-        if launcher.get(key) is not None
-    ]
-    more = launcher.get("additional_parameters") or {}
-    options += [f"{key}={value}" for key, value in more.items()]
-    options += [
-        f"array=0-{size - 1}%{launcher.get('array_parallelism') or size}",
-        f"output={folder}/%A_%a.log",
-        "open-mode=append",
-        "requeue",
-        "ntasks=1",
-    ]
-    retries = int(launcher.get("max_num_timeout") or 0)
-    return "\n".join(
-        [
-            "#!/bin/bash",
-            *(f"#SBATCH --{_quoted(option)}" for option in options),
-            f"cd {shlex.quote(str(Path.cwd()))} || exit 5",
-            f"line=$((SLURM_ARRAY_TASK_ID + {first + 1}))",
-            f'eval "set -- $(sed -n "${{line}}p" {shlex.quote(str(folder / "jobs.txt"))})"',
-            'export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}"',  # srun no longer inherits it
-            f'srun {shlex.quote(sys.executable)} -m bias_pipeline "$@"',
-            "code=$?",
-            f"if [ $code -eq {signals.REQUEUE} ] && "
-            f'[ "${{SLURM_RESTART_COUNT:-0}}" -lt {retries} ]; then',
-            '  scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"',
-            "fi",
-            "exit $code",
-            "",
-        ]
-    )
-
-
-def _quoted(option: str) -> str:
-    """An option of sbatch, its value quoted for the shell."""
-    key, equals, value = option.partition("=")
-    return f"{key}={shlex.quote(value)}" if equals else key
-
-
-def _sbatch(script: Path) -> str:
-    """Submit a script; returns the number of its array."""
-    command = ["sbatch", "--parsable", str(script)]
-    done = subprocess.run(  # noqa: S603 - a fixed command
-        command,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "SLURM_EXPORT_ENV": "ALL"},
-        check=False,
-    )
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise UsageError(f"sbatch refused {script}: {reason}")
-    number = done.stdout.strip().partition(";")[0]
-    if not number.isdigit():
-        raise DataError(f"sbatch printed {done.stdout!r}, which is no job number")
-    return number

@@ -54,13 +54,13 @@ def _find_class(target: str) -> type | None:
     named = _CLASS.fullmatch(target)
     if named is None or named[1] not in (PACKAGE, *included()):
         return None
-    return _defined(target) if named[1] == PACKAGE else _of_user(target)
+    return _defined_class(target) if named[1] == PACKAGE else _of_user(target)
 
 
 def _of_user(target: str) -> type | None:
     """The class in an included package; errors of its import are reported."""
     try:
-        return _defined(target, strict=True)
+        return _defined_class(target, strict=True)
     except Exception as error:
         absent = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
         cause = f"{type(error).__name__}: {error}{advice_to_include(absent or '')}"
@@ -68,7 +68,7 @@ def _of_user(target: str) -> type | None:
 
 
 @cache
-def _defined(target: str, *, strict: bool = False) -> type | None:
+def _defined_class(target: str, *, strict: bool = False) -> type | None:
     """The class that a module defines, if a configuration may build it; else None."""
     module, _, name = target.rpartition(".")
     try:
@@ -120,7 +120,7 @@ def _refuse_absent_class(target: object) -> None:
     content = vars(sys.modules[module])
     if name not in content:
         known = [one for one in content if _CLASS.fullmatch(f"{module}.{one}")]
-        known = [one for one in known if _defined(f"{module}.{one}")]
+        known = [one for one in known if _defined_class(f"{module}.{one}")]
         raise UsageError(
             f"target {target!r}: {module} has no class {name!r}; {did_you_mean(name, known)}"
         )
@@ -278,7 +278,7 @@ def _misfit(value: object, kind: Any, where: str, scope: Names) -> str | None:
     return _object(value, kind, where) if inspect.isclass(kind) else None
 
 
-def _plain(value: object, kind: Any, where: str, scope: Names) -> str | None:
+def _check_plain(value: object, kind: Any, where: str, scope: Names) -> str | None:
     """Refuse another type, and numbers that are too large or infinite."""
     del scope
     if kind is float:
@@ -288,7 +288,7 @@ def _plain(value: object, kind: Any, where: str, scope: Names) -> str | None:
     return None if right else _must_be(value, _NAMES[kind], where)
 
 
-def _annotated(value: object, kind: Any, where: str, scope: Names) -> str | None:
+def _check_annotated(value: object, kind: Any, where: str, scope: Names) -> str | None:
     plain, *extras = typing.get_args(kind)
     given = [extra.kind for extra in extras if isinstance(extra, ConfiguredAs)]
     misfit = _misfit(value, given[0] if given else plain, where, scope)
@@ -377,8 +377,8 @@ def _is_node(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 _CHECKS: Mapping[Any, Callable[[Any, Any, str, Names], str | None]] = {
-    **dict.fromkeys(_NAMES, _plain),
-    Annotated: _annotated,
+    **dict.fromkeys(_NAMES, _check_plain),
+    Annotated: _check_annotated,
     Union: _union,
     types.UnionType: _union,
     Literal: _choice,

@@ -83,7 +83,7 @@ class _Helpers:
                 continue
             seconds, n_ended = pace.update()
             if self.devices or seconds * (n_jobs - n_ended) >= WORTH_S:
-                self.start(min(_wanted(self.processes), n_jobs - n_ended) - 1)
+                self.start(min(_n_wanted(self.processes), n_jobs - n_ended) - 1)
 
     def start(self, number: int) -> None:
         """Start ``number`` helpers."""
@@ -137,7 +137,7 @@ class _Pace:
         return (going if going >= COMPUTED_S else 0.0), self.n_ended
 
 
-def _wanted(processes: int | str) -> int:
+def _n_wanted(processes: int | str) -> int:
     """The number of processes: as requested, else one a core, as memory allows."""
     if isinstance(processes, int):
         return processes

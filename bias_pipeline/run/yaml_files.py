@@ -57,10 +57,10 @@ def check_yaml(path: Path) -> None:
         for event in yaml.parse(text, Loader=_LOADER):
             weight.add(event)
     except yaml.YAMLError as error:
-        raise UsageError(broken(path, error)) from error
+        raise UsageError(yaml_fault(path, error)) from error
 
 
-def broken(path: Path, error: yaml.YAMLError) -> str:
+def yaml_fault(path: Path, error: yaml.YAMLError) -> str:
     """A sentence on a YAML error."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         problem = " ".join((error.problem or "it cannot be read").split())

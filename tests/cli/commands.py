@@ -86,7 +86,7 @@ def heed_signals() -> None:
 
 
 @contextmanager
-def served(
+def serve(
     folder: Path, *words: str, end: int = signal.SIGINT
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """The address of the pages of a command, and its process, which is ended afterwards."""

@@ -64,7 +64,7 @@ class Finished:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """The run folder and the words of one small cell."""
     folder, printed = tmp_path_factory.mktemp("finished"), io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(printed):

@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 
 from bias_pipeline.run import compose, overrides
 from bias_pipeline.run.compose import Cell
-from bias_pipeline.run.hydra_composer import check_composed
+from bias_pipeline.run.hydra_composer import loader_of
 
 
 def with_values(choices: tuple[str, ...], values: tuple[str, ...]) -> Cell:
@@ -18,16 +18,16 @@ def with_values(choices: tuple[str, ...], values: tuple[str, ...]) -> Cell:
     Raises:
         UsageError: if a value does not fit.
     """
-    config = copy.deepcopy(_composed(choices))
+    config = copy.deepcopy(_compose(choices))
     parsed = OverridesParser.create().parse_overrides(list(values))
     ConfigLoaderImpl._apply_overrides_to_config(parsed, config)
-    check_composed(config)
+    loader_of().check(config)
     cell = compose.cell_of(config)
     cell.loggers()
     return cell
 
 
 @cache
-def _composed(choices: tuple[str, ...]) -> DictConfig:
+def _compose(choices: tuple[str, ...]) -> DictConfig:
     options = overrides.options_of(choices)
     return compose.composer(options).job(options.overrides)

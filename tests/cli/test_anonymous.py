@@ -28,7 +28,7 @@ def pictures(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def built(run, pictures) -> Path:
+def pictures_folder(run, pictures) -> Path:
     """The same in the test's own folder."""
     return Path(shutil.copytree(pictures, "a"))
 
@@ -47,30 +47,30 @@ def test_captioners_describe_every_picture(pictures):
         assert described == images(pictures / "pictures.csv")
 
 
-def test_filter_prints_the_command_that_asks(ok, built):
-    command = shlex.split(ok("anonymous", "filter", str(built)).splitlines()[-1])
+def test_filter_prints_the_command_that_asks(ok, pictures_folder):
+    command = shlex.split(ok("anonymous", "filter", str(pictures_folder)).splitlines()[-1])
     assert command[:5] == ["python", "-m", "bias_pipeline", "rate", "a/images"]
     options = rate_parser().parse_args(command[4:])
-    assert (options.out, options.answers) == (built / "filter", "can_tell,no_person")
+    assert (options.out, options.answers) == (pictures_folder / "filter", "can_tell,no_person")
 
 
-def test_filter_keeps_pictures_in_which_raters_cannot_tell(ok, built):
-    named, nobody, *others = images(built / "pictures.csv")
+def test_filter_keeps_pictures_in_which_raters_cannot_tell(ok, pictures_folder):
+    named, nobody, *others = images(pictures_folder / "pictures.csv")
     values = {named: "can_tell", nobody: "no_person"}
-    answer_filter(built, lambda image: values.get(image, CANNOT_TELL))
-    assert "6 of 8 pictures are kept" in ok("anonymous", "filter", str(built))
-    assert images(built / "kept.csv") == others
-    assert len(list((built / "kept").iterdir())) == len(others)
+    answer_filter(pictures_folder, lambda image: values.get(image, CANNOT_TELL))
+    assert "6 of 8 pictures are kept" in ok("anonymous", "filter", str(pictures_folder))
+    assert images(pictures_folder / "kept.csv") == others
+    assert len(list((pictures_folder / "kept").iterdir())) == len(others)
 
 
-def test_filter_again_drops_what_is_no_longer_kept(ok, built):
-    answer_filter(built, lambda image: CANNOT_TELL)
-    ok("anonymous", "filter", str(built))
-    (built / "kept" / "notes.txt").write_text("mine")
-    ok("anonymous", "filter", str(built), "--limit", "2")
-    assert len(list((built / "kept").glob("*.png"))) == 2
-    assert (built / "kept" / "notes.txt").is_file()
-    assert len(images(built / "kept.csv")) == 2
+def test_filter_again_drops_what_is_no_longer_kept(ok, pictures_folder):
+    answer_filter(pictures_folder, lambda image: CANNOT_TELL)
+    ok("anonymous", "filter", str(pictures_folder))
+    (pictures_folder / "kept" / "notes.txt").write_text("mine")
+    ok("anonymous", "filter", str(pictures_folder), "--limit", "2")
+    assert len(list((pictures_folder / "kept").glob("*.png"))) == 2
+    assert (pictures_folder / "kept" / "notes.txt").is_file()
+    assert len(images(pictures_folder / "kept.csv")) == 2
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_filter_again_drops_what_is_no_longer_kept(ok, built):
         ("filter/answers.csv", "image_id,attribute,value\n", 3, "column 'rater' is absent"),
     ],
 )
-def test_bad_input_is_one_sentence(name, content, code, message, ends, built):
-    spoil(built, name, content)
-    assert message in ends(code, "anonymous", "filter", str(built))
+def test_bad_input_is_one_sentence(name, content, code, message, ends, pictures_folder):
+    spoil(pictures_folder, name, content)
+    assert message in ends(code, "anonymous", "filter", str(pictures_folder))
 
 
 @pytest.mark.parametrize(

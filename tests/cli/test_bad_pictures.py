@@ -29,7 +29,7 @@ CELL = (
 Change = Callable[[Path, dict[str, Any]], object]
 
 
-def written(root: Path, change: Change) -> list[str]:
+def write_photo_words(root: Path, change: Change) -> list[str]:
     """Photos with a person in each, some of which are changed; the keys that name them."""
     write_folder(root / "coco")
     photos = root / "photos"
@@ -52,7 +52,7 @@ def written(root: Path, change: Change) -> list[str]:
     return [f"dataset.{key}={root / place}" for key, place in places.items()]
 
 
-def outlined(**outline: object) -> Change:
+def outline_people(**outline: object) -> Change:
     """All people are outlined, the first one wrongly."""
 
     def change(_: Path, content: dict[str, Any]) -> None:
@@ -63,7 +63,7 @@ def outlined(**outline: object) -> Change:
     return change
 
 
-def truncated(photos: Path, _: object) -> None:
+def truncate(photos: Path, _: object) -> None:
     path = photos / f"{FIRST}.png"
     path.write_bytes(path.read_bytes()[:900])
 
@@ -77,31 +77,31 @@ def huge(photos: Path, _: object) -> None:
     path.write_bytes(content[:12] + header + struct.pack(">I", zlib.crc32(header)) + content[33:])
 
 
-def turned(photos: Path, _: object) -> None:
+def turn(photos: Path, _: object) -> None:
     """It was stored lying, and is annotated so, and a viewer shows it upright."""
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.new("RGB", (WIDE, HIGH)).save(photos / f"{FIRST}.png", exif=exif)
 
 
-BEYOND = outlined(size=[HIGH, WIDE], counts=[0, 5000])
-CODED = outlined(size=[HIGH, WIDE], counts="0h_d0")
-OF_ANOTHER_SIZE = outlined(size=[9, 9], counts=[0, 81])
+BEYOND = outline_people(size=[HIGH, WIDE], counts=[0, 5000])
+CODED = outline_people(size=[HIGH, WIDE], counts="0h_d0")
+OF_ANOTHER_SIZE = outline_people(size=[9, 9], counts=[0, 81])
 
 
 @pytest.mark.parametrize(
     ("change", "masking", "message"),
     [
-        pytest.param(truncated, "person_box", "100.png: .*; repair or remove it", id="truncated"),
+        pytest.param(truncate, "person_box", "100.png: .*; repair or remove it", id="truncated"),
         pytest.param(huge, "person_box", "100.png: more than .* pixels", id="huge"),
-        pytest.param(turned, "person_box", "pixels, another shape than 30 x 40", id="turned"),
+        pytest.param(turn, "person_box", "pixels, another shape than 30 x 40", id="turned"),
         pytest.param(BEYOND, "person_segment", "entry 0: .* do not fill 40 x 30", id="beyond"),
         pytest.param(CODED, "person_segment", "100.png: a mask in its annotations", id="coded"),
         pytest.param(OF_ANOTHER_SIZE, "person_segment", "entry 0: its mask is of 9 x 9", id="size"),
     ],
 )
 def test_what_cannot_be_used_is_a_sentence(run, tmp_path, change, masking, message):
-    code, output = run(*CELL, *written(tmp_path, change), f"image_masking={masking}")
+    code, output = run(*CELL, *write_photo_words(tmp_path, change), f"image_masking={masking}")
     (line,) = [item for item in output.splitlines() if item.startswith("error")]
     assert code == 3
     assert re.search(message, line), line
@@ -123,7 +123,7 @@ def odd(photos: Path, content: dict[str, Any]) -> None:
 
 
 def test_odd_pictures_are_used_and_those_without_a_person_are_not(ok, tmp_path):
-    words = written(tmp_path, odd)
+    words = write_photo_words(tmp_path, odd)
     assert "2 pictures have no box of a person, cannot be masked and are not scored" in ok(
         *CELL, *words, "image_masking=person_box", "dataset.strict=false"
     )
@@ -132,7 +132,7 @@ def test_odd_pictures_are_used_and_those_without_a_person_are_not(ok, tmp_path):
 
 
 def test_broken_pictures_count_as_absent_where_files_need_not_fit(ok, tmp_path):
-    words = written(tmp_path, truncated)
+    words = write_photo_words(tmp_path, truncate)
     output = ok(*CELL, *words, "image_masking=person_box", "dataset.strict=false")
     assert re.search("1 of .* labelled images has a broken picture, such as 100", output)
 
@@ -158,7 +158,7 @@ def test_weights_of_another_network_or_with_code_are_a_sentence(
     timm = pytest.importorskip("timm", reason="timm is absent")
     from safetensors.torch import save
 
-    words = written(tmp_path, lambda *_: None)
+    words = write_photo_words(tmp_path, lambda *_: None)
     net = tmp_path / "net"
     net.mkdir()
     preprocessing = {"input_size": [3, 64, 64], "mean": [0.5] * 3, "std": [0.5] * 3}

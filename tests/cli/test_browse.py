@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bias_pipeline.results.store import ResultStore
-from tests.cli.commands import served
+from tests.cli.commands import serve
 from tests.report.test_page import result
 
 pytest.importorskip("starlette", reason="needs the extra web")
@@ -22,7 +22,7 @@ def browsing(
     root: Path, *words: str
 ) -> AbstractContextManager[tuple[str, subprocess.Popen[bytes]]]:
     """The address of a folder of runs while it is served."""
-    return served(root, "browse", str(root), *words)
+    return serve(root, "browse", str(root), *words)
 
 
 @pytest.fixture

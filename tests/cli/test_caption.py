@@ -43,7 +43,7 @@ def caption(ends, photos, model) -> Callable[..., str]:
 
 
 @pytest.fixture
-def gathered(ok) -> Callable[..., list[dict[str, Any]]]:
+def gather(ok) -> Callable[..., list[dict[str, Any]]]:
     """The rows of the gathered file."""
 
     def command(*words: str) -> list[dict[str, Any]]:
@@ -54,7 +54,7 @@ def gathered(ok) -> Callable[..., list[dict[str, Any]]]:
 
 
 @pytest.fixture(scope="module")
-def alone(photos, model, tmp_path_factory) -> dict[Any, str]:
+def captions_of_one_task(photos, model, tmp_path_factory) -> dict[Any, str]:
     """What one task writes, by image."""
     with contextlib.chdir(tmp_path_factory.mktemp("alone")):
         assert main(words_of(photos, model)) == 0
@@ -79,50 +79,50 @@ def of_transformers(model: Path, photo: Path, **settings: Any) -> str:
     return tokens.decode(row, skip_special_tokens=True)
 
 
-def test_captions_are_what_transformers_writes_for_each_alone(alone, model, photos):
+def test_captions_are_what_transformers_writes_for_each_alone(captions_of_one_task, model, photos):
     """So padding, which captions of a batch that end early have, plays no part."""
     for number in range(1, 9):
-        assert alone[number] == of_transformers(model, photos / f"{number}.png")
+        assert captions_of_one_task[number] == of_transformers(model, photos / f"{number}.png")
 
 
-def test_captions_differ_and_end_at_different_places(alone):
+def test_captions_differ_and_end_at_different_places(captions_of_one_task):
     """Else what is tested here would say nothing."""
-    assert len(set(alone.values())) > N_PHOTOS / 3
-    assert len({len(text.split()) for text in alone.values()}) > 3
+    assert len(set(captions_of_one_task.values())) > N_PHOTOS / 3
+    assert len({len(text.split()) for text in captions_of_one_task.values()}) > 3
 
 
-def test_half_precision_is_that_of_transformers_and_is_recorded(ok, gathered, photos, blip):
+def test_half_precision_is_that_of_transformers_and_is_recorded(ok, gather, photos, blip):
     import torch
 
     ok(*words_of(photos, blip), "--limit", "4", "--dtype", "bfloat16", "--batch", "1")
-    for row in gathered("--no-strict"):
+    for row in gather("--no-strict"):
         photo = photos / f"{row['image_id']}.png"
         assert row["caption"] == of_transformers(blip, photo, dtype=torch.bfloat16)
         assert row["decoding"] == "greedy, at most 12 tokens, in bfloat16"
 
 
-def test_a_prompt_is_no_part_of_the_captions_and_is_recorded(caption, gathered, alone):
+def test_a_prompt_is_no_part_of_the_captions_and_is_recorded(caption, gather, captions_of_one_task):
     caption("--prompt", "a red dog")
-    prompted = {row["image_id"]: row["caption"] for row in gathered()}
-    assert prompted != alone
+    prompted = {row["image_id"]: row["caption"] for row in gather()}
+    assert prompted != captions_of_one_task
     assert not any(text.startswith("a red dog") for text in prompted.values())
 
 
-def test_a_file_says_how_its_captions_were_decoded(caption, gathered):
+def test_a_file_says_how_its_captions_were_decoded(caption, gather):
     caption("--beams", "2", "--prompt", "a dog", "--limit", "4")
-    assert {row["decoding"] for row in gathered("--no-strict")} == {
+    assert {row["decoding"] for row in gather("--no-strict")} == {
         "best of 2 beams, at most 12 tokens, prompt 'a dog'"
     }
 
 
-def test_draws_are_the_same_from_any_number_of_tasks(caption, gathered):
+def test_draws_are_the_same_from_any_number_of_tasks(caption, gather):
     drawn = ("--n", "2", "--temperature", "1", "--seed", "3")
     caption(*drawn)
-    expected = gathered()
+    expected = gather()
     shutil.rmtree("out")
     for number in range(2):
         caption(*drawn, "--shard", f"{number}/2", "--batch", "7")
-    assert gathered() == expected
+    assert gather() == expected
     assert [row["sample"] for row in expected] == [0, 1] * N_PHOTOS
 
 

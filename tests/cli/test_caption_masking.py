@@ -85,7 +85,7 @@ def shoot(ends, blip, photos) -> Callable[..., str]:
 
 
 @pytest.fixture
-def masked(shoot, instances) -> Callable[..., str]:
+def shoot_masked(shoot, instances) -> Callable[..., str]:
     """The same, masked."""
     return lambda *words, **more: shoot(*words, "--regions", instances, **more)
 
@@ -115,9 +115,9 @@ def captions(ok) -> Callable[..., dict[int, str]]:
     ],
 )
 def test_captions_are_those_of_pictures_as_attackers_see_them(
-    words, shown, shoot, masked, captions, photos, regions
+    words, shown, shoot, shoot_masked, captions, photos, regions
 ):
-    masked(*words)
+    shoot_masked(*words)
     expected = captions()
     before = {path.name for path in Path("out").iterdir()}
     Path("made").mkdir()
@@ -130,17 +130,17 @@ def test_captions_are_those_of_pictures_as_attackers_see_them(
     assert captions("--run", store) == expected
 
 
-def test_masking_changes_captions(shoot, masked, captions):
+def test_masking_changes_captions(shoot, shoot_masked, captions):
     """Else the tests above would say nothing."""
     shoot()
     whole = captions()
-    masked("--image-masking", "person_box", "--out", "masked")
+    shoot_masked("--image-masking", "person_box", "--out", "masked")
     others = captions(out="masked")
     assert sum(others[image] != whole[image] for image in others) > len(others) / 2
 
 
-def test_a_photo_without_people_is_left_out_with_the_reason(masked, captions):
-    masked("--image-masking", "person_segment")
+def test_a_photo_without_people_is_left_out_with_the_reason(shoot_masked, captions):
+    shoot_masked("--image-masking", "person_segment")
     assert set(range(1, N_PHOTOS + 1)) - captions().keys() == {NOBODY}
     assert "it has no outline of a person" in Path("out", "missing.csv").read_text()
 
@@ -152,18 +152,18 @@ def test_annotations_of_a_picture_of_another_shape_leave_the_photo_out(shoot, ca
     assert "another shape" in Path("out", "missing.csv").read_text()
 
 
-def test_shares_write_what_one_task_writes(masked, captions):
-    masked("--image-masking", "person_box")
+def test_shares_write_what_one_task_writes(shoot_masked, captions):
+    shoot_masked("--image-masking", "person_box")
     alone = captions()
     for number in range(3):
-        masked("--image-masking", "person_box", "--shard", f"{number}/3", "--out", "shares")
+        shoot_masked("--image-masking", "person_box", "--shard", f"{number}/3", "--out", "shares")
     assert captions(out="shares") == alone
 
 
-def test_a_second_start_does_nothing(masked):
+def test_a_second_start_does_nothing(shoot_masked):
     """Not even for the photo without people."""
-    masked("--image-masking", "person_box")
-    assert " images/s" not in masked("--image-masking", "person_box")
+    shoot_masked("--image-masking", "person_box")
+    assert " images/s" not in shoot_masked("--image-masking", "person_box")
 
 
 @pytest.mark.parametrize(
@@ -174,17 +174,17 @@ def test_a_second_start_does_nothing(masked):
         ("--image-masking", "none"),
     ],
 )
-def test_other_maskings_are_never_mixed(other, masked, ends):
-    masked("--image-masking", "person_segment")
-    masked(*other)
+def test_other_maskings_are_never_mixed(other, shoot_masked, ends):
+    shoot_masked("--image-masking", "person_segment")
+    shoot_masked(*other)
     printed = ends(3, "caption", "--gather", "out")
     assert "2 runs that must not be mixed" in printed
     assert "image_masking='person=segment'" in printed
 
 
-def test_other_regions_are_other_photos(shoot, masked, ends, regions):
+def test_other_regions_are_other_photos(shoot, shoot_masked, ends, regions):
     fewer = write_coco(Path("fewer.json"), {"1": regions["1"], "2": regions["2"]})
-    masked("--image-masking", "person_box")
+    shoot_masked("--image-masking", "person_box")
     shoot("--image-masking", "person_box", "--regions", fewer)
     assert "2 runs that must not be mixed" in ends(3, "caption", "--gather", "out")
 
@@ -196,8 +196,8 @@ def notes_of(path: Path) -> list[str]:
     return layout.notes()
 
 
-def test_the_masking_stands_in_the_file_and_is_noted_where_it_is_read(masked, captions):
-    masked("--image-masking", "person_part", "image_masking.target=foreground")
+def test_the_masking_stands_in_the_file_and_is_noted_where_it_is_read(shoot_masked, captions):
+    shoot_masked("--image-masking", "person_part", "image_masking.target=foreground")
     captions()
     assert notes_of(WRITTEN) == [
         "captions.json: decoding: greedy, at most 12 tokens, "
@@ -211,8 +211,8 @@ def test_whole_photos_have_no_note(shoot, captions):
     assert "image_masking" not in WRITTEN.read_text()
 
 
-def test_the_note_outlives_conversion(masked, captions, ok):
-    masked("--crop", "person")
+def test_the_note_outlives_conversion(shoot_masked, captions, ok):
+    shoot_masked("--crop", "person")
     captions()
     ok("data", "convert", str(WRITTEN), "--out", "tables")
     assert "image_masking: crop=person" in notes_of(Path("tables", "captions.parquet"))[0]

@@ -12,14 +12,14 @@ from experiments.chain.study import build, naming_of, run_once
 from tests.pictures.captioners.test_fitted import write
 
 
-def drawn(folder: Path) -> Path:
+def draw_chain(folder: Path) -> Path:
     captioners = {name: CAPTIONERS[name] for name in ("faithful", "stereotyper")}
     write_drawn(generate(n_images=60, seed=0), folder, captioners, 32)
     return folder
 
 
 def test_captions_that_name_the_right_gender_are_counted(tmp_path):
-    folder = drawn(tmp_path / "scenes")
+    folder = draw_chain(tmp_path / "scenes")
     faithful = naming_of(folder, folder / "captioners" / "faithful.json")
     assert faithful.rightly == faithful.naming > 30
     path = folder / "captioners" / "all_men.json"

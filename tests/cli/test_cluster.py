@@ -55,12 +55,12 @@ class Executor:
     def update_parameters(self, **parameters: object) -> None:
         assert parameters["timeout_min"] == 60
 
-    def map_array(self, job: object, *arguments: Sequence[object]) -> list[SimpleNamespace]:
+    def map_array(self, job: object, arguments: Sequence[object]) -> list[SimpleNamespace]:
         refusal = "Command failed\nsbatch: error: invalid partition specified: x\nsbatch: error: Ba"
         if self.folder.parts[0] == "refused":
             raise FailedJobError(refusal)
         jobs = []
-        for number in range(len(arguments[0])):
+        for number in range(len(arguments)):
             paths = SimpleNamespace(
                 result_pickle=self.folder / str(number), stderr=self.folder / f"{number}.err"
             )

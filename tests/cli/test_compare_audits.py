@@ -25,12 +25,12 @@ def files(tmp_path_factory) -> Path:
         plan = auditing.Plan(["gender_error", "assumed_group", "descriptions"], [], 2, 1.0)
         patch.setattr(auditing, "plan_for", lambda *_, **__: plan)
         for name in names:
-            words = ["audit", str(folder / f"captioners/{name}.json"), *shared(folder)]
+            words = ["audit", str(folder / f"captioners/{name}.json"), *shared_words(folder)]
             assert main([*words, "--out", str(folder / f"audit-{name}")]) == 0
     return folder
 
 
-def shared(folder: Path) -> list[str]:
+def shared_words(folder: Path) -> list[str]:
     """The options of audit that both captioners have."""
     people = folder / "annotations" / "captions.json"
     return ["--attributes", str(folder / "labels.csv"), "--captions", str(people)]
@@ -44,7 +44,7 @@ ERRORS = ("--metrics", "gender_error")
 
 
 def test_a_row_has_both_numbers_their_difference_and_what_it_says(files, ok):
-    text = ok("compare", *captions(files, "new", "old"), *shared(files), *ERRORS)
+    text = ok("compare", *captions(files, "new", "old"), *shared_words(files), *ERRORS)
     assert "gender: A new, B old" in text
     assert line_below("Does it name the wrong gender?", text).startswith("  A is worse: gender_err")
 
@@ -60,7 +60,7 @@ def test_a_row_has_both_numbers_their_difference_and_what_it_says(files, ok):
 )
 def test_the_exit_code_is_that_of_the_questions(files, names, more, code, monkeypatch):
     monkeypatch.chdir(files)
-    words = ["compare", *captions(files, *names), *shared(files), *ERRORS, *more]
+    words = ["compare", *captions(files, *names), *shared_words(files), *ERRORS, *more]
     assert main(words) == code
 
 
@@ -83,7 +83,13 @@ def test_the_row_stands_in_the_file(files, ok, tmp_path):
 
 
 def test_a_metric_that_does_not_exist_is_a_mistake(files, ends):
-    words = ("compare", *captions(files, "new", "old"), *shared(files), "--metrics", "gender_eror")
+    words = (
+        "compare",
+        *captions(files, "new", "old"),
+        *shared_words(files),
+        "--metrics",
+        "gender_eror",
+    )
     assert "did you mean 'gender_error'" in ends(2, *words)
 
 

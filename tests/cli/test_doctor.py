@@ -145,10 +145,10 @@ def test_what_an_audit_needs_is_part_of_what_the_package_requires(ok):
     named = {re.match(r"[\w-]+", line)[0] for line in lines}
     assert {"hydra-core", "jinja2", "matplotlib", "numpy", "pyarrow", "scipy"} <= named
     assert not {"torch", "transformers", "wandb", "pytorch-lightning"} & named
-    assert "--requirements takes no files" in _refused("doctor", "--requirements", "audit", "x.csv")
+    assert "--requirements takes no files" in _refusal("doctor", "--requirements", "audit", "x.csv")
 
 
-def _refused(*words):
+def _refusal(*words):
     done = subprocess.run(
         [sys.executable, "-m", "bias_pipeline", *words],
         capture_output=True,

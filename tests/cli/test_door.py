@@ -27,21 +27,23 @@ def lic(tmp_path) -> tuple[str, str]:
 # --- one cell
 
 
-def test_a_plain_run_leaves_the_three_files_and_prints_its_table(finished):
-    names = {path.name for path in finished.result.parent.iterdir()}
+def test_a_plain_run_leaves_the_three_files_and_prints_its_table(finished_run):
+    names = {path.name for path in finished_run.result.parent.iterdir()}
     assert {"result.json", "rows.csv", "predictions.parquet"} <= names
-    assert "amplifier" in finished.printed
+    assert "amplifier" in finished_run.printed
 
 
-def test_the_defaults_are_those_of_the_contract(finished):
-    row = rows(finished.result)[0]
+def test_the_defaults_are_those_of_the_contract(finished_run):
+    row = rows(finished_run.result)[0]
     named = ("metric", "encoder", "attribute", "dataset", "captioner")
     assert [row[name] for name in named] == ["lic", "ngram", "gender", "scenes", "amplifier"]
 
 
-def test_hydras_own_files_stay_in_their_folder(finished):
-    names = {path.name for path in (finished.folder / "outputs").iterdir() if path.name[0] != "."}
-    assert names == {"rows.csv", "table.csv", finished.result.parent.name}
+def test_hydras_own_files_stay_in_their_folder(finished_run):
+    names = {
+        path.name for path in (finished_run.folder / "outputs").iterdir() if path.name[0] != "."
+    }
+    assert names == {"rows.csv", "table.csv", finished_run.result.parent.name}
 
 
 def test_the_same_cell_is_not_run_again_and_other_seeds_are_another(ok, tmp_path):
@@ -103,28 +105,6 @@ def test_a_sweep_of_no_captioner_exits_2(ends, tmp_path):
 # --- mistakes
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        ("rnu", 2, "did you mean 'run'"),
-        ("metric=lic,leakge", 2, "did you mean 'leakage'"),
-        ("sedes=3", 2, "did you mean 'seeds'"),
-        ("seeds=0", 2, "seeds=0"),
-        ("seeds=abc", 2, "seeds=abc"),
-        ("metric.relation=ratios", 2, "must be one of difference, ratio"),
-        ("encoder.nothing=1", 2, "nothing"),
-        ("attribute=emotion masking=lic", 2, "lic"),
-        ("dataset=lic dataset.root=nowhere", 5, "set dataset.root"),
-        ("+dataset.captioners.x.a_to_t=7", 2, "a_to_t"),
-        ("captioner=all dataset=scenes,lic", 5, "is not a folder"),
-        ("--config-path=/tmp", 2, "not supported"),
-    ],
-)
-def test_a_mistake_has_its_exit_code_and_a_hint(ends, words, code, message, monkeypatch):
-    monkeypatch.delenv("BIAS_PIPELINE_DATA", raising=False)  # else data may be where it looks
-    assert message in ends(code, *words.split())
-
-
 def test_e1_bad_data_exits_3_and_writes_no_result(ends, tmp_path):
     root = write_folder(tmp_path / "data", BROKEN)
     ends(3, "dataset=lic", f"dataset.root={root}", "captioner=sat")
@@ -134,21 +114,6 @@ def test_e1_bad_data_exits_3_and_writes_no_result(ends, tmp_path):
 def test_e13_outputs_that_cannot_be_written_exit_5(ends, tmp_path):
     (tmp_path / "file").write_text("")
     ends(5, *SMALL, "paths.outputs=file/x")
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
-        "encoder._target_=os.system",
-        "encoder._target_=bias_pipeline.attack.ngram.Ngram,os.system",
-        "+hydra.callbacks.x._target_=os.system",
-        "hydra.launcher._target_=os.system",
-        "+hydra.job_logging.handlers.x.class=subprocess.Popen",
-        "metric._target_=bias_pipeline.results.store.os.system",
-    ],
-)
-def test_e11_a_foreign_target_is_refused_before_anything_runs(ends, override):
-    assert "is not allowed" in ends(2, override)
 
 
 # --- other commands

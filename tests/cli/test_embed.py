@@ -47,7 +47,7 @@ def embed(ends, clip, photos) -> Callable[..., str]:
 
 
 @pytest.fixture
-def gathered(ok) -> Callable[..., tuple[list[str], Any]]:
+def gather(ok) -> Callable[..., tuple[list[str], Any]]:
     """Ids and vectors."""
 
     def command(*words: str) -> tuple[list[str], Any]:
@@ -63,7 +63,7 @@ def blocks() -> dict[Path, int]:
 
 
 @pytest.fixture(scope="module")
-def alone(clip, photos, tmp_path_factory) -> tuple[list[str], Any]:
+def vectors_of_one_task(clip, photos, tmp_path_factory) -> tuple[list[str], Any]:
     """What one task gives."""
     with contextlib.chdir(tmp_path_factory.mktemp("alone")):
         assert main(["embed", str(photos), "--model", str(clip), *OUT]) == 0
@@ -71,7 +71,7 @@ def alone(clip, photos, tmp_path_factory) -> tuple[list[str], Any]:
         return read_embeddings(Path("out", "embeddings.parquet"))
 
 
-def test_a_vector_is_what_transformers_computes(embed, gathered, clip):
+def test_a_vector_is_what_transformers_computes(embed, gather, clip):
     """By its own code for photos, one by one."""
     import torch
     from transformers import CLIPImageProcessorPil, CLIPModel
@@ -84,48 +84,48 @@ def test_a_vector_is_what_transformers_computes(embed, gathered, clip):
     pixels = CLIPImageProcessorPil.from_pretrained(clip)(photo, return_tensors="pt")
     with torch.inference_mode():
         expected = network.get_image_features(**pixels).pooler_output[0]
-    assert np.allclose(gathered()[1][0], expected / expected.norm(), atol=1e-6)
+    assert np.allclose(gather()[1][0], expected / expected.norm(), atol=1e-6)
 
 
-def test_ids_are_text(alone):
-    assert alone[0] == [str(number) for number in range(1, N_PHOTOS + 1)]
+def test_ids_are_text(vectors_of_one_task):
+    assert vectors_of_one_task[0] == [str(number) for number in range(1, N_PHOTOS + 1)]
 
 
-def test_vectors_have_length_one_and_differ(alone):
-    assert alone[1].dtype == np.float32
-    assert np.allclose(np.linalg.norm(alone[1], axis=1), 1, atol=1e-6)
-    assert len(np.unique(alone[1].round(4), axis=0)) == N_PHOTOS
+def test_vectors_have_length_one_and_differ(vectors_of_one_task):
+    assert vectors_of_one_task[1].dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors_of_one_task[1], axis=1), 1, atol=1e-6)
+    assert len(np.unique(vectors_of_one_task[1].round(4), axis=0)) == N_PHOTOS
 
 
-def test_vectors_may_stay_as_long_as_they_are(embed, gathered, alone):
+def test_vectors_may_stay_as_long_as_they_are(embed, gather, vectors_of_one_task):
     embed("--no-normalize")
-    _, vectors = gathered()
+    _, vectors = gather()
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     assert not np.allclose(lengths, 1, atol=0.01)
-    assert np.allclose(vectors / lengths, alone[1], atol=1e-6)
+    assert np.allclose(vectors / lengths, vectors_of_one_task[1], atol=1e-6)
 
 
-def test_tasks_of_an_array_share_the_work(embed, gathered, alone, monkeypatch):
+def test_tasks_of_an_array_share_the_work(embed, gather, vectors_of_one_task, monkeypatch):
     for key, value in {"MIN": "5", "MAX": "9", "STEP": "2", "COUNT": "3"}.items():
         monkeypatch.setenv(f"SLURM_ARRAY_TASK_{key}", value)
     for task in ("5", "7", "9"):
         monkeypatch.setenv("SLURM_ARRAY_TASK_ID", task)
         embed()
-    assert gathered()[0] == alone[0]
+    assert gather()[0] == vectors_of_one_task[0]
 
 
 # --- going on
 
 
-def test_of_a_block_only_what_changed_is_computed_again(embed, gathered, photos):
+def test_of_a_block_only_what_changed_is_computed_again(embed, gather, photos):
     folder = Path(shutil.copytree(photos, "some"))
     embed(folder=folder)
     shutil.copy(folder / "6.png", folder / "5.png")
     assert "1 image in " in embed(folder=folder)
-    vectors = gathered()[1]
+    vectors = gather()[1]
     shutil.rmtree("out")
     embed(folder=folder)
-    assert np.allclose(vectors, gathered()[1], atol=1e-6)
+    assert np.allclose(vectors, gather()[1], atol=1e-6)
 
 
 def test_vectors_of_an_earlier_version_are_computed_again_and_told(embed, monkeypatch):
@@ -160,7 +160,9 @@ def test_a_second_run_does_not_even_load_the_model(embed, monkeypatch):
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 143), (signal.SIGINT, 130)]
 )
-def test_a_stopped_task_keeps_what_is_finished(number, code, embed, gathered, alone, monkeypatch):
+def test_a_stopped_task_keeps_what_is_finished(
+    number, code, embed, gather, vectors_of_one_task, monkeypatch
+):
     describe, calls = ClipPhotos.describe, iter(range(1000))
 
     def stopped_at_the_third(self: ClipPhotos, batch: Any) -> Any:
@@ -183,13 +185,15 @@ def test_a_stopped_task_keeps_what_is_finished(number, code, embed, gathered, al
     assert before
     embed("--batch", "20")
     assert before.items() <= blocks().items()
-    assert np.allclose(gathered()[1], alone[1], atol=1e-6)
+    assert np.allclose(gather()[1], vectors_of_one_task[1], atol=1e-6)
 
 
 # --- what cannot be read
 
 
-def test_a_photo_that_a_disk_did_not_give_is_tried_again(embed, gathered, alone, monkeypatch):
+def test_a_photo_that_a_disk_did_not_give_is_tried_again(
+    embed, gather, vectors_of_one_task, monkeypatch
+):
     def failing(path: Path) -> Any:
         if path.stem == "7":
             raise UnreadableError("stale file handle", lasting=False)
@@ -199,7 +203,7 @@ def test_a_photo_that_a_disk_did_not_give_is_tried_again(embed, gathered, alone,
         patched.setattr("bias_pipeline.retrieval.dual_encoders.read_photo", failing)
         assert "7 (stale file handle)" in embed()
     embed()
-    assert gathered()[0] == alone[0]
+    assert gather()[0] == vectors_of_one_task[0]
 
 
 def test_the_missing_are_told_and_listed_with_their_reasons(embed, ends):
@@ -218,14 +222,14 @@ def test_e9_a_list_of_missing_images_holds_no_formula(tmp_path):
     assert sorted(lines[1:]) == ["'-5,'-x", "'=cmd(),'＝1?"]
 
 
-def test_what_is_not_computed_yet_is_told_and_listed_until_it_is_there(embed, ends, gathered):
+def test_what_is_not_computed_yet_is_told_and_listed_until_it_is_there(embed, ends, gather):
     embed("--shard", "0/2")
     printed = ends(5, "embed", "--gather", "out")
     assert "not computed yet" in printed
     assert "Start the job again" in printed
     assert Path("out", MISSING).exists()
     embed("--shard", "1/2")
-    gathered()
+    gather()
     assert not Path("out", MISSING).exists()
 
 
@@ -242,15 +246,15 @@ def test_other_weights_are_never_mixed(embed, ends, tmp_path):
 
 
 @pytest.fixture
-def copied(clip, tmp_path) -> Path:
+def copy_of_model(clip, tmp_path) -> Path:
     """A copy of the model, to be changed."""
     return Path(shutil.copytree(clip, tmp_path / "copied"))
 
 
-def test_the_same_weights_elsewhere_are_the_same(embed, gathered, copied):
+def test_the_same_weights_elsewhere_are_the_same(embed, gather, copy_of_model):
     embed("--shard", "0/2")
-    embed("--shard", "1/2", model=copied)
-    assert len(gathered()[0]) == N_PHOTOS
+    embed("--shard", "1/2", model=copy_of_model)
+    assert len(gather()[0]) == N_PHOTOS
 
 
 def update(path: Path, **items: object) -> None:
@@ -258,10 +262,10 @@ def update(path: Path, **items: object) -> None:
 
 
 @pytest.mark.parametrize("name", ["preprocessor_config.json", "config.json"])
-def test_changed_preprocessing_is_another_run(name, embed, copied):
-    update(copied / name, image_mean=[0.4, 0.4, 0.4])
+def test_changed_preprocessing_is_another_run(name, embed, copy_of_model):
+    update(copy_of_model / name, image_mean=[0.4, 0.4, 0.4])
     embed()
-    embed(model=copied)
+    embed(model=copy_of_model)
     assert len(list(Path("out").iterdir())) == 2
 
 
@@ -280,11 +284,11 @@ def not_a_number(weights: dict[str, Any]) -> None:
         (not_a_number, "vectors that are not numbers"),
     ],
 )
-def test_weights_that_are_not_whole_are_told(embed, copied, change, message):
-    weights = load_file(copied / "model.safetensors")
+def test_weights_that_are_not_whole_are_told(embed, copy_of_model, change, message):
+    weights = load_file(copy_of_model / "model.safetensors")
     change(weights)
-    save_file(weights, copied / "model.safetensors", metadata={"format": "pt"})
-    assert message in embed(model=copied, code=3)
+    save_file(weights, copy_of_model / "model.safetensors", metadata={"format": "pt"})
+    assert message in embed(model=copy_of_model, code=3)
 
 
 ELSEWHERE = json.dumps({"weight_map": {"a": "../part.safetensors"}}).encode()
@@ -298,22 +302,22 @@ ELSEWHERE = json.dumps({"weight_map": {"a": "../part.safetensors"}}).encode()
         ("model.safetensors.index.json", ELSEWHERE, "not safetensors in its folder"),
     ],
 )
-def test_files_of_weights_that_cannot_be_are_refused(embed, copied, name, content, message):
-    (copied / "model.safetensors").unlink()
-    (copied / name).write_bytes(content)
-    assert message in embed(model=copied, code=3)
+def test_files_of_weights_that_cannot_be_are_refused(embed, copy_of_model, name, content, message):
+    (copy_of_model / "model.safetensors").unlink()
+    (copy_of_model / name).write_bytes(content)
+    assert message in embed(model=copy_of_model, code=3)
 
 
 def test_another_kind_of_model_is_refused(embed, blip):
     assert "is it a BlipForImageTextRetrieval?" in embed(model=blip, code=3)
 
 
-def test_code_that_comes_with_a_model_is_not_run(run, copied, photos, tmp_path):
-    (copied / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+def test_code_that_comes_with_a_model_is_not_run(run, copy_of_model, photos, tmp_path):
+    (copy_of_model / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     for name in ("config.json", "preprocessor_config.json"):
         auto_map = {"AutoModel": "evil.Model", "AutoImageProcessor": "evil.Processor"}
-        update(copied / name, auto_map=auto_map)
-    run("embed", str(photos), "--model", str(copied), *OUT)
+        update(copy_of_model / name, auto_map=auto_map)
+    run("embed", str(photos), "--model", str(copy_of_model), *OUT)
     assert not (tmp_path / "ran").exists()
 
 
@@ -358,7 +362,7 @@ def test_of_numbered_captions_the_first_is_embedded_and_told(ok, texts):
     assert "the first caption of each image is embedded, 1 other is not" in ok(*texts)
 
 
-def test_texts_get_vectors_of_the_same_space(ok, gathered, texts, clip):
+def test_texts_get_vectors_of_the_same_space(ok, gather, texts, clip):
     """What transformers computes for each alone, so padding plays no part."""
     import torch
     from transformers import CLIPModel, CLIPTokenizer
@@ -366,7 +370,7 @@ def test_texts_get_vectors_of_the_same_space(ok, gathered, texts, clip):
     captions = ("a dog", "the longest of the texts", "", "x" * 90)
     write_texts(*captions)
     ok(*texts)
-    ids, vectors = gathered()
+    ids, vectors = gather()
     network, tokens = CLIPModel.from_pretrained(clip).eval(), CLIPTokenizer.from_pretrained(clip)
     for number, text in enumerate(captions):
         built_tokens = tokens(text, truncation=True, max_length=24, return_tensors="pt")
@@ -376,22 +380,22 @@ def test_texts_get_vectors_of_the_same_space(ok, gathered, texts, clip):
         assert np.allclose(row, expected / expected.norm(), atol=1e-5), text
 
 
-def test_texts_get_vectors_of_a_language_model(ok, gathered, tmp_path):
+def test_texts_get_vectors_of_a_language_model(ok, gather, tmp_path):
     """What attackers have of it, at length 1."""
     model, captions = write_bert(tmp_path / "bert"), {"1": "a dog", "2": "a man with a kite"}
     Path("own.json").write_text(json.dumps(captions))
     ok("embed", "--texts", "own.json", "--model", str(model), *OUT)
     wanted = Frozen(str(model), normalize=True, device="cpu").vectors(list(captions.values()))
-    np.testing.assert_allclose(gathered()[1], wanted, atol=1e-6)
+    np.testing.assert_allclose(gather()[1], wanted, atol=1e-6)
 
 
-def test_a_text_that_changed_is_embedded_again(ok, gathered, texts):
+def test_a_text_that_changed_is_embedded_again(ok, gather, texts):
     write_texts("a dog", "a cat")
     ok(*texts)
-    before = gathered()[1]
+    before = gather()[1]
     write_texts("a dog", "a cow")
     ok(*texts)
-    assert (gathered()[1] == before).all(axis=1).tolist() == [True, False]
+    assert (gather()[1] == before).all(axis=1).tolist() == [True, False]
 
 
 # --- words
@@ -428,10 +432,10 @@ def test_a_wrong_device_or_shard_is_told(words, code, message, embed):
 
 
 def test_a_full_disk_is_told(embed, monkeypatch):
-    def full(*_: object, **__: object) -> None:
+    def fill_disk(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bias_pipeline.models.blocks.replace_file", full)
+    monkeypatch.setattr("bias_pipeline.models.blocks.replace_file", fill_disk)
     assert "No space left on device" in embed(code=5)
 
 

@@ -30,7 +30,7 @@ MODELS = [
 ]
 
 
-def gathered(run: Run, *words: str) -> np.ndarray:
+def gather(run: Run, *words: str) -> np.ndarray:
     for more in ((*words, "--out", "out"), ("--gather", "out")):
         code, output = run("embed", *more)
         assert code == 0, output
@@ -50,7 +50,7 @@ def test_photos_are_what_retrieval_compares(run, tmp_path, model):
     folder, dual = model
     photos = write_photos(tmp_path / "photos", 3)
     expected = dual.images.embed(Pictures(tuple(find_photos(photos).values())))
-    by_image = gathered(run, str(photos), "--model", str(folder))
+    by_image = gather(run, str(photos), "--model", str(folder))
     assert np.allclose(by_image, expected, atol=1e-5)
 
 
@@ -58,7 +58,7 @@ def test_texts_are_what_retrieval_compares(run, tmp_path, model):
     folder, dual = model
     lines = [{"image_id": number, "caption": caption} for number, caption in enumerate(CAPTIONS)]
     (tmp_path / "mine.json").write_text(json.dumps(lines))
-    by_image = gathered(run, "--texts", str(tmp_path / "mine.json"), "--model", str(folder))
+    by_image = gather(run, "--texts", str(tmp_path / "mine.json"), "--model", str(folder))
     assert np.allclose(by_image, dual.texts.embed(CAPTIONS), atol=1e-5)
 
 

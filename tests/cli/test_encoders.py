@@ -32,7 +32,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def embedded(bert, tmp_path_factory) -> tuple[tuple[str, ...], str]:
+def finished_run(bert, tmp_path_factory) -> tuple[tuple[str, ...], str]:
     """The words of a finished run, and what was printed."""
     outputs, printed = tmp_path_factory.mktemp("finished"), io.StringIO()
     words = ("encoder=minilm", f"encoder.model={bert}", *SMALL, f"paths.outputs={outputs}")
@@ -41,9 +41,9 @@ def embedded(bert, tmp_path_factory) -> tuple[tuple[str, ...], str]:
     return words, printed.getvalue()
 
 
-def test_what_was_embedded_is_not_embedded_again(ok, embedded, monkeypatch):
+def test_what_was_embedded_is_not_embedded_again(ok, finished_run, monkeypatch):
     """Another head needs its vectors; another score of the same attackers not even those."""
-    words, output = embedded
+    words, output = finished_run
     assert "; 0 were embedded before" in output
     assert "embedded: 0 captions; " in ok(*words, "head=linear")
     monkeypatch.delattr(Frozen, "read")

@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 import yaml
 
-from bias_pipeline.commands.main import main
 from bias_pipeline.metrics.counting.gender_error import GenderError
 from bias_pipeline.run import corpora
 from tests import coco_folder
@@ -61,26 +60,12 @@ def people_of(model: list[dict[str, Any]]) -> list[dict[str, Any]]:
 # --- E2: missing captions and unknown ids
 
 
-@pytest.fixture(scope="module")
-def incomplete(tmp_path_factory) -> Path:
-    """The result of a run on images of which some have no model caption."""
-    folder = tmp_path_factory.mktemp("incomplete")
-    root = write_folder(folder / "data", {SAT: entries(54), HUMAN: human_entries(60)})
-    words = ["dataset=lic", f"dataset.root={root}", "captioner=sat", *QUICK]
-    assert main([*words, f"paths.outputs={folder / 'outputs'}"]) == 0
-    return results(folder)[0]
-
-
-def test_e2_images_without_a_model_caption_are_not_in_the_score(incomplete):
-    assert part(incomplete, "score")["n_images"] == 54
-
-
-def test_e2_coverage_says_which_share_has_both(incomplete):
-    assert part(incomplete, "score")["coverage"] == pytest.approx(0.9)
-
-
-def test_e2_images_that_only_people_described_count_on_their_side(incomplete):
-    assert part(incomplete, "human")["n_images"] == 60
+def test_e2_coverage_says_which_share_has_both(lic, tmp_path):
+    lic({SAT: entries(54), HUMAN: human_entries(60)})
+    (path,) = results(tmp_path)
+    assert part(path, "score")["n_images"] == 54  # without images that have no model caption
+    assert part(path, "score")["coverage"] == pytest.approx(0.9)
+    assert part(path, "human")["n_images"] == 60
 
 
 def test_e2_the_table_says_how_many_have_no_human_captions(lic):
@@ -318,7 +303,7 @@ def test_e13_a_full_disk_exits_5_and_leaves_no_empty_or_temporary_file(on_disks,
     assert (code, "Traceback" in text, left) == (5, False, []), text
 
 
-def full(*_: object, **__: object) -> None:
+def fill_disk(*_: object, **__: object) -> None:
     raise OSError(28, "No space left on device")
 
 
@@ -326,20 +311,20 @@ def test_e13_a_disk_that_fills_up_leaves_old_results_alone(ok, ends, tmp_path, m
     ok(*COUNTING)
     (path,) = results(tmp_path)
     before = path.read_bytes()
-    monkeypatch.setattr("bias_pipeline.results.store._write", full)
+    monkeypatch.setattr("bias_pipeline.results.store._write", fill_disk)
     assert "choose another" in ends(5, *COUNTING, "captioner=faithful")
     assert [p.read_bytes() for p in results(tmp_path)] == [before]
 
 
 def test_e13_a_reason_that_cells_share_is_printed_once(ends, monkeypatch):
-    monkeypatch.setattr("bias_pipeline.results.store._write", full)
+    monkeypatch.setattr("bias_pipeline.results.store._write", fill_disk)
     printed = ends(4, *COUNTING, "metric=gender_error,gender_ratio")
     assert "error: cannot write" in printed  # without the labels, for it is that of all jobs
     assert printed.count("No space left on device") == 1
 
 
 def test_e13_a_full_cache_exits_5(ends, monkeypatch):
-    monkeypatch.setattr("bias_pipeline.io.arrays.replace_file", full)
+    monkeypatch.setattr("bias_pipeline.io.arrays.replace_file", fill_disk)
     ends(5, *SMALL)
 
 
@@ -403,9 +388,9 @@ def test_e20_two_commands_in_the_same_second_have_folders_of_their_own(ok, tmp_p
 # --- E21: reproducibility
 
 
-def test_e21_the_same_command_gives_the_same_rows_elsewhere(ok, finished, tmp_path):
+def test_e21_the_same_command_gives_the_same_rows_elsewhere(ok, finished_run, tmp_path):
     ok(*SMALL)
-    one, two = (path.with_name("rows.csv") for path in (finished.result, *results(tmp_path)))
+    one, two = (path.with_name("rows.csv") for path in (finished_run.result, *results(tmp_path)))
     assert one.read_bytes() == two.read_bytes()
 
 

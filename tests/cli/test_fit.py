@@ -43,7 +43,7 @@ def grit(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 @pytest.fixture(scope="module")
-def grounded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def grounded_sat(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fitted SAT whose captions are grounded in emotions."""
     folder = tmp_path_factory.mktemp("grounded")
     fit(folder, "sat", *TINY, "dataset.world=affect", "encoder.grounding=emotion")
@@ -56,12 +56,12 @@ def photos(tmp_path) -> str:
 
 
 @pytest.mark.parametrize("emotion", ["anger", "predicted"])
-def test_a_grounded_captioner_writes_for_an_emotion(grounded, ok, photos, emotion):
-    ok("caption", photos, "--model", str(grounded), "--out", "out", "--emotion", emotion)
+def test_a_grounded_captioner_writes_for_an_emotion(grounded_sat, ok, photos, emotion):
+    ok("caption", photos, "--model", str(grounded_sat), "--out", "out", "--emotion", emotion)
 
 
-def test_a_grounded_captioner_asks_for_an_emotion(grounded, ends, photos):
-    words = ("caption", photos, "--model", str(grounded), "--out", "out")
+def test_a_grounded_captioner_asks_for_an_emotion(grounded_sat, ends, photos):
+    words = ("caption", photos, "--model", str(grounded_sat), "--out", "out")
     assert "give --emotion predicted" in ends(2, *words)
 
 

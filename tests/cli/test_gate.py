@@ -66,17 +66,17 @@ def run(*words: str) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def gated(baseline: Path) -> tuple[int, str]:
+def gate_result(baseline: Path) -> tuple[int, str]:
     """The gate of the page."""
     return run(*GATE)
 
 
-def test_the_gate_says_no(gated):
-    code, text = gated
+def test_the_gate_says_no(gate_result):
+    code, text = gate_result
     assert (code, "gate failed: new is worse in naming" in text) == (1, True), text
 
 
-@pytest.mark.usefixtures("gated")
+@pytest.mark.usefixtures("gate_result")
 def test_junit_names_what_is_lost(folder):
     suite = ElementTree.parse(folder / "result.xml").getroot()
     assert (suite.tag, suite.get("failures"), suite.get("skipped")) == ("testsuite", "1", "1")
@@ -84,7 +84,7 @@ def test_junit_names_what_is_lost(folder):
     assert "new is less fair than current" in str(failure.get("message"))
 
 
-@pytest.mark.usefixtures("gated")
+@pytest.mark.usefixtures("gate_result")
 def test_the_result_is_the_next_baseline(folder):
     changed = {"baseline.json": "result.json", "result.json": "again.json"}
     assert run(*(changed.get(word, word) for word in GATE))[0] == 0  # against itself
@@ -92,15 +92,15 @@ def test_the_result_is_the_next_baseline(folder):
     assert [line["other"] for line in decisions] == ["new (baseline)"] * 2
 
 
-def test_a_baseline_decides_as_captions_do(gated):
+def test_a_baseline_decides_as_captions_do(gate_result):
     words = [word for word in GATE if word != "--baseline"]
     words[words.index("baseline.json")] = "captions/current.json"
     code, text = run(*words)
     start = "gender: A new, B current"
-    assert (code, text.partition(start)[1:]) == (1, gated[1].partition(start)[1:])
+    assert (code, text.partition(start)[1:]) == (1, gate_result[1].partition(start)[1:])
 
 
-@pytest.mark.usefixtures("gated")
+@pytest.mark.usefixtures("gate_result")
 def test_captions_of_both_need_no_baseline():
     assert run(*PAIR)[0] == 1
 

@@ -22,22 +22,26 @@ SPAWN = f"{{_target_: setuptools._distutils.spawn.spawn, cmd: [touch, {CANARY}]}
 APART = "{_target_: bias_pipeline.run.loggers.run_apart, module: loggers, function: x}"
 
 
-def decoded(text: str) -> str:
+def decode(text: str) -> str:
     """A mapping that is text until it is resolved."""
     return f"'${{oc.decode:\"{text}\"}}'"
 
 
 HIDDEN = [
-    f"+hydra.callbacks.e={decoded(SPAWN)}",
+    "encoder._target_=os.system",
+    "encoder._target_=bias_pipeline.attack.ngram.Ngram,os.system",
+    "metric._target_=bias_pipeline.results.store.os.system",
+    "hydra.launcher._target_=os.system",
+    f"+hydra.callbacks.e={decode(SPAWN)}",
     f"+hydra.callbacks.e='${{oc.create:{SPAWN}}}'",
     f"+hydra.callbacks.e='${{oc.select:nothing,{SPAWN}}}'",
     f"+hydra.callbacks.e='${{${{paths.outputs}}:{SPAWN}}}'",
     f"+hydra.callbacks.e='\\${{oc.decode:\"{SPAWN}\"}}'",
     "+hydra.callbacks={e: '${dataset}'}",
-    f"hydra.launcher={decoded(SPAWN)}",
-    f"hydra.sweeper={decoded(SPAWN)}",
-    f"++metric={decoded(SPAWN)}",
-    f"probe.encoder={decoded(SPAWN)}",
+    f"hydra.launcher={decode(SPAWN)}",
+    f"hydra.sweeper={decode(SPAWN)}",
+    f"++metric={decode(SPAWN)}",
+    f"probe.encoder={decode(SPAWN)}",
     f"++probe.encoder={SPAWN}",
     f"++logger.csv={SPAWN}",
     "+hydra.callbacks.e={_target_: pandas.read_pickle, filepath_or_buffer: evil.pkl}",
@@ -47,7 +51,7 @@ HIDDEN = [
     f"+hydra.callbacks.e={APART}",
     f"++logger.csv={APART}",
     "++logger.csv={_target_: bias_pipeline.commands.main.main, arguments: [--version]}",
-    "++logger.csv={_target_: bias_pipeline.run.slurm._sbatch, script: x}",
+    "++logger.csv={_target_: bias_pipeline.run.slurm._ask, script: x}",
     "++logger.csv={_target_: bias_pipeline.published._unpickle_child._restrict}",
     "++logger.csv._target_=bias_pipeline.evil.Evil",
     "+hydra.job_logging.handlers.x={class: subprocess.Popen}",
@@ -92,6 +96,7 @@ FLAGS = [(), ("--multirun",), ("--cfg", "job", "--resolve")]
 def test_e11_nothing_that_an_override_hides_runs(run, evil, override, flags):
     code, text = run(*SMALL, override, *flags)
     assert (code, "Traceback" in text, evil.exists()) == (2, False, False), text
+    assert "is not allowed" in text or "_target_=" not in override.partition("{")[0], text
 
 
 @pytest.mark.parametrize("words", [*FLAGS, ("submit",)])
@@ -168,7 +173,7 @@ LAUNCHING = [
     ("option", "word"), [*zip(LAUNCHING, cycle([(), ("submit",)]), strict=False)]
 )
 def test_e11_a_launcher_takes_no_text_for_the_shell(ends, evil, option, word, monkeypatch):
-    monkeypatch.setattr(slurm, "_sbatch", lambda _: pytest.fail("it was submitted"))
+    monkeypatch.setattr(slurm, "submit", lambda *_: pytest.fail("it was submitted"))
     monkeypatch.setattr(slurm, "check_slurm", lambda _: None)
     words = (*word, *SMALL, "cluster=slurm", f"++hydra.launcher.{option}")
     assert "hydra.launcher" in ends(2, *words)

@@ -23,7 +23,7 @@ CELLS = (
 )
 
 
-def killed(folder: Path, seconds: float) -> bool:
+def kill(folder: Path, seconds: float) -> bool:
     """Run the sweep for at most so long; whether it had to be killed."""
     folder.mkdir(exist_ok=True)
     process = fork(folder, *CELLS, "captioner=amplifier")
@@ -54,7 +54,7 @@ def kill_often(folder: Path, n_kills: int, whole_run: float) -> list[Path]:
         sweep = folder.with_name(f"{folder.name}-{len(finished)}")
         seconds = generator.uniform(0.3, 1.0) * whole_run if n_kills else 120
         started = time.monotonic()
-        if not killed(sweep, seconds):
+        if not kill(sweep, seconds):
             finished.append(sweep)
             if not n_kills:
                 return finished
@@ -73,7 +73,7 @@ def kill_often(folder: Path, n_kills: int, whole_run: float) -> list[Path]:
 
 
 def test_sweeps_too_fast_to_be_killed_end_the_test_with_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(f"{__name__}.killed", lambda *_: False)
+    monkeypatch.setattr(f"{__name__}.kill", lambda *_: False)
     with pytest.raises(pytest.fail.Exception, match="after 200 sweeps 3 kills are left"):
         kill_often(tmp_path / "chain", 3, 1.0)
 
@@ -81,7 +81,7 @@ def test_sweeps_too_fast_to_be_killed_end_the_test_with_a_sentence(tmp_path, mon
 @pytest.mark.slow
 def test_e12_twenty_random_kills_leave_the_table_of_an_unbroken_run(tmp_path):
     started = time.monotonic()
-    assert not killed(tmp_path / "whole", 120)
+    assert not kill(tmp_path / "whole", 120)
     whole_run = time.monotonic() - started
     with ThreadPoolExecutor(AT_ONCE) as pool:
         chains = [

@@ -179,10 +179,10 @@ def test_memory_that_onednn_lacks_is_no_bug(word):
 
 
 def test_ctrl_c_when_all_is_done_leaves_no_traceback(monkeypatch):
-    def interrupted() -> int:
+    def interrupt() -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(door, "main", interrupted)
+    monkeypatch.setattr(door, "main", interrupt)
     ignored = []
     monkeypatch.setattr(signals, "ignore_signals", lambda: ignored.append(1))
     assert (door.program(), ignored) == (130, [1])

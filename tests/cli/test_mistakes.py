@@ -14,93 +14,126 @@ from bias_pipeline.run import launch, outcomes
 from bias_pipeline.scenes.captioners import CAPTIONERS
 from bias_pipeline.scenes.dataset import write_scenes
 from bias_pipeline.scenes.world import generate
-from tests.cli.commands import SMALL
+from tests.cli.commands import SMALL, results
 
 DIAL = "metric=gender_error captioner=mine +dataset.captioners.mine"
+
+
+# A mistake, and what is said of it
+MISTAKES = [
+    ("--metric=lic", "settings are written without dashes, as metric=lic"),
+    ("--metric lic", "settings are written without dashes, as metric=...\n"),
+    ("--multirum metric=lic", "as multirum=...; did you mean --multirun?"),
+    ("data validate --attributes=y.csv", "without dashes, as dataset.attributes=y.csv\n"),
+    ("compare a b dataset.captions=x", "is unknown for dataset=scenes; did you mean"),
+    ("compare a b dataset.captions=x", "world. dataset=coco has it."),
+    ("metric=dbac metric.learning_curve=false", "imagecaptioner2, leakage, lic have it."),
+    ("data validate my/captions.json", "file, write captioner=my/captions.json"),
+    ("attribute=all", "attribute=all is unknown"),
+    ("metric=all,lic", "all must be the only value, as metric=all"),
+    ("captioner=all,faithful", "all must be the only value, as captioner=all"),
+    ("paths.outputs=a,b", "needs quotes within quotes: 'paths.outputs=\"a,b\"'"),
+    (
+        "dataset.n_images=200 attribute=ethnicity",
+        "scenes has labels of age, emotion, gender, race",
+    ),
+    ("audit x.json", "required: --attributes; see python -m bias_pipeline audit --help"),
+    ("audit x.json --labels y.csv", "unrecognized arguments: --labels; the following"),
+    ("audit x.json --attributes y.csv attribute=race", "race is no option of audit"),
+    ("metric = lic", "settings are written without blanks: metric=lic"),
+    ("metric=lic,", "metric=lic,: a name is missing; Known: "),
+    ("metric=LIC", "did you mean 'lic'?"),
+    ("audit x.json --attributes y.csv --map M", "--map M: write LABEL=GROUP"),
+    ("audit x.json --attributes y --map M=men", "did you mean"),
+    ("attribute=[gender]", "name two attributes, as attribute=[gender,race]"),
+    ("--experimental-rerun x", "--experimental-rerun is not supported; use overrides"),
+    ("hydra.run.dir=x", "hydra.run.dir is fixed; set paths.outputs=... instead"),
+    ("analysis words --baseline nil", "--baseline=nil: Known: mean, zero"),
+    (f"{DIAL}.attribute=genre", "scenes: unknown attribute 'genre'; did you mean 'gender'"),
+    (f"{DIAL}.a_to_t=2", "scenes: dial a_to_t is 2; it must be in [-1.0, 1.0]"),
+    (
+        "analysis words dataset.n_images=100 encoder=rnn trainer.devices=2 trainer=ddp",
+        "analysis words trains in one process; set trainer.devices=1",
+    ),
+    # Values that the grammar does not take
+    ("captioner=Modèle", """quotes within quotes: 'captioner="Modèle"'"""),
+    ("paths.outputs=/tmp/a(1)", """quotes within quotes: 'paths.outputs="/tmp/a(1)"'"""),
+    ("paths.outputs=~/x", """write paths.outputs="$HOME/x\""""),
+    ("seeds=[1,2", "seeds=[1,2 cannot be read: no viable alternative"),
+    ("captioner='a", "a quotation mark is not closed"),
+    # Keys that are not there
+    (
+        "stats.resample=5",
+        "is unknown for stats=bootstrap; did you mean 'resamples'? Known: level,",
+    ),
+    ("seed=5", "seed is unknown; did you mean 'seeds'? Known: alignment,"),
+    ("foo.bar=5", "foo is unknown; Known: alignment,"),
+    ("dataset.captioners.mine.a_to_t=1", "a plus sign, +dataset.captioners.mine.a_to_t=..."),
+    ("attribute=null", "attribute=null is unknown; Known: age,"),
+    ("dataset.captioners={a:{a_to_t:1}}", "a plus sign, +dataset.captioners.NAME=..."),
+    ("logger={a:1}", "logger is set to keys that it lacks; Known: csv, wandb."),
+    ("hydra/launcher=submitit_slrm", "is unknown; did you mean 'submitit_slurm'? Known: basic"),
+    ("encoder=ngram,bilstm encoder.order=1", "is unknown for encoder=bilstm; Known: bidirectional"),
+    # Values that are none
+    ("metric=", "Known:"),
+    ("=3", "error:"),
+    ("seeds=[a]", "seeds=['a']"),
+    ("seeds=[0,null]", "seeds=[0, None]"),
+    ("seeds=1.5", "seeds=1.5"),
+    ("seeds=true", "seeds=True"),
+    ("paths.outputs=", "paths.outputs='' must name a folder"),
+    ("paths.outputs=null", "paths.outputs=None must name a folder"),
+    ("paths.outputs=2024", "paths.outputs=2024 must name a folder"),
+    ("dataset.n_images=0", "n_images is 0"),
+    ("masking=tasks_only", "+task=coco_objects"),
+    ("metric=lic seeds", "seeds has no value; write seeds=..."),
+    # Words and choices
+    ("rnu", "did you mean 'run'"),
+    ("metric=lic,leakge", "did you mean 'leakage'"),
+    ("sedes=3", "did you mean 'seeds'"),
+    ("seeds=0", "seeds=0"),
+    ("seeds=abc", "seeds=abc"),
+    ("metric.relation=ratios", "must be one of difference, ratio"),
+    ("encoder.nothing=1", "nothing"),
+    ("attribute=emotion masking=lic", "lic"),
+    ("+dataset.captioners.x.a_to_t=7", "a_to_t"),
+    ("--config-path=/tmp", "not supported"),
+    # Names of the contract
+    ("metric=licc", "did you mean"),
+    ("encoder=ngrm", "did you mean"),
+    ("attribute=gendre", "did you mean"),
+    ("dataset=scnes", "did you mean"),
+    ("masking=atribute", "did you mean"),
+    ("alignment=constnt", "did you mean"),
+    ("scoring=acuracy", "did you mean"),
+    ("split=lics", "did you mean"),
+    ("captioner=faithfull", "did you mean"),
+    ("captioner=faithful,fathful", "did you mean"),
+    ("captioner=fathful metric=gender_error,gender_ratio", "did you mean"),
+    ("head=linar", "did you mean"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES, ids=lambda item: item[:60])
+def test_a_mistake_exits_2_with_a_sentence_before_any_work(ends, tmp_path, words, message):
+    text = ends(2, *words.split())
+    assert (message in text, "a bug" in text, results(tmp_path)) == (True, False, []), text
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--metric=lic", "settings are written without dashes, as metric=lic"),
-        ("--metric lic", "settings are written without dashes, as metric=...\n"),
-        ("--multirum metric=lic", "as multirum=...; did you mean --multirun?"),
-        ("data validate --attributes=y.csv", "without dashes, as dataset.attributes=y.csv\n"),
-        ("compare a b dataset.captions=x", "is unknown for dataset=scenes; did you mean"),
-        ("compare a b dataset.captions=x", "world. dataset=coco has it."),
-        ("metric=dbac metric.learning_curve=false", "imagecaptioner2, leakage, lic have it."),
-        ("data validate my/captions.json", "file, write captioner=my/captions.json"),
-        ("attribute=all", "attribute=all is unknown"),
-        ("metric=all,lic", "all must be the only value, as metric=all"),
-        ("captioner=all,faithful", "all must be the only value, as captioner=all"),
-        ("paths.outputs=a,b", "needs quotes within quotes: 'paths.outputs=\"a,b\"'"),
-        (
-            "dataset.n_images=200 attribute=ethnicity",
-            "scenes has labels of age, emotion, gender, race",
-        ),
-        ("audit x.json", "required: --attributes; see python -m bias_pipeline audit --help"),
-        ("audit x.json --labels y.csv", "unrecognized arguments: --labels; the following"),
-        ("audit x.json --attributes y.csv attribute=race", "race is no option of audit"),
-        ("metric = lic", "settings are written without blanks: metric=lic"),
-        ("metric=lic,", "metric=lic,: a name is missing; Known: "),
-        ("metric=LIC", "did you mean 'lic'?"),
-        ("audit x.json --attributes y.csv --map M", "--map M: write LABEL=GROUP"),
-        ("audit x.json --attributes y --map M=men", "did you mean"),
-        ("attribute=[gender]", "name two attributes, as attribute=[gender,race]"),
-        ("--experimental-rerun x", "--experimental-rerun is not supported; use overrides"),
-        ("hydra.run.dir=x", "hydra.run.dir is fixed; set paths.outputs=... instead"),
-        ("analysis words --baseline nil", "--baseline=nil: Known: mean, zero"),
-        (f"{DIAL}.attribute=genre", "scenes: unknown attribute 'genre'; did you mean 'gender'"),
-        (f"{DIAL}.a_to_t=2", "scenes: dial a_to_t is 2; it must be in [-1.0, 1.0]"),
-        (
-            "analysis words dataset.n_images=100 encoder=rnn trainer.devices=2 trainer=ddp",
-            "analysis words trains in one process; set trainer.devices=1",
-        ),
+        ("dataset=lic dataset.root=nowhere", "set dataset.root"),
+        ("captioner=all dataset=scenes,lic", "is not a folder"),
     ],
 )
-def test_a_mistake_is_told_as_such(ends, words, message):
-    text = ends(2, *words.split())
-    assert message in text
-    assert "a bug" not in text
+def test_absent_data_exit_5(ends, words, message, monkeypatch):
+    monkeypatch.delenv("BIAS_PIPELINE_DATA", raising=False)  # else data may be where it looks
+    assert message in ends(5, *words.split())
 
 
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("captioner=Modèle", """quotes within quotes: 'captioner="Modèle"'"""),
-        ("paths.outputs=/tmp/a(1)", """quotes within quotes: 'paths.outputs="/tmp/a(1)"'"""),
-        ("paths.outputs=~/x", """write paths.outputs="$HOME/x\""""),
-        ("seeds=[1,2", "seeds=[1,2 cannot be read: no viable alternative"),
-        ("captioner='a", "a quotation mark is not closed"),
-    ],
-)
-def test_a_value_of_other_signs_is_refused_with_the_way_to_write_it(ends, word, message):
-    assert message in ends(2, word)
-
-
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        (
-            "stats.resample=5",
-            "is unknown for stats=bootstrap; did you mean 'resamples'? Known: level,",
-        ),
-        ("seed=5", "seed is unknown; did you mean 'seeds'? Known: alignment,"),
-        ("foo.bar=5", "foo is unknown; Known: alignment,"),
-        ("dataset.captioners.mine.a_to_t=1", "a plus sign, +dataset.captioners.mine.a_to_t=..."),
-        ("attribute=null", "attribute=null is unknown; Known: age,"),
-        ("dataset.captioners={a:{a_to_t:1}}", "a plus sign, +dataset.captioners.NAME=..."),
-        ("logger={a:1}", "logger is set to keys that it lacks; Known: csv, wandb."),
-        ("hydra/launcher=submitit_slrm", "is unknown; did you mean 'submitit_slurm'? Known: basic"),
-    ],
-)
-def test_an_unknown_key_is_refused_with_those_beside_it(ends, word, message):
-    assert message in ends(2, word)
-
-
-def test_an_unknown_key_of_a_sweep_is_refused_with_the_choice_that_lacks_it(ends):
-    message = "encoder.order is unknown for encoder=bilstm; Known: bidirectional,"
-    assert message in ends(2, "encoder=ngram,bilstm", "encoder.order=1")
+def test_two_names_without_a_comma_are_told_as_such(ends):
+    assert "metric=lic leakage is unknown; did you mean" in ends(2, "metric=lic leakage")
 
 
 @pytest.mark.parametrize(
@@ -115,15 +148,6 @@ def test_an_unknown_key_of_a_sweep_is_refused_with_the_choice_that_lacks_it(ends
 def test_a_key_that_nothing_refers_to_is_noted(ok, words, noted):
     cell = ("metric=gender_error", "dataset.n_images=100", "stats.resamples=20", "logger=csv")
     assert (f"note: {words[0]} has no effect" in ok(*cell, *words)) == noted
-
-
-def test_a_word_without_a_value_is_refused(ends):
-    assert "seeds has no value; write seeds=..." in ends(2, "metric=lic", "seeds")
-
-
-def test_two_names_without_a_comma_are_told_as_such(ends):
-    message = "metric=lic leakage is unknown; did you mean 'leakage'"
-    assert message in ends(2, "metric=lic leakage")
 
 
 def test_converting_an_absent_file_names_it(ends):

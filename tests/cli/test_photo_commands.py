@@ -40,20 +40,20 @@ class Command:
     def gather(self, *words: str) -> list[str]:
         return [*self.words, "--gather", "out", *words]
 
-    def same(self, one: tuple[list[Any], Any], other: tuple[list[Any], Any]) -> bool:
+    def are_same(self, one: tuple[list[Any], Any], other: tuple[list[Any], Any]) -> bool:
         return one[0] == other[0] and np.allclose(one[1], other[1], rtol=0, atol=self.within)
 
 
-def embedded() -> tuple[list[Any], Any]:
+def read_vectors() -> tuple[list[Any], Any]:
     return read_embeddings(Path("out", "embeddings.parquet"))
 
 
-def captioned() -> tuple[list[Any], Any]:
+def read_captions() -> tuple[list[Any], Any]:
     rows = json.loads(Path("out", "captions.json").read_text())
     return [(row["image_id"], row["caption"]) for row in rows], []
 
 
-def detected() -> tuple[list[Any], Any]:
+def read_regions() -> tuple[list[Any], Any]:
     rows = json.loads(Path("out", "detections.json").read_text())
     return [{**row, "score": None} for row in rows], [row["score"] for row in rows]
 
@@ -62,12 +62,12 @@ def detected() -> tuple[list[Any], Any]:
 def command(request, tmp_path_factory) -> Command:
     if request.param == "embed":
         model = request.getfixturevalue("clip")
-        return Command(("embed",), model, 90, 1500, (), embedded, 1e-6)
+        return Command(("embed",), model, 90, 1500, (), read_vectors, 1e-6)
     if request.param == "detect":
         model = write_detector(tmp_path_factory.mktemp("model"), "mask2former")
-        return Command(("data", "detect"), model, 70, 600, (), detected, DIGIT)
+        return Command(("data", "detect"), model, 70, 600, (), read_regions, DIGIT)
     model, more = request.getfixturevalue(request.param), ("--max-new-tokens", "12")
-    return Command(("caption",), model, 20, 0, more, captioned)
+    return Command(("caption",), model, 20, 0, more, read_captions)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def photos(command, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def alone(command, photos, tmp_path_factory) -> tuple[list[Any], Any]:
+def result_of_one_task(command, photos, tmp_path_factory) -> tuple[list[Any], Any]:
     """What one task gives."""
     with contextlib.chdir(tmp_path_factory.mktemp("alone")):
         assert main(command.line(photos)) == 0
@@ -89,36 +89,42 @@ def blocks() -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in Path("out").glob("*/blocks/*/[!.]*")}
 
 
-def test_images_stand_in_the_order_of_their_numbers(command, alone):
-    ids = [item["image_id"] if isinstance(item, dict) else item[0] for item in alone[0]]
-    numbers = [int(item) for item in (alone[0] if command.words == ("embed",) else ids)]
+def test_images_stand_in_the_order_of_their_numbers(command, result_of_one_task):
+    ids = [
+        item["image_id"] if isinstance(item, dict) else item[0] for item in result_of_one_task[0]
+    ]
+    numbers = [
+        int(item) for item in (result_of_one_task[0] if command.words == ("embed",) else ids)
+    ]
     assert numbers == sorted(numbers)
     if command.words != ("data", "detect"):  # which may see nothing in a photo
         assert numbers == list(range(1, command.n_photos + 1))
 
 
-def test_many_tasks_give_what_one_gives(ok, command, photos, alone):
+def test_many_tasks_give_what_one_gives(ok, command, photos, result_of_one_task):
     for number in reversed(range(5)):
         ok(*command.line(photos), "--shard", f"{number}/5")
     ok(*command.gather())
-    assert command.same(command.read(), alone)
+    assert command.are_same(command.read(), result_of_one_task)
 
 
-def test_another_number_of_tasks_goes_on_where_others_stopped(ok, command, photos, alone):
+def test_another_number_of_tasks_goes_on_where_others_stopped(
+    ok, command, photos, result_of_one_task
+):
     ok(*command.line(photos), "--shard", "0/2")
     before = blocks()
     for number in range(3):
         ok(*command.line(photos), "--shard", f"{number}/3")
     assert before.items() <= blocks().items()
     ok(*command.gather())
-    assert command.same(command.read(), alone)
+    assert command.are_same(command.read(), result_of_one_task)
 
 
 @pytest.mark.parametrize("batch", ["1", "7", "200"])
-def test_the_batch_changes_nothing(ok, command, photos, alone, batch):
+def test_the_batch_changes_nothing(ok, command, photos, result_of_one_task, batch):
     ok(*command.line(photos), "--batch", batch)
     ok(*command.gather())
-    assert command.same(command.read(), alone)
+    assert command.are_same(command.read(), result_of_one_task)
 
 
 def test_a_second_run_does_nothing(ok, command, photos):
@@ -158,7 +164,7 @@ def test_photos_that_change_places_are_described_again_and_counted(ok, command):
 
 
 def test_a_broken_photo_is_missing_when_all_is_gathered_and_changes_no_other(
-    ok, ends, command, photos, alone
+    ok, ends, command, photos, result_of_one_task
 ):
     folder = Path(shutil.copytree(photos, "broken"))
     break_some(folder)
@@ -168,7 +174,7 @@ def test_a_broken_photo_is_missing_when_all_is_gathered_and_changes_no_other(
     assert "3 images are missing, 0 of them not computed yet" in printed
     assert {path.name for path in Path("out").glob("*.*")} == {"missing.csv"}
     ok(*command.gather("--no-strict"))
-    assert command.same(command.read(), alone)
+    assert command.are_same(command.read(), result_of_one_task)
 
 
 @pytest.mark.slow
@@ -189,12 +195,12 @@ def test_a_killed_task_is_resumed(ok, command, tmp_path):
 
 @pytest.mark.slow
 def test_tasks_that_look_at_the_same_photos_at_once_write_what_one_writes(
-    ok, command, photos, alone, tmp_path
+    ok, command, photos, result_of_one_task, tmp_path
 ):
     processes = [start(tmp_path, *command.line(photos)) for _ in range(2)]
     assert [process.wait(300) for process in processes] == [0, 0]
     ok(*command.gather())
-    assert command.same(command.read(), alone)
+    assert command.are_same(command.read(), result_of_one_task)
 
 
 # --- runs that are never mixed

@@ -43,7 +43,7 @@ def site(tmp_path_factory, monkeypatch):
     yield folder
     for name in [name for name in sys.modules if name.partition(".")[0] == "mine"]:
         del sys.modules[name]
-    for known in (targets._defined, targets.parameters_of, catalogue.metric_class):
+    for known in (targets._defined_class, targets.parameters_of, catalogue.metric_class):
         known.cache_clear()
 
 

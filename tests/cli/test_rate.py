@@ -20,7 +20,7 @@ from bias_pipeline.io.files import read_csv
 from bias_pipeline.people.commands.rated_items import known_answers, rated_captions
 from bias_pipeline.people.commands.web import rate_parser
 from bias_pipeline.run import compose
-from tests.cli.commands import served
+from tests.cli.commands import serve
 from tests.photo_folder import write_photos
 
 pytest.importorskip("starlette", reason="needs the extra web")
@@ -37,7 +37,7 @@ def serving(
     folder: Path, *words: str, end: int = signal.SIGINT
 ) -> AbstractContextManager[tuple[str, subprocess.Popen[bytes]]]:
     """The address of a study in ``out`` of a folder, while it is served."""
-    return served(folder, "rate", *words, "--out", "out", end=end)
+    return serve(folder, "rate", *words, "--out", "out", end=end)
 
 
 def browser(address: str) -> Browser:
@@ -90,7 +90,7 @@ def test_a_kill_loses_no_answer(photos, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory) -> dict[str, Any]:
+def stopped_study(tmp_path_factory) -> dict[str, Any]:
     """What a study for others showed until ctrl-c, and what was printed."""
     folder = tmp_path_factory.mktemp("study")
     photos = write_photos(folder / "photos", 4)
@@ -105,8 +105,11 @@ def stopped(tmp_path_factory) -> dict[str, Any]:
     return {"address": address, "page": page, **end}
 
 
-def test_ctrl_c_ends_with_130_and_says_where_answers_are(stopped):
-    assert (stopped["code"], "answers.csv: 0 answers" in stopped["printed"]) == (130, True)
+def test_ctrl_c_ends_with_130_and_says_where_answers_are(stopped_study):
+    assert (stopped_study["code"], "answers.csv: 0 answers" in stopped_study["printed"]) == (
+        130,
+        True,
+    )
 
 
 def test_a_closed_terminal_ends_it_as_sigterm_does(photos, tmp_path):
@@ -119,9 +122,9 @@ def test_a_closed_terminal_ends_it_as_sigterm_does(photos, tmp_path):
     )
 
 
-def test_the_link_for_others_holds_the_token(stopped):
-    assert re.fullmatch(r"http://localhost:\d+/\?token=[\w-]{16}", stopped["address"])
-    assert (stopped["refused"], "Before you begin" in stopped["page"]) == (403, True)
+def test_the_link_for_others_holds_the_token(stopped_study):
+    assert re.fullmatch(r"http://localhost:\d+/\?token=[\w-]{16}", stopped_study["address"])
+    assert (stopped_study["refused"], "Before you begin" in stopped_study["page"]) == (403, True)
 
 
 def test_agreement_is_printed(ok, photos, tmp_path):

@@ -115,7 +115,7 @@ def test_failed_jobs_are_listed_and_seeds_spread_over_the_others(run, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def submitted(slurm: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def submitted_folder(slurm: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of three cells that Slurm ran after the command that asked for them had ended."""
     folder = tmp_path_factory.mktemp("submitted")
     done = command(folder, slurm)("submit", *SMALL, *THREE)
@@ -125,21 +125,21 @@ def submitted(slurm: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
-def test_submitted_jobs_give_the_rows_of_others(submitted, sweep):
+def test_submitted_jobs_give_the_rows_of_others(submitted_folder, sweep):
     result, others = (
         {path.parent.name: json.dumps(rows(path)) for path in results(folder)}
-        for folder in (submitted, sweep)
+        for folder in (submitted_folder, sweep)
     )
     assert result == others
 
 
-def test_submitted_jobs_know_their_number(submitted):
-    array = {job_of(path)["id"].partition("_")[0] for path in results(submitted)}
+def test_submitted_jobs_know_their_number(submitted_folder):
+    array = {job_of(path)["id"].partition("_")[0] for path in results(submitted_folder)}
     assert len(array) == 1
 
 
-def test_the_words_printed_give_the_table_of_what_was_submitted(submitted, slurm):
-    done = command(submitted, slurm)(*SMALL, *THREE)
+def test_the_words_printed_give_the_table_of_what_was_submitted(submitted_folder, slurm):
+    done = command(submitted_folder, slurm)(*SMALL, *THREE)
     assert "cached, not run again: 3 of 3" in done.stdout
 
 
@@ -204,7 +204,7 @@ LONG = ("seeds=1000", "captioner=faithful")
 
 
 @pytest.fixture
-def started(
+def start_sweep(
     slurm: Mapping[str, str], tmp_path: Path
 ) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Starts the door in a folder, within reach of Slurm, and does not wait for it.
@@ -246,9 +246,9 @@ def job_id(slurm: Mapping[str, str]) -> str:
     return client(slurm, "squeue", "--noheader", "--states=RUNNING", "--format=%i").split()[0]
 
 
-def test_a_killed_job_is_listed_with_its_log_and_the_others_run(started, slurm, tmp_path):
+def test_a_killed_job_is_listed_with_its_log_and_the_others_run(start_sweep, slurm, tmp_path):
     """Although this Slurm keeps no accounts, which submitit would wait for without end."""
-    sweep = started("seeds=9000,2", "captioner=faithful", "hydra.launcher.array_parallelism=1")
+    sweep = start_sweep("seeds=9000,2", "captioner=faithful", "hydra.launcher.array_parallelism=1")
     wait_for(lambda: n_predicted(tmp_path) > 3, PATIENCE)
     killed = job_id(slurm)
     client(slurm, "scancel", "--signal=KILL", killed)
@@ -259,8 +259,8 @@ def test_a_killed_job_is_listed_with_its_log_and_the_others_run(started, slurm, 
     assert [part(path, "score")["seeds"] for path in results(tmp_path)] == [[0, 12]]
 
 
-def test_a_preempted_job_is_queued_again_and_goes_on_where_it_was(started, slurm, tmp_path):
-    sweep = started(*LONG)
+def test_a_preempted_job_is_queued_again_and_goes_on_where_it_was(start_sweep, slurm, tmp_path):
+    sweep = start_sweep(*LONG)
     wait_for(lambda: n_predicted(tmp_path) > 3, PATIENCE)
     preempted = job_id(slurm)
     client(slurm, "scancel", "--signal=USR2", preempted)

@@ -115,7 +115,7 @@ def ask(ends, photos, server, monkeypatch) -> Callable[..., str]:
     return command
 
 
-def gathered(run: Run, out: str = "out") -> list[tuple[int, int, str]]:
+def gather(run: Run, out: str = "out") -> list[tuple[int, int, str]]:
     code, printed = run("caption", "--gather", out)
     assert code == 0, printed
     rows = json.loads(Path(out, "captions.json").read_text())
@@ -132,8 +132,8 @@ def test_its_captions_are_those_of_the_model_itself(ask, run, ok, photos, server
         Path("sent", f"{path.stem}.jpg").write_bytes(content)
     words = ("--model", str(server.model), "--out", "here", "--max-new-tokens", "12")
     ok("caption", "sent", *words, "--threads", "1")
-    assert gathered(run) == gathered(run, "here")
-    assert len({caption for *_, caption in gathered(run)}) > N_PHOTOS / 3
+    assert gather(run) == gather(run, "here")
+    assert len({caption for *_, caption in gather(run)}) > N_PHOTOS / 3
 
 
 def test_a_server_that_is_killed_and_started_again_loses_nothing(ask, run, server):
@@ -152,4 +152,4 @@ def test_a_server_that_is_killed_and_started_again_loses_nothing(ask, run, serve
     assert 0 < len(before) < N_PHOTOS
     server.start()
     ask("--batch", "2")
-    assert gathered(run) == gathered(run, "unbroken")
+    assert gather(run) == gather(run, "unbroken")

@@ -28,7 +28,7 @@ TEXTS = [f"a {('man', 'woman')[k % 2]} with a dog" for k in IDS]
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Any:
+def write_files(tmp_path: Path) -> Any:
     """A function that writes labels and captions; returns the words of a dry audit of them."""
 
     def write(labels: Sequence[str] | None = None, texts: Sequence[str] = TEXTS) -> list[str]:
@@ -54,16 +54,16 @@ def maps(text: str, **groups: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("male", "female"), [("1", "-1"), ("-1", "-2"), ("+", "-"), ("0", "1")])
-def test_the_maps_that_a_refusal_prints_are_typed_as_printed(ends, ok, written, male, female):
-    words = written(sexes(male, female))
+def test_the_maps_that_a_refusal_prints_are_typed_as_printed(ends, ok, write_files, male, female):
+    words = write_files(sexes(male, female))
     advised = maps(ends(3, *words), **{female: "female", male: "male"})
     assert "gender (male 60, female 60)" in ok(*words, *advised)
 
 
 @pytest.mark.parametrize("sign", [("--map", "-1=female"), ("--map=-1=female",)])
 @pytest.mark.parametrize("command", ["audit", "compare", "data validate"])
-def test_a_label_may_begin_with_a_sign(ok, written, command, sign, tmp_path):
-    audit = [*written(sexes("1", "-1")), *sign, "--map", "1=male"]
+def test_a_label_may_begin_with_a_sign(ok, write_files, command, sign, tmp_path):
+    audit = [*write_files(sexes("1", "-1")), *sign, "--map", "1=male"]
     (tmp_path / "other.json").write_text(captions(["a man" for _ in IDS]))
     data = ["dataset=coco", f"dataset.attributes={audit[3]}", *audit[4:6], *audit[9:]]
     quick = ["metric=gender_error", "logger=csv", "stats.resamples=10"]
@@ -75,16 +75,16 @@ def test_a_label_may_begin_with_a_sign(ok, written, command, sign, tmp_path):
     ok(*words[command])
 
 
-def test_a_map_makes_no_other_label_ambiguous(ends, ok, written):
+def test_a_map_makes_no_other_label_ambiguous(ends, ok, write_files):
     labels = ["mixed" if k % 10 == 0 else one for k, one in zip(IDS, sexes("m", "w"), strict=True)]
-    words = written(labels)
+    words = write_files(labels)
     advised = maps(ends(3, *words), mixed="Both", w="female")
     assert "gender (male 48, female 60)" in ok(*words, *advised)
 
 
-def test_all_unknown_labels_are_advised_at_once(ends, ok, written):
+def test_all_unknown_labels_are_advised_at_once(ends, ok, write_files):
     labels = [f"{('male', 'female')[k % 2]} rated {k % 20}" for k in IDS]
-    words = written(labels)
+    words = write_files(labels)
     groups = {f"{one} rated {k}": one for one in ("female", "male") for k in range(20)}
     text = ends(3, *words)
     advised = re.findall(r"--map '([^']+)=GROUP'", text)
@@ -93,14 +93,14 @@ def test_all_unknown_labels_are_advised_at_once(ends, ok, written):
     assert "gender (male 60, female 60)" in ok(*words, *typed)
 
 
-def test_stock_sentences_are_kept_as_the_note_advises(ok, written, tmp_path):
+def test_stock_sentences_are_kept_as_the_note_advises(ok, write_files, tmp_path):
     people = [
         {"image_id": k, "caption": text}
         for k, one in zip(IDS, TEXTS, strict=True)
         for text in (f"{one} by day {k}", "Quality is too poor." if k % 3 else f"{one} {k}")
     ]
     (tmp_path / "people.json").write_text(json.dumps({"annotations": people}))
-    words = [*written(), "--captions", str(tmp_path / "people.json")]
+    words = [*write_files(), "--captions", str(tmp_path / "people.json")]
     text = ok(*words)
     advised = re.search(r"describe nothing .*\((--stock keep) keeps them\)", text)
     assert advised
@@ -108,8 +108,8 @@ def test_stock_sentences_are_kept_as_the_note_advises(ok, written, tmp_path):
     assert "describe nothing" not in ok(*words, *advised[1].split())
 
 
-def test_a_preamble_is_cut_as_the_note_advises(ok, written):
-    words = written(texts=[f"The image depicts {text}." for text in TEXTS])
+def test_a_preamble_is_cut_as_the_note_advises(ok, write_files):
+    words = write_files(texts=[f"The image depicts {text}." for text in TEXTS])
     text = ok(*words)
     advised = re.search(r"(--preambles cut) removes them", text)
     assert advised
@@ -118,15 +118,15 @@ def test_a_preamble_is_cut_as_the_note_advises(ok, written):
 
 
 @pytest.mark.parametrize("unit", ["sentence", "subject"])
-def test_units_of_captions_are_options(ok, written, unit):
-    words = written(texts=[f"{text}. A tree stands there." for text in TEXTS])
+def test_units_of_captions_are_options(ok, write_files, unit):
+    words = write_files(texts=[f"{text}. A tree stands there." for text in TEXTS])
     assert f"--unit {unit}: words a caption that are scored: 5.0 of 9.0" in ok(
         *words, "--unit", unit
     )
 
 
-def test_refusals_are_kept_as_the_message_advises(ends, ok, written):
-    words = written(texts=["I'm sorry, but I can't help." if k % 4 else TEXTS[0] for k in IDS])
+def test_refusals_are_kept_as_the_message_advises(ends, ok, write_files):
+    words = write_files(texts=["I'm sorry, but I can't help." if k % 4 else TEXTS[0] for k in IDS])
     text = ends(3, *words)
     assert "dataset.blank_limit" not in text
     advised = re.search(r"with (--declined keep), or raise (--blank-limit)", text)
@@ -135,8 +135,8 @@ def test_refusals_are_kept_as_the_message_advises(ends, ok, written):
     ok(*words, advised[2], "0.9")
 
 
-def test_one_of_several_captions_is_chosen_as_the_message_advises(ends, ok, written, tmp_path):
-    words = written()
+def test_one_of_several_captions_is_chosen_as_the_message_advises(ends, ok, write_files, tmp_path):
+    words = write_files()
     rows = json.loads(captions(TEXTS)) + json.loads(captions([f"{t} there" for t in TEXTS]))
     (tmp_path / "mine.json").write_text(json.dumps(rows))
     advised = re.search(r"choose one with (--multi-caption)\b(?!=)", ends(3, *words))
@@ -148,9 +148,9 @@ def test_one_of_several_captions_is_chosen_as_the_message_advises(ends, ok, writ
 
 
 def test_the_report_and_the_baseline_advise_the_options_that_the_screen_advises(
-    ok, written, tmp_path
+    ok, write_files, tmp_path
 ):
-    words = written(texts=[f"The image depicts {text}." for text in TEXTS])
+    words = write_files(texts=[f"The image depicts {text}." for text in TEXTS])
     words.remove("--dry-run")
     text = ok(*words, "--out", str(tmp_path / "out"), "--json", str(tmp_path / "out.json"))
     assert "--preambles cut removes them" in text
@@ -163,9 +163,9 @@ def test_the_report_and_the_baseline_advise_the_options_that_the_screen_advises(
 
 
 @pytest.mark.parametrize("value", ["semicolon", "none"])
-def test_what_is_between_captions_is_said_as_the_message_advises(ends, ok, written, value):
+def test_what_is_between_captions_is_said_as_the_message_advises(ends, ok, write_files, value):
     texts = ["; ".join([text] * (1 + k % 7)) for k, text in enumerate(TEXTS)]
-    words = written(texts=texts)
+    words = write_files(texts=texts)
     advised = re.findall(r"--separator \w+", ends(3, *words))
     assert [one.split()[1] for one in advised] == ["semicolon", "none"]
     several = ["--multi-caption"] if value == "semicolon" else []
@@ -198,8 +198,8 @@ def test_what_is_not_set_cannot_be_taken_out(ends):
     assert "limit is not set, so nothing can be taken out" in ends(2, "~limit", "--cfg", "job")
 
 
-def test_labels_of_faces_are_told_as_such(ends, ok, tmp_path, written):
-    words = written()
+def test_labels_of_faces_are_told_as_such(ends, ok, tmp_path, write_files):
+    words = write_files()
     names = [f"detected_faces/COCO_val2014_{k:012d}_face0.jpg" for k in IDS]
     lines = [f"{name},{one}" for name, one in zip(names, sexes("Male", "Female"), strict=True)]
     table = "\n".join(["face_name_align,sex", *lines])

@@ -212,7 +212,7 @@ def run_folders(folder: Path) -> Reader:
         _fit(outputs, path.name)
         report_of_folder(outputs)
         store = ResultStore(outputs)
-        result = store.finished("bad")
+        result = store.load_unchanged("bad")
         if result is not None:
             WandbLogger(str(folder)).content(_with_curves(store, result))
             store.predictions("bad", ["100", "101"])

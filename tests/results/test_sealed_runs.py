@@ -47,16 +47,16 @@ def result(run_id: str = "run", **changes: Any) -> Result:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("whole")
     ResultStore(root).save(result())
     return root
 
 
 @pytest.fixture
-def copied(whole: Path, tmp_path: Path) -> Path:
+def copied_run(whole_run: Path, tmp_path: Path) -> Path:
     """The run, to be damaged."""
-    return Path(shutil.copytree(whole, tmp_path / "copied"))
+    return Path(shutil.copytree(whole_run, tmp_path / "copied"))
 
 
 def everything(store: ResultStore) -> str:
@@ -66,7 +66,7 @@ def everything(store: ResultStore) -> str:
     return repr((run, run and store.draws(run), store.predictions("run", IDS)))
 
 
-def flipped(content: bytes, name: str) -> list[bytes]:
+def flip_byte(content: bytes, name: str) -> list[bytes]:
     """A content with one bit turned, many times."""
     generator = np.random.default_rng(len(name))
     copies = []
@@ -80,10 +80,10 @@ def flipped(content: bytes, name: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", FILES[:3])
-def test_a_flipped_bit_is_never_read_as_another_number(copied, name):
-    store, path = ResultStore(copied), copied / "run" / name
+def test_a_flipped_bit_is_never_read_as_another_number(copied_run, name):
+    store, path = ResultStore(copied_run), copied_run / "run" / name
     wanted, others = everything(store), 0
-    for content in flipped(path.read_bytes(), name):
+    for content in flip_byte(path.read_bytes(), name):
         path.write_bytes(content)
         try:
             others += everything(store) != wanted
@@ -93,46 +93,46 @@ def test_a_flipped_bit_is_never_read_as_another_number(copied, name):
 
 
 @pytest.mark.parametrize("name", FILES[1:])
-def test_a_flipped_bit_of_any_other_file_asks_for_the_run_again(copied, name):
-    path = copied / "run" / name
-    for content in flipped(path.read_bytes(), name):
+def test_a_flipped_bit_of_any_other_file_asks_for_the_run_again(copied_run, name):
+    path = copied_run / "run" / name
+    for content in flip_byte(path.read_bytes(), name):
         path.write_bytes(content)
-        assert ResultStore(copied).finished("run") is None
+        assert ResultStore(copied_run).load_unchanged("run") is None
 
 
 def test_a_flipped_bit_of_a_cache_is_computed_again(tmp_path):
     cache = ArrayCache(tmp_path)
     cache.put("abc", np.random.default_rng(0).random((20, 3)))
     path = tmp_path / "ab" / "abc"
-    for content in flipped(path.read_bytes(), "abc"):
+    for content in flip_byte(path.read_bytes(), "abc"):
         path.write_bytes(content)
         assert cache.get("abc") is None
 
 
 @pytest.mark.parametrize("name", FILES[1:])
-def test_a_file_that_is_absent_asks_for_the_run_again(copied, name, caplog):
-    (copied / "run" / name).unlink()
-    assert ResultStore(copied).finished("run") is None
+def test_a_file_that_is_absent_asks_for_the_run_again(copied_run, name, caplog):
+    (copied_run / "run" / name).unlink()
+    assert ResultStore(copied_run).load_unchanged("run") is None
     assert f"{name} is damaged or absent" in caplog.text
 
 
-def test_whole_files_are_not_asked_for_again_whatever_a_person_puts_beside_them(copied):
-    (copied / "run" / "notes.txt").write_text("mine")
-    assert ResultStore(copied).finished("run") is not None
+def test_whole_files_are_not_asked_for_again_whatever_a_person_puts_beside_them(copied_run):
+    (copied_run / "run" / "notes.txt").write_text("mine")
+    assert ResultStore(copied_run).load_unchanged("run") is not None
 
 
-def test_only_who_computes_a_cell_sets_a_damaged_one_aside(copied):
-    (copied / "run" / "draws.parquet").write_bytes(b"PAR1")
-    ResultStore(copied).save(result())
-    assert ResultStore(copied).finished("run") is not None
-    (aside,) = copied.glob(".run.damaged.*")
+def test_only_who_computes_a_cell_sets_a_damaged_one_aside(copied_run):
+    (copied_run / "run" / "draws.parquet").write_bytes(b"PAR1")
+    ResultStore(copied_run).save(result())
+    assert ResultStore(copied_run).load_unchanged("run") is not None
+    (aside,) = copied_run.glob(".run.damaged.*")
     assert (aside / "draws.parquet").read_bytes() == b"PAR1"
 
 
 # --- run folders of others
 
 
-def resealed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+def reseal(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """A result with something changed and a checksum that fits."""
     content = json.loads(path.read_text())
     del content["manifest"]["checksum"]
@@ -154,11 +154,11 @@ def nothing_of_it(key: str, value: object) -> Callable[[Path], None]:
     def change(content: dict[str, Any]) -> None:
         content["manifest"][key] = value
 
-    return lambda path: resealed(path, change)
+    return lambda path: reseal(path, change)
 
 
 def column(key: str, value: object) -> Callable[[Path], None]:
-    return lambda path: resealed(path, lambda content: content["rows"][0].update({key: value}))
+    return lambda path: reseal(path, lambda content: content["rows"][0].update({key: value}))
 
 
 FOREIGN: dict[str, Callable[[Path], object]] = {
@@ -170,11 +170,11 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
     "deep manifest": lambda path: path.write_text('{"a":' * 3000 + "1" + "}" * 3000),
     "a folder": folder_of_that_name,
     "a dangling link": dangling_link,
-    "another schema": lambda path: resealed(path, lambda content: content.update(schema=2)),
-    "no schema": lambda path: resealed(path, lambda content: content.pop("schema")),
-    "rows no list": lambda path: resealed(path, lambda content: content.update(rows={"a": 1})),
-    "a row no object": lambda path: resealed(path, lambda content: content.update(rows=[7])),
-    "a row without a column": lambda path: resealed(path, lambda c: c["rows"][0].pop("value")),
+    "another schema": lambda path: reseal(path, lambda content: content.update(schema=2)),
+    "no schema": lambda path: reseal(path, lambda content: content.pop("schema")),
+    "rows no list": lambda path: reseal(path, lambda content: content.update(rows={"a": 1})),
+    "a row no object": lambda path: reseal(path, lambda content: content.update(rows=[7])),
+    "a row without a column": lambda path: reseal(path, lambda c: c["rows"][0].pop("value")),
     "a row with one more": column("more", 1),
     "it has no rows, or rows of another run": column("run_id", "other"),
     "a text as value": column("value", "0.5"),
@@ -183,7 +183,7 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
     "truth as number": column("n_images", True),
     "seeds of text": column("seeds", ["0"]),
     "seeds no list": column("seeds", 0),
-    "manifest no object": lambda path: resealed(path, lambda c: c.update(manifest={})),
+    "manifest no object": lambda path: reseal(path, lambda c: c.update(manifest={})),
     "files no object": nothing_of_it("files", ["draws.parquet"]),
     "a file elsewhere": nothing_of_it("files", {"../draws.parquet": "0"}),
     "metric no object": nothing_of_it("metric", [1]),
@@ -225,9 +225,9 @@ def test_a_run_that_cannot_be_read_ends_no_report_and_stays(tmp_path, kind):
 def test_a_run_that_cannot_be_read_is_computed_again(tmp_path, kind):
     FOREIGN[kind](two_runs(tmp_path))
     store = ResultStore(tmp_path)
-    assert store.finished("bad") is None
+    assert store.load_unchanged("bad") is None
     store.save(result("bad"))
-    assert store.finished("bad") is not None
+    assert store.load_unchanged("bad") is not None
 
 
 def test_what_is_left_out_stands_on_the_page_and_is_said(tmp_path, caplog):
@@ -295,15 +295,15 @@ def test_foreign_draws_with_a_fitting_checksum_end_no_report(tmp_path, content):
 
 
 @pytest.mark.parametrize(("name", "epochs"), [("curves", ["0", "1", "2"]), ("nothing", [])])
-def test_tables_come_back(whole, name, epochs):
-    store = ResultStore(whole)
+def test_tables_come_back(whole_run, name, epochs):
+    store = ResultStore(whole_run)
     assert [line["epoch"] for line in store.table(store.read("run"), name)] == epochs
 
 
-def test_a_cut_table_is_not_read(copied):
-    path = copied / "run" / "curves.csv"
+def test_a_cut_table_is_not_read(copied_run):
+    path = copied_run / "run" / "curves.csv"
     path.write_bytes(path.read_bytes()[:-4])
-    store = ResultStore(copied)
+    store = ResultStore(copied_run)
     with pytest.raises(DataError, match=r"curves\.csv: is damaged"):
         store.table(store.read("run"), "curves")
 

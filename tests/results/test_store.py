@@ -130,10 +130,10 @@ def test_e13_a_folder_that_cannot_be_written_is_a_resource_error(tmp_path):
 
 
 def test_e13_a_full_disk_leaves_no_part_of_a_result(tmp_path, monkeypatch):
-    def full(*_: object) -> None:
+    def fill_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bias_pipeline.results.store.write_predictions", full)
+    monkeypatch.setattr("bias_pipeline.results.store.write_predictions", fill_disk)
     with pytest.raises(ResourceError, match="No space left"):
         ResultStore(tmp_path).save(result())
     assert list(tmp_path.iterdir()) == []
@@ -169,10 +169,10 @@ def test_e18_sixteen_processes_compute_one_run_once(tmp_path, sixteen):
 
 
 def test_e18_a_claim_that_could_not_be_written_is_not_left_behind(tmp_path, monkeypatch):
-    def full() -> str:
+    def fill_disk() -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bias_pipeline.results.run_lock.socket.gethostname", full)
+    monkeypatch.setattr("bias_pipeline.results.run_lock.socket.gethostname", fill_disk)
     with pytest.raises(ResourceError, match="No space left"), ResultStore(tmp_path).claim("run"):
         pass
     assert list((tmp_path / ".claims").iterdir()) == []

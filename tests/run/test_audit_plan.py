@@ -58,7 +58,7 @@ class Columns:
         del attribute, settings
         return 1.0
 
-    def scored(self, plans: Mapping[str, auditing.Plan]) -> SweepOutcome:
+    def run_plans(self, plans: Mapping[str, auditing.Plan]) -> SweepOutcome:
         raise AssertionError(plans)
 
 
@@ -67,8 +67,8 @@ def test_a_further_column_of_labels_changes_nothing_of_what_is_run_for_gender(
 ):
     monkeypatch.chdir(tmp_path)
     minutes = 0.01  # too few for all metrics
-    _, alone = auditing.planned(Columns(("gender",)), minutes)
-    _, beside = auditing.planned(Columns(("gender", "race", "age")), minutes)
+    _, alone = auditing.plan_audit(Columns(("gender",)), minutes)
+    _, beside = auditing.plan_audit(Columns(("gender", "race", "age")), minutes)
     assert alone["gender"].left_out
     assert beside["gender"] == alone["gender"]
 
@@ -109,9 +109,9 @@ def test_first_sentences_are_read_only_where_whole_captions_say_too_much(
         return shares["text.unit" in settings]
 
     monkeypatch.chdir(tmp_path)
-    _, usual = auditing.planned(Columns(("gender",)))
+    _, usual = auditing.plan_audit(Columns(("gender",)))
     monkeypatch.setattr(Columns, "reach", reach)
-    _, plans = auditing.planned(Columns(("gender",)))
+    _, plans = auditing.plan_audit(Columns(("gender",)))
     assert len(reads) == times
     assert plans["gender"].by_sentence is (times == 2)
     assert (plans["gender"].seconds > usual["gender"].seconds) is (times == 2)
@@ -128,14 +128,14 @@ def test_the_reach_is_that_of_the_words_that_lic_reads(captioner, reached):
 class Failing(Columns):
     """All of its cells fail."""
 
-    def scored(self, plans: Mapping[str, auditing.Plan]) -> SweepOutcome:
+    def run_plans(self, plans: Mapping[str, auditing.Plan]) -> SweepOutcome:
         return SweepOutcome(Path(), exit_code=SweepError.exit_code)
 
 
 def test_where_cells_failed_it_is_not_said_that_no_metric_applies(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SweepError, match="jobs failed for the reasons above"):
-        auditing.audited(Failing(("gender",)))
+        auditing.run_audit(Failing(("gender",)))
 
 
 def test_too_small_groups_are_named_with_the_labels_of_no_group(tmp_path, monkeypatch):
@@ -155,4 +155,4 @@ def test_too_small_groups_are_named_with_the_labels_of_no_group(tmp_path, monkey
 
     sizes = r"gender: 0 male, 20 female \(labels of no group: 20 'Male'\)"
     with pytest.raises(UsageError, match=sizes):
-        auditing.planned(TakenOut(("gender",)))
+        auditing.plan_audit(TakenOut(("gender",)))

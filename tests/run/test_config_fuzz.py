@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from omegaconf.errors import OmegaConfBaseException
 from bias_pipeline.commands.main import main
 from bias_pipeline.errors import BiasPipelineError, UsageError
 from bias_pipeline.run import compose, overrides
-from bias_pipeline.run.hydra_allowlist import check_hydra, to_plain
-from bias_pipeline.run.hydra_composer import check_composed
-from bias_pipeline.run.references import check_references
+from bias_pipeline.run.hydra_allowlist import check_hydra
+from bias_pipeline.run.hydra_composer import loader_of
+from bias_pipeline.run.references import References
 from bias_pipeline.run.yaml_files import as_written
 from tests.fuzz.mutations import odd_tree
 
@@ -102,12 +103,17 @@ def base(*words: str) -> Base:
         attribute.labels = {"scenes": attribute.labels.scenes}
         if "task" in config:
             config.task.tasks = {"dog": "dog, dogs", "person": "person"}
-        hydra = to_plain(config.hydra)
+        hydra = OmegaConf.to_container(config.hydra)
     written: Any = OmegaConf.to_container(config, resolve=False)
     for key in ("help", "hydra_help", "runtime", "overrides"):
         del written["hydra"][key]
-        hydra.pop(key, None)
+        del hydra[key]
     return Base(written, dict(compose.checked_cell(as_written(config), {}).tree), hydra)
+
+
+@cache
+def usual_hydra() -> dict[str, Any]:
+    return base().hydra
 
 
 def build_all(tree: dict[str, Any]) -> None:
@@ -122,15 +128,15 @@ def build_all(tree: dict[str, Any]) -> None:
 def put_together(tree: dict[str, Any]) -> None:
     """All of it, by way of OmegaConf."""
     config = OmegaConf.create(tree)
-    check_composed(config)
+    loader_of().check(config)
     build_all(dict(compose.checked_cell(as_written(config), {}).tree))
 
 
 WAYS: list[tuple[str, Callable[[Any], None]]] = [
-    ("written", check_references),
+    ("written", lambda tree: References(tree).resolve()),
     ("task", build_all),
     ("task", build_all),
-    ("hydra", check_hydra),
+    ("hydra", lambda tree: check_hydra(tree, tree, usual_hydra())),
 ]
 
 

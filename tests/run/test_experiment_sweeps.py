@@ -11,12 +11,12 @@ from bias_pipeline.run.launch import expand
 from bias_pipeline.run.overrides import options_of
 
 
-def expanded(*words: str) -> list[str]:
+def expand_sweep(*words: str) -> list[str]:
     return expand(options_of(list(words)))
 
 
 def test_an_experiment_sweeps_over_what_its_file_says():
-    assert expanded("experiment=chain", "dataset.root=x") == [
+    assert expand_sweep("experiment=chain", "dataset.root=x") == [
         "experiment=chain",
         "dataset.root=x",
         "metric=lic,dbac,gender_error,imagecaptioner2",
@@ -25,19 +25,19 @@ def test_an_experiment_sweeps_over_what_its_file_says():
 
 
 def test_the_command_line_comes_first():
-    words = expanded("experiment=chain", "metric=lic", "alignment=none")
+    words = expand_sweep("experiment=chain", "metric=lic", "alignment=none")
     assert words == ["experiment=chain", "metric=lic", "alignment=none"]
 
 
 @pytest.mark.parametrize("words", [["metric=lic"], ["experiment=relic_gender"]])
 def test_other_commands_stay_as_they_are(words):
-    assert expanded(*words) == words
+    assert expand_sweep(*words) == words
 
 
 def of_folder(folder: Path, text: str) -> list[str]:
     (folder / "experiment").mkdir()
     (folder / "experiment" / "mine.yaml").write_text(text)
-    return expanded("--config-dir", str(folder), "experiment=mine")
+    return expand_sweep("--config-dir", str(folder), "experiment=mine")
 
 
 def test_an_experiment_of_ones_own_folder_may_be_a_sweep(tmp_path):

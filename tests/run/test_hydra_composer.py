@@ -50,7 +50,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def composed_jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The jobs that Hydra composes, by their last override."""
     jobs: list[str] = []
     original = ConfigLoaderImpl.load_configuration
@@ -58,7 +58,7 @@ def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def load_configuration(
         self: Loader, name: str, overrides: list[str], *further: Any
     ) -> DictConfig:
-        jobs.append(overrides[-1])
+        jobs.extend(overrides[-1:])  # none for what Hydra composes without overrides
         return original(self, name, overrides, *further)
 
     monkeypatch.setattr(ConfigLoaderImpl, "load_configuration", load_configuration)
@@ -71,14 +71,14 @@ def composed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         JOB,
         ["experiment=dbac_table3", "seeds=[1,2]", "++limit=4", "~paths.cache"],
         ["+attribute@other=race", "+x={a:1}", "captioner='a b.json'", "+task=coco_objects"],
-        ["hydra.job.config.override_dirname.exclude_keys=[seeds]", *JOB, "hydra.verbose=true"],
+        ["hydra/job_logging=stdout", *JOB, "hydra.verbose=true"],
     ],
 )
 def test_a_job_is_as_hydra_composes_it(loader, master, job):
     hydra = ConfigLoaderImpl(create_config_search_path(str(conf_dir())))
     loader.job(["experiment=dbac_table3"])  # whose files are merged once
-    composed = loader.load_sweep_config(master, job)
-    assert composed == hydra.load_sweep_config(master, job)
+    composed_jobs = loader.load_sweep_config(master, job)
+    assert composed_jobs == hydra.load_sweep_config(master, job)
 
 
 def test_a_defaults_list_that_refers_to_a_choice_is_as_hydra_reads_it(tmp_path):
@@ -90,14 +90,14 @@ def test_a_defaults_list_that_refers_to_a_choice_is_as_hydra_reads_it(tmp_path):
     assert loader_of(str(tmp_path)).job(job).attribute.parts.x == 7
 
 
-def test_a_job_asked_for_again_is_not_composed_again(loader, composed):
+def test_a_job_asked_for_again_is_not_composed_again(loader, composed_jobs):
     assert loader.job(JOB) == loader.job(JOB)
-    assert len(composed) == 1
+    assert len(composed_jobs) == 1
 
 
-def test_the_job_that_was_checked_is_the_one_that_a_sweep_runs(loader, master, composed):
+def test_the_job_that_was_checked_is_the_one_that_a_sweep_runs(loader, master, composed_jobs):
     assert loader.job(JOB) == loader.load_sweep_config(master, JOB)
-    assert len(composed) == 1
+    assert len(composed_jobs) == 1
 
 
 def test_changing_a_job_leaves_the_same_job_as_it_was(loader):
@@ -148,11 +148,11 @@ def test_changing_a_job_leaves_the_next_as_it_was(loader, master):
     assert loader.load_sweep_config(master, ["seeds=[1]"]).attribute.name == "gender"
 
 
-def test_so_many_jobs_are_kept(loader, composed, monkeypatch):
+def test_so_many_jobs_are_kept(loader, composed_jobs, monkeypatch):
     monkeypatch.setattr("bias_pipeline.run.hydra_composer.MOST_CACHED", 1)
     for seeds in ("seeds=[0]", "seeds=[1]", "seeds=[0]", "seeds=[1]"):
         loader.job([seeds])
-    assert composed == ["seeds=[0]", "seeds=[1]", "seeds=[1]"]
+    assert composed_jobs == ["seeds=[0]", "seeds=[1]", "seeds=[1]"]
 
 
 def test_a_sweep_arrives_in_a_helper_which_composes_its_cells_itself():
@@ -177,12 +177,12 @@ def test_what_is_resolved_is_as_omegaconf_resolves_it(loader, name):
     other = "+y='${oc.select:n,{v: [N]}}'"  # plain data that no key has
     job = loader.job([f"metric={name}", "limit=7", references, other])
     parts = {str(key): job[key] for key in job if key != "hydra"}
-    resolved = References(as_written(OmegaConf.create(parts))).resolved()
+    resolved = References(as_written(OmegaConf.create(parts))).resolve()
     assert resolved == OmegaConf.to_container(OmegaConf.create(parts), resolve=True)
 
 
 def test_what_several_places_refer_to_is_one_object():
-    tree = References({"a": {"x": 1}, "b": "${a}", "c": ["${a}"]}).resolved()
+    tree = References({"a": {"x": 1}, "b": "${a}", "c": ["${a}"]}).resolve()
     assert tree["a"] is tree["b"] is tree["c"][0]
 
 
@@ -216,7 +216,7 @@ def test_a_reference_is_resolved_as_omegaconf_does(text):
     }
     expected = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
     references = References(config)
-    assert references.resolved() == expected
+    assert references.resolve() == expected
     assert not references.faults
 
 
@@ -224,7 +224,7 @@ def test_a_reference_is_resolved_as_omegaconf_does(text):
 @pytest.mark.parametrize("text", ["${{{}}}", "to ${{{}}}"])
 def test_a_reference_to_what_is_absent_is_told(key, text):
     references = References({"a": {}, "gone": "???", "b": text.format(key)})
-    references.resolved()
+    references.resolve()
     assert repr(key) in references.faults[0]
 
 
@@ -247,11 +247,11 @@ TURNS = [
 def test_exchanged_nodes_give_what_hydra_merges(job, monkeypatch):
     """Key by key and in the same order, since a run's id follows it."""
     monkeypatch.setattr("bias_pipeline.run.hydra_composer._MERGED", {})
-    quick = _plain(loader_of().job(job))
+    quick = to_plain(loader_of().job(job))
     monkeypatch.setattr("bias_pipeline.run.hydra_composer._MERGED", {})
     monkeypatch.setattr(Loader, "_merged_over_base", lambda *_: None)
     config = loader_of().job(job)
-    assert quick == _plain(config)
+    assert quick == to_plain(config)
     task, choices = loader_of().task(job)
     assert json.dumps(task) == json.dumps(
         {k: v for k, v in as_written(config).items() if k != "hydra"}
@@ -297,6 +297,6 @@ def test_a_wrong_task_is_refused_as_the_job_is(loader, word):
     assert messages[0] == messages[1]
 
 
-def _plain(config: DictConfig) -> tuple[str, object]:
+def to_plain(config: DictConfig) -> tuple[str, object]:
     tree = as_written(config)
     return json.dumps({**tree, "hydra": None}), tree["hydra"]

@@ -35,7 +35,7 @@ class Surfaces:
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory) -> Path:
+def drawn_numbers(tmp_path_factory) -> Path:
     names = ("amplifier", "stereotyper", "faithful")
     folder = tmp_path_factory.mktemp("drawn")
     write_scenes(generate(n_images=160), folder, {name: CAPTIONERS[name] for name in names})
@@ -47,7 +47,7 @@ def drawn(tmp_path_factory) -> Path:
     return folder
 
 
-def changed(folder: Path, name: str, caption, most: int | None = None) -> Path:
+def change_rows(folder: Path, name: str, caption, most: int | None = None) -> Path:
     """A captioner's file with other captions, or with the first few alone."""
     rows = json.loads((folder / "captioners" / f"{name}.json").read_text())[:most]
     path = folder / f"{name}_changed.json"
@@ -74,17 +74,22 @@ AUDITS = {
 
 
 @pytest.fixture(scope="module", params=AUDITS)
-def shown(request, drawn, tmp_path_factory) -> Surfaces:
+def shown_numbers(request, drawn_numbers, tmp_path_factory) -> Surfaces:
     captioner, attribute, caption, most, further = AUDITS[request.param]
     out = tmp_path_factory.mktemp("out")
     metrics = METRICS + OBJECTS * ("objects" in further) + PEOPLE * ("people" in further)
     files = {"people": ("human", "captions"), "objects": ("objects", "instances")}
-    given = {files[one][0]: drawn / "annotations" / f"{files[one][1]}.json" for one in further}
+    given = {
+        files[one][0]: drawn_numbers / "annotations" / f"{files[one][1]}.json" for one in further
+    }
     with pytest.MonkeyPatch.context() as patch:
         plan = auditing.Plan(metrics, [], 1, 1.0)
         patch.setattr(auditing, "plan_for", lambda *_, **__: plan)
         audit = bp.audit(
-            changed(drawn, captioner, caption, most), drawn / f"{attribute}.csv", out=out, **given
+            change_rows(drawn_numbers, captioner, caption, most),
+            drawn_numbers / f"{attribute}.csv",
+            out=out,
+            **given,
         )
     report = report_of_folder(out)
     export(report, out / "paper")
@@ -98,51 +103,51 @@ def numbers(surfaces: Surfaces) -> list[Answer]:
     return [answer for answer in surfaces.audit.answers if answer.value == answer.value]
 
 
-def test_the_screen_shows_the_number_of_each_answer(shown):
-    screen = " ".join(" ".join(shown.audit.screen()).split())
-    assert all(deciding_number(answer) in screen for answer in numbers(shown))
+def test_the_screen_shows_the_number_of_each_answer(shown_numbers):
+    screen = " ".join(" ".join(shown_numbers.audit.screen()).split())
+    assert all(deciding_number(answer) in screen for answer in numbers(shown_numbers))
 
 
-def test_the_page_shows_the_number_of_each_answer(shown):
-    page = " ".join(shown.page.split())
-    assert all(deciding_number(answer) in page for answer in numbers(shown))
+def test_the_page_shows_the_number_of_each_answer(shown_numbers):
+    page = " ".join(shown_numbers.page.split())
+    assert all(deciding_number(answer) in page for answer in numbers(shown_numbers))
 
 
-def test_an_exported_table_has_the_number_of_each_answer(shown):
+def test_an_exported_table_has_the_number_of_each_answer(shown_numbers):
     exported = [
         (float(line["value"]), line["value ci_low"], line["images"])
-        for line in shown.exported
+        for line in shown_numbers.exported
         if line["value"]
     ]
     ends = [
         (answer.value, "" if answer.ci_low != answer.ci_low else str(answer.ci_low))
-        for answer in numbers(shown)
+        for answer in numbers(shown_numbers)
     ]
     assert [line[:2] for line in exported] == ends
 
 
-def test_a_row_has_the_number_of_each_answer(shown):
-    frame = shown.audit.frame()
-    for answer in numbers(shown):
+def test_a_row_has_the_number_of_each_answer(shown_numbers):
+    frame = shown_numbers.audit.frame()
+    for answer in numbers(shown_numbers):
         row = frame[(frame.run_id == answer.run_id) & (frame.part == answer.part)]
         assert row.value.tolist() == [answer.value]
 
 
-def test_the_file_of_answers_has_the_number_of_each_answer(shown):
-    answers = [answer.stored() for answer in shown.audit.answers]
-    stored = json.loads(baseline.stored(shown.audit.results, answers=answers))["answers"]
+def test_the_file_of_answers_has_the_number_of_each_answer(shown_numbers):
+    answers = [answer.stored() for answer in shown_numbers.audit.answers]
+    stored = json.loads(baseline.stored(shown_numbers.audit.results, answers=answers))["answers"]
     assert [one["value"] for one in stored if one["value"] is not None] == [
-        answer.value for answer in numbers(shown)
+        answer.value for answer in numbers(shown_numbers)
     ]
 
 
-def test_a_headline_of_a_bias_has_its_number(shown):
-    (headline, *_) = shown.page.split('<p class="verdict">')[1].split("</p>")
+def test_a_headline_of_a_bias_has_its_number(shown_numbers):
+    (headline, *_) = shown_numbers.page.split('<p class="verdict">')[1].split("</p>")
     if "BIAS" in headline:
-        values = [f"{100 * one.value:.1f}" for one in numbers(shown) if one.answer == "yes"]
+        values = [f"{100 * one.value:.1f}" for one in numbers(shown_numbers) if one.answer == "yes"]
         assert any(f"{value} points [" in headline for value in values)
 
 
-def test_no_surface_calls_another_attribute_gender(shown):
-    if shown.audit.answers[0].attribute != "gender":
-        assert "gender" not in " ".join(shown.audit.screen())
+def test_no_surface_calls_another_attribute_gender(shown_numbers):
+    if shown_numbers.audit.answers[0].attribute != "gender":
+        assert "gender" not in " ".join(shown_numbers.audit.screen())

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from bias_pipeline.errors import UsageError
-from bias_pipeline.run.overrides import check_folders, jobs_of, quoted
+from bias_pipeline.run.overrides import check_folders, jobs_of, quote_value
 
 
 @given(name=st.text("\\'\"a${},=é :", min_size=1, max_size=9))
 def test_a_quoted_name_is_read_as_it_was(name):
-    override = OverridesParser.create().parse_override(f"captioner={quoted(name)}")
+    override = OverridesParser.create().parse_override(f"captioner={quote_value(name)}")
     assert OmegaConf.create({"captioner": override.value()}).captioner == name
 
 

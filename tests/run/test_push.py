@@ -15,7 +15,7 @@ import pytest
 from bias_pipeline.commands.main import main
 from bias_pipeline.results.store import ResultStore
 from bias_pipeline.run import loggers
-from bias_pipeline.run.push import PushResult, push, unanswered
+from bias_pipeline.run.push import PushResult, push, server_fault
 from tests.run.test_loggers import result, silent_server
 
 __all__ = ["silent_server"]  # a fixture
@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def sent_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids of runs that a server would have got; it takes all but those named ``refused``."""
     ids: list[str] = []
 
@@ -95,35 +95,37 @@ def test_curves_of_training_are_told(tmp_path, monkeypatch):
     assert message == {"one": [{"epoch": 1, "train_loss/model": 0.625}], "two": []}
 
 
-def test_online_sends_a_run_once_to_each_place(folder, sent):
+def test_online_sends_a_run_once_to_each_place(folder, sent_runs):
     push(folder, mode="online")
     push(folder, mode="online")
-    assert sent == ["one", "two"]
+    assert sent_runs == ["one", "two"]
     push(folder, mode="online", project="other")
-    assert sent == ["one", "two"] * 2
+    assert sent_runs == ["one", "two"] * 2
 
 
-def test_a_refused_run_is_sent_again_and_the_others_are_not(folder, sent, capsys):
+def test_a_refused_run_is_sent_again_and_the_others_are_not(folder, sent_runs, capsys):
     ResultStore(folder).save(result("refused"))
     words = ["report", "wandb", str(folder)]
     assert [main(words), main(words)] == [5, 5]
-    assert sent == ["one", "refused", "refused"]
+    assert sent_runs == ["one", "refused", "refused"]
     assert "the same command sends the rest" in capsys.readouterr().err
 
 
-def test_a_key_means_online_unless_the_environment_says_another_mode(folder, sent, monkeypatch):
+def test_a_key_means_online_unless_the_environment_says_another_mode(
+    folder, sent_runs, monkeypatch
+):
     assert push(folder).mode == "online"
     monkeypatch.setenv("WANDB_MODE", "disabled")
-    assert (push(folder).new, len(sent)) == ([], 2)
+    assert (push(folder).new, len(sent_runs)) == ([], 2)
 
 
 @pytest.mark.parametrize("word", ["--mode=online", pytest.param("--workspace", marks=LIBRARY)])
 def test_a_server_that_never_answers_is_a_sentence_within_ten_seconds(
     word, folder, silent_server, monkeypatch, capsys
 ):
-    silent = partial(unanswered, silent_server)
+    silent = partial(server_fault, silent_server)
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
-    monkeypatch.setattr("bias_pipeline.run.push.unanswered", lambda url: silent())
+    monkeypatch.setattr("bias_pipeline.run.push.server_fault", lambda url: silent())
     started = time.monotonic()
     code = main(["report", "wandb", str(folder), word])
     assert (code, time.monotonic() - started < 10) == (5, True)
@@ -134,9 +136,9 @@ def test_a_server_that_never_answers_is_a_sentence_within_ten_seconds(
 def test_an_address_where_nobody_is_or_no_key_is_a_sentence(
     key, words, folder, monkeypatch, capsys
 ):
-    closed = unanswered("http://127.0.0.1:1")
+    closed = server_fault("http://127.0.0.1:1")
     monkeypatch.setattr(loggers, "has_key", lambda: key)
-    monkeypatch.setattr("bias_pipeline.run.push.unanswered", lambda url: closed)
+    monkeypatch.setattr("bias_pipeline.run.push.server_fault", lambda url: closed)
     assert main(["report", "wandb", str(folder), "--mode", "online"]) == 5
     assert words in capsys.readouterr().err
 
@@ -173,9 +175,9 @@ def server() -> Iterator[str]:
 
 
 def test_any_answer_is_one_and_a_closed_port_gives_none(server):
-    assert unanswered(server) == ""
-    assert unanswered(server.replace("//", "//me:password@")) == ""
-    assert unanswered("http://127.0.0.1:1") != ""
+    assert server_fault(server) == ""
+    assert server_fault(server.replace("//", "//me:password@")) == ""
+    assert server_fault("http://127.0.0.1:1") != ""
 
 
 def test_one_run_that_is_there_is_told_in_the_singular():

@@ -3,7 +3,7 @@
 import pytest
 
 from bias_pipeline.errors import UsageError
-from bias_pipeline.run.references import check_references
+from bias_pipeline.run.references import References
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from bias_pipeline.run.references import check_references
 )
 def test_no_key_hides_a_resolver(config):
     with pytest.raises(UsageError, match="is not allowed"):
-        check_references(config)
+        References(config).resolve()
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ def test_no_key_hides_a_resolver(config):
 )
 def test_what_refers_to_itself_is_refused(config):
     with pytest.raises(UsageError, match="refers to itself"):
-        check_references(config)
+        References(config).resolve()
 
 
 @pytest.mark.parametrize("many", [lambda one: f"{one} {one}", lambda one: {"x": one, "y": one}])
 def test_what_grows_without_end_is_refused_at_once(many):
     config = {f"a{n}": many(f"${{a{n + 1}}}") for n in range(60)}
     with pytest.raises(UsageError, match="characters with its references resolved"):
-        check_references({**config, "a60": "xx"})
+        References({**config, "a60": "xx"}).resolve()

@@ -19,7 +19,7 @@ SWEEP = (
 )
 
 
-def prepared(outputs: Path, *words: str) -> Sweep:
+def prepare_sweep(outputs: Path, *words: str) -> Sweep:
     return launch.parse_sweep([*SWEEP, f"paths.outputs={outputs}", *words])
 
 
@@ -41,8 +41,8 @@ def take(sweep: Sweep, folder: Path) -> None:
 
 
 def test_a_helper_leaves_the_word_that_the_sweep_would_which_leaves_it_as_it_is(tmp_path):
-    folder = run_jobs(prepared(tmp_path / "alone"))
-    pooled = prepared(tmp_path / "helped")
+    folder = run_jobs(prepare_sweep(tmp_path / "alone"))
+    pooled = prepare_sweep(tmp_path / "helped")
     jobs = Path(pooled.config.hydra.sweep.dir)
     take(pooled, jobs)
     words = [
@@ -59,7 +59,7 @@ def test_a_helper_leaves_the_word_that_the_sweep_would_which_leaves_it_as_it_is(
 def test_a_helper_writes_values_as_the_sweep_does(tmp_path):
     """Else a table of both would have a column in which False and false differ."""
     words = ("text.keep_unknown=false", "stats.level=0.950")
-    alone, pooled = (prepared(tmp_path / name, *words) for name in ("alone", "helped"))
+    alone, pooled = (prepare_sweep(tmp_path / name, *words) for name in ("alone", "helped"))
     folder = run_jobs(alone)
     jobs = Path(pooled.config.hydra.sweep.dir)
     take(pooled, jobs)
@@ -68,10 +68,10 @@ def test_a_helper_writes_values_as_the_sweep_does(tmp_path):
 
 
 def test_a_cell_that_somebody_is_at_work_on_is_passed_over(tmp_path):
-    sweep = prepared(tmp_path / "outputs")
+    sweep = prepare_sweep(tmp_path / "outputs")
     take(sweep, tmp_path / "first")
     done = outcomes(tmp_path / "first")
-    again = prepared(tmp_path / "again")
+    again = prepare_sweep(tmp_path / "again")
     store = worker_processes.ResultStore(tmp_path / "again")
     with store.claim(str(done["1"]["run_id"])):
         take(again, tmp_path / "second")
@@ -92,7 +92,7 @@ def wait_for_outcomes(folder: Path, n_jobs: int, seconds: float = 60) -> None:
 
 
 @pytest.fixture
-def begun(tmp_path, monkeypatch) -> Path:
+def begin_job(tmp_path, monkeypatch) -> Path:
     """The folder of a sweep whose first cell has ended and shows that helpers are worth it."""
     monkeypatch.setattr(worker_processes, "WORTH_S", 0.0)
     first = tmp_path / "jobs" / "0" / OUTCOME
@@ -101,11 +101,11 @@ def begun(tmp_path, monkeypatch) -> Path:
     return tmp_path / "jobs"
 
 
-def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(tmp_path, begun):
-    sweep = prepared(tmp_path, "processes=2")
-    with worker_processes.worker_pool(sweep, 2, begun):
-        wait_for_outcomes(begun, 3)
-    assert sorted(outcomes(begun)) == ["0", "1", "2"]
+def test_helpers_start_where_the_first_cell_shows_that_they_are_worth_it(tmp_path, begin_job):
+    sweep = prepare_sweep(tmp_path, "processes=2")
+    with worker_processes.worker_pool(sweep, 2, begin_job):
+        wait_for_outcomes(begin_job, 3)
+    assert sorted(outcomes(begin_job)) == ["0", "1", "2"]
 
 
 def devices_of(outputs: Path) -> set[str]:
@@ -115,7 +115,7 @@ def devices_of(outputs: Path) -> set[str]:
 
 
 def test_a_helper_sees_its_own_device_alone(tmp_path):
-    sweep, jobs = prepared(tmp_path, "devices=[a,b]"), tmp_path / "jobs"
+    sweep, jobs = prepare_sweep(tmp_path, "devices=[a,b]"), tmp_path / "jobs"
     with worker_processes.worker_pool(sweep, 2, jobs, sweep.devices):
         wait_for_outcomes(jobs, 3)
     assert devices_of(tmp_path) == {"b"}
@@ -140,25 +140,25 @@ def test_a_helper_has_processes_of_its_own(tmp_path):
     assert devices_of(tmp_path) == {"b"}
 
 
-def test_no_helper_outlives_a_sweep_that_is_stopped(tmp_path, begun, monkeypatch):
+def test_no_helper_outlives_a_sweep_that_is_stopped(tmp_path, begin_job, monkeypatch):
     started: list[worker_processes._Helpers] = []
     start = worker_processes._Helpers.start
 
-    def noted(self: worker_processes._Helpers, number: int) -> None:
+    def note_start(self: worker_processes._Helpers, number: int) -> None:
         start(self, number)
         started.append(self)
 
-    monkeypatch.setattr(worker_processes._Helpers, "start", noted)
-    sweep = prepared(tmp_path, "processes=2")
+    monkeypatch.setattr(worker_processes._Helpers, "start", note_start)
+    sweep = prepare_sweep(tmp_path, "processes=2")
 
-    def stopped() -> None:
-        with worker_processes.worker_pool(sweep, 2, begun):
+    def stop_helper() -> None:
+        with worker_processes.worker_pool(sweep, 2, begin_job):
             while not started:
                 worker_processes.time.sleep(0.05)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        stopped()
+        stop_helper()
     assert [helper.is_alive() for helper in started[0].started] == [False]
 
 
@@ -183,19 +183,19 @@ def test_short_sweeps_stay_in_one_process(tmp_path, monkeypatch):
     ],
 )
 def test_networks_share_no_cores_unless_requested(tmp_path, words, processes):
-    assert prepared(tmp_path, *words).processes == processes
+    assert prepare_sweep(tmp_path, *words).processes == processes
 
 
 def test_memory_bounds_the_processes(monkeypatch):
     monkeypatch.setattr(worker_processes, "n_cores", lambda: 16)
     monkeypatch.setattr(worker_processes, "own_memory", lambda: 1_000)
     monkeypatch.setattr(worker_processes, "free_memory", lambda: 3_500)
-    assert worker_processes._wanted("auto") == 4
+    assert worker_processes._n_wanted("auto") == 4
 
 
 def test_processes_is_auto_or_a_number(tmp_path):
     with pytest.raises(launch.UsageError, match="processes"):
-        prepared(tmp_path, "processes=many")
+        prepare_sweep(tmp_path, "processes=many")
 
 
 def pace_of(

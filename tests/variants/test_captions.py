@@ -27,12 +27,12 @@ def parquet(path: Path) -> None:
     pd.DataFrame(rows("img_id", "pred")).to_parquet(path)
 
 
-def marked(form: str, sign: str) -> str:
+def mark(form: str, sign: str) -> str:
     """A table whose captions have quotation marks."""
     return csv({"image_id": list(IDS), "caption": [form.format(text) for text in TEXTS]}, sign)
 
 
-def printed(form: Callable[[str], Any]) -> str:
+def print_list(form: Callable[[str], Any]) -> str:
     """A table of what a program made of each caption, as pandas prints it."""
     cells = [str(form(text)) for text in TEXTS]
     return pd.DataFrame({"image_id": IDS, "caption": cells}).to_csv(index=False)
@@ -199,7 +199,7 @@ VARIANTS = [
     Variant("a title above", {"mine.csv": f"My captions\n\n{table()}"}, "heading in line 3"),
     Variant(
         "`.tsv` with quoting",
-        {"mine.tsv": marked('"{}"', "\t")},
+        {"mine.tsv": mark('"{}"', "\t")},
         "quotation marks enclose cells",
     ),
     Variant(
@@ -216,14 +216,16 @@ VARIANTS = [
     ),
     Variant(
         "a pipeline's `[{'generated_text': ...}]` in a table",
-        {"mine.csv": printed(lambda text: [{"generated_text": text}])},
+        {"mine.csv": print_list(lambda text: [{"generated_text": text}])},
         "12 cells of 'caption' are printed lists, whose texts are read",
     ),
-    Variant("`['...']` as NumPy prints it", {"mine.csv": printed(lambda text: np.array([text]))}),
-    Variant("`b'...'`", {"mine.csv": printed(str.encode)}),
+    Variant(
+        "`['...']` as NumPy prints it", {"mine.csv": print_list(lambda text: np.array([text]))}
+    ),
+    Variant("`b'...'`", {"mine.csv": print_list(str.encode)}),
     Variant(
         "a list that was shortened in print",
-        {"mine.csv": printed(lambda text: f"['{text}' ... 'a dog']")},
+        {"mine.csv": print_list(lambda text: f"['{text}' ... 'a dog']")},
         "was shortened with '...': texts are lost",
         code=3,
     ),

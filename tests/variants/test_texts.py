@@ -9,7 +9,7 @@ import pytest
 from tests.variants.files import CAPTIONS, Variant, check
 
 
-def spoiled(how: Callable[[str], str]) -> dict[str, str]:
+def spoil(how: Callable[[str], str]) -> dict[str, str]:
     return {
         "mine.json": json.dumps([{"image_id": i, "caption": how(CAPTIONS[i])} for i in CAPTIONS])
     }
@@ -18,43 +18,43 @@ def spoiled(how: Callable[[str], str]) -> dict[str, str]:
 VARIANTS = [
     Variant(
         "marks of a decoder (`<start>`, `</s>`, `[PAD]`, `<|endoftext|>`)",
-        spoiled(lambda text: f"<start> {text} </s> [PAD]"),
+        spoil(lambda text: f"<start> {text} </s> [PAD]"),
         "marks of a decoder or a chat were taken out in 12 of 12 captions",
     ),
     Variant(
         "a chat (`USER:`, `ASSISTANT:`, `<image>`, `<|im_start|>`)",
-        spoiled(lambda text: f"USER: <image>\nWho is it? ASSISTANT: {text}"),
+        spoil(lambda text: f"USER: <image>\nWho is it? ASSISTANT: {text}"),
         "marks of a decoder or a chat were taken out in 12 of 12 captions",
     ),
     Variant(
         "sub-words (`wo@@ man`; so `wo ##man`, `▁wo man`, `Ġwo man`, `wo man</w>`, `wo ￭man`)",
-        spoiled(lambda text: text.replace("woman", "wo@@ man")),
+        spoil(lambda text: text.replace("woman", "wo@@ man")),
         "sub-words were joined in 6 of 12 captions: 'wo@@ man' is 'woman'",
     ),
     Variant(
         "a mark of sub-words at few words",
-        spoiled(lambda text: text.replace("man", "▁man")),
+        spoil(lambda text: text.replace("man", "▁man")),
         "the mark of sub-words, but most words lack it",
         code=3,
     ),
     Variant(
         "words cut at a line's end",
-        spoiled(lambda text: text.replace("woman", "wo-\nman")),
+        spoil(lambda text: text.replace("woman", "wo-\nman")),
         "words cut at a line's end were joined in 6 of 12 captions",
     ),
     Variant(
         "text in UTF-8 that was read as CP1252 (mojibake)",
-        spoiled(lambda text: text.replace("man ", "manÂ\xa0")),
+        spoil(lambda text: text.replace("man ", "manÂ\xa0")),
         "mojibake (text read in another encoding) was mended in 12 of 12 captions",
     ),
     Variant(
         "blanks of no width between words",
-        spoiled(lambda text: text.replace(" ", "\u200b")),
+        spoil(lambda text: text.replace(" ", "\u200b")),
         "blanks of no width between words were made ordinary in 12 of 12 captions",
     ),
     Variant(
         "signs written out (`&#32;`, `\\u0020`, `<0x20>`)",
-        spoiled(lambda text: text.replace(" a ", "&#32;a ").replace(" with", r"\u0020with")),
+        spoil(lambda text: text.replace(" a ", "&#32;a ").replace(" with", r"\u0020with")),
         "signs written out for HTML, JSON or bytes were decoded in 12 of 12 captions",
     ),
 ]

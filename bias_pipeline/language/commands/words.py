@@ -24,7 +24,7 @@ from bias_pipeline.report.screen import print_table
 from bias_pipeline.report.table import Cell, NumberCell, Table
 from bias_pipeline.report.word_attribution import print_added, print_words, save_words
 from bias_pipeline.run import compose
-from bias_pipeline.run.overrides import captioners_in, quoted, sweeps
+from bias_pipeline.run.overrides import captioners_in, quote_value, sweeps
 from bias_pipeline.run.presets import preset
 
 
@@ -56,7 +56,7 @@ def _cells(overrides: Sequence[str]) -> list[compose.Cell]:
     if names == ["all"]:
         first = compose.cell(rest)
         names = first.build("dataset").everyone(first.build("attribute"))
-    return [compose.cell([*rest, f"captioner={quoted(name)}"]) for name in names]
+    return [compose.cell([*rest, f"captioner={quote_value(name)}"]) for name in names]
 
 
 def analysis_words_parser() -> Parser:

@@ -25,7 +25,7 @@ from bias_pipeline.io.files import drafted, replace_file
 from bias_pipeline.io.machine import DIFFUSION, REPORT
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.run import compose
-from bias_pipeline.run.overrides import quoted
+from bias_pipeline.run.overrides import quote_value
 
 if TYPE_CHECKING:
     from bias_pipeline.corpus.attribute import Attribute
@@ -369,7 +369,7 @@ def _attacked(
 
     rows: list[AnonymousRow] = []
     for captioner, texts in captions.items():
-        cell = compose.cell([*words, f"captioner={quoted(captioner)}"])
+        cell = compose.cell([*words, f"captioner={quote_value(captioner)}"])
         cell.require()
         reference = cell.corpus()
         attribute = cell.build("attribute").name

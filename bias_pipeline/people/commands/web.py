@@ -36,7 +36,7 @@ from bias_pipeline.people.commands.rated_items import (
 )
 from bias_pipeline.report.caption_pairs import write_pairs
 from bias_pipeline.run import compose
-from bias_pipeline.run.overrides import quoted
+from bias_pipeline.run.overrides import quote_value
 from bias_pipeline.run.presets import preset
 from bias_pipeline.text.descriptions import ConceptTable
 
@@ -410,10 +410,10 @@ class ScoredFiles:
         known = self.data is not None and name not in ("", "..") and (self.data / name).exists()
         if not (self.data and equals and file and known):
             return word
-        return f"{key}={quoted(str((self.data / name).absolute()))}"
+        return f"{key}={quote_value(str((self.data / name).absolute()))}"
 
     def _root(self, words: Sequence[str]) -> list[str]:
         """The override of the data set's own folder, if it has one."""
         if self.data is None or "root" not in compose.cell(words).tree["dataset"]:
             return []
-        return [f"dataset.root={quoted(str(self.data.absolute()))}"]
+        return [f"dataset.root={quote_value(str(self.data.absolute()))}"]

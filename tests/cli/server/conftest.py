@@ -54,7 +54,7 @@ def ask_stub(ask) -> Callable[..., tuple[Stub, str]]:
 
 
 @pytest.fixture
-def gathered(ok) -> Callable[..., list[dict[str, Any]]]:
+def gather(ok) -> Callable[..., list[dict[str, Any]]]:
     """The rows of the gathered file."""
 
     def command(*words: str) -> list[dict[str, Any]]:
@@ -65,6 +65,6 @@ def gathered(ok) -> Callable[..., list[dict[str, Any]]]:
 
 
 @pytest.fixture
-def by_image(gathered) -> Callable[..., dict[Any, str]]:
+def by_image(gather) -> Callable[..., dict[Any, str]]:
     """Image to caption."""
-    return lambda *words: {row["image_id"]: row["caption"] for row in gathered(*words)}
+    return lambda *words: {row["image_id"]: row["caption"] for row in gather(*words)}

@@ -81,7 +81,7 @@ def test_a_page_in_between_is_no_wrong_address(ask_stub, by_image):
 # --- answers that are too large, packed, or in no encoding
 
 
-def compressed(content: bytes, *encodings: str) -> Reply:
+def compress(content: bytes, *encodings: str) -> Reply:
     for encoding in encodings:
         content = gzip.compress(content) if encoding == "gzip" else zlib.compress(content)
     return Reply(content, headers={"Content-Encoding": ", ".join(encodings)})
@@ -96,7 +96,7 @@ A_BOMB = gzip.compress(b'{"choices": "' + b"a" * 50_000_000)
         (Reply('{"choices": "' + "a" * 5_000_000), "sent an answer above 4 MiB"),
         (Reply(A_BOMB, headers={"Content-Encoding": "gzip"}), "sent an answer above 4 MiB"),
         (Reply(A_BOMB, 500, headers={"Content-Encoding": "gzip"}), "sent an answer above 4 MiB"),
-        (compressed(b"{}", "gzip", "gzip"), "compresses its answers ('gzip, gzip')"),
+        (compress(b"{}", "gzip", "gzip"), "compresses its answers ('gzip, gzip')"),
         (Reply(b"{}", headers={"Content-Encoding": "br"}), "compresses its answers ('br')"),
         (
             Reply(b"{}", headers={"Content-Encoding": "gzip"}),
@@ -113,7 +113,7 @@ def test_an_answer_is_not_read_beyond_its_bounds(ask_stub, by_image, reply, reas
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 def test_a_packed_answer_is_read(ask_stub, by_image, encoding):
-    ask_stub(lambda body: compressed(json.dumps(a_dog(body).body).encode(), encoding))
+    ask_stub(lambda body: compress(json.dumps(a_dog(body).body).encode(), encoding))
     assert by_image() == DOGS
 
 

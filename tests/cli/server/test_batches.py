@@ -14,7 +14,7 @@ from tests.chat_stub import Body, Reply, completion, error
 from tests.cli.server.dogs import DOGS, N_PHOTOS, URL, a_dog, unhelpful
 
 
-def answered(requests: Path, out: Path, answer: Callable[[Body], Reply]) -> None:
+def answer_batch(requests: Path, out: Path, answer: Callable[[Body], Reply]) -> None:
     """What a service makes of a file of requests, last one first."""
     lines = []
     for line in reversed(requests.read_text().splitlines()):
@@ -27,7 +27,7 @@ def answered(requests: Path, out: Path, answer: Callable[[Body], Reply]) -> None
 
 def test_a_batch_goes_out_and_comes_back(ask, by_image):
     assert f"ask.jsonl: {N_PHOTOS} requests" in ask(URL, "--to-batch", "ask.jsonl")
-    answered(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
+    answer_batch(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
     ask(URL, "--from-batch", "answers.jsonl")
     assert by_image() == DOGS
 
@@ -42,18 +42,18 @@ def test_a_photo_that_cannot_be_read_goes_into_no_batch(ask, photos, tmp_path):
 
 def test_what_a_batch_left_out_is_asked_again(ask, by_image):
     ask(URL, "--to-batch", "ask.jsonl")
-    answered(Path("ask.jsonl"), Path("answers.jsonl"), unhelpful(error(500, "x")))
+    answer_batch(Path("ask.jsonl"), Path("answers.jsonl"), unhelpful(error(500, "x")))
     printed = ask(URL, "--from-batch", "answers.jsonl")
     assert "2 have no result: 3, 4 (status 500)" in printed
     assert "again.jsonl: 2 requests" in ask(URL, "--to-batch", "again.jsonl")
-    answered(Path("again.jsonl"), Path("more.jsonl"), a_dog)
+    answer_batch(Path("again.jsonl"), Path("more.jsonl"), a_dog)
     ask(URL, "--from-batch", "more.jsonl")
     assert by_image() == DOGS
 
 
 def test_ids_are_those_of_the_photos_however_they_are_written(ask, by_image):
     ask(URL, "--to-batch", "ask.jsonl")
-    answered(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
+    answer_batch(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
     lines = [json.loads(line) for line in Path("answers.jsonl").read_text().splitlines()]
     forms = ("{}", "{:012}", "{:012}.png", "COCO_val2014_{:012}.jpg", "photos/{}.png")
     for number, line in enumerate(lines):
@@ -76,7 +76,7 @@ def test_an_id_that_is_none_is_refused_with_its_line(ask, written):
 @pytest.mark.parametrize("body", [None, [], {"choices": [None]}, {"output": "a dog"}])
 def test_one_answer_of_another_shape_does_not_lose_the_others(ask, ends, by_image, body):
     ask(URL, "--to-batch", "ask.jsonl")
-    answered(Path("ask.jsonl"), Path("answers.jsonl"), unhelpful(Reply(body)))
+    answer_batch(Path("ask.jsonl"), Path("answers.jsonl"), unhelpful(Reply(body)))
     printed = ask(URL, "--from-batch", "answers.jsonl")
     assert "2 have no result: 3, 4 (an answer in another shape than chat completions)" in printed
     assert "2 unanswered: 3, 4" in ends(5, "caption", "--gather", "out")
@@ -85,20 +85,22 @@ def test_one_answer_of_another_shape_does_not_lose_the_others(ask, ends, by_imag
 
 def test_a_batch_of_which_every_answer_failed_is_an_error(ask, ends):
     ask(URL, "--to-batch", "ask.jsonl")
-    answered(Path("ask.jsonl"), Path("answers.jsonl"), lambda _: error(500, "x"))
+    answer_batch(Path("ask.jsonl"), Path("answers.jsonl"), lambda _: error(500, "x"))
     printed = ask(URL, "--from-batch", "answers.jsonl", code=5)
     assert "error: answers.jsonl: no answer is a caption: " in printed
     assert " (status 500), and 9 more" in printed
     assert f"{N_PHOTOS} unanswered" in ends(5, "caption", "--gather", "out")
 
 
-def test_several_captions_in_a_batch_are_numbered_as_they_are_read(ask, gathered):
+def test_several_captions_in_a_batch_are_numbered_as_they_are_read(ask, gather):
     """The same by ``--from-batch`` and by whoever reads the answers as a captioner's file."""
     draws = ("--n", "2", "--temperature", "1")
     ask(URL, "--to-batch", "ask.jsonl", *draws)
-    answered(Path("ask.jsonl"), Path("answers.jsonl"), lambda b: completion(f"seed {b['seed']}"))
+    answer_batch(
+        Path("ask.jsonl"), Path("answers.jsonl"), lambda b: completion(f"seed {b['seed']}")
+    )
     ask(URL, "--from-batch", "answers.jsonl", *draws)
-    samples = {(row["sample"], row["caption"]) for row in gathered()}
+    samples = {(row["sample"], row["caption"]) for row in gather()}
     assert samples == {(0, "seed 0"), (1, "seed 1")}
     for sample in (0, 1):
         read = model_captions(Path("answers.jsonl"), sample).captions
@@ -107,8 +109,8 @@ def test_several_captions_in_a_batch_are_numbered_as_they_are_read(ask, gathered
 
 def test_two_different_answers_about_a_photo_are_named(ask, by_image):
     ask(URL, "--to-batch", "ask.jsonl")
-    answered(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
-    answered(Path("ask.jsonl"), Path("more.jsonl"), unhelpful(completion("a cat")))
+    answer_batch(Path("ask.jsonl"), Path("answers.jsonl"), a_dog)
+    answer_batch(Path("ask.jsonl"), Path("more.jsonl"), unhelpful(completion("a cat")))
     printed = ask(URL, "--from-batch", "answers.jsonl", "more.jsonl")
     assert "2 images have two different answers; " in printed
     assert by_image() == DOGS

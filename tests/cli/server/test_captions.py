@@ -65,10 +65,10 @@ def test_a_limit_asks_for_the_first_photos(ask, by_image):
     assert (len(stub.requests), by_image()) == (N_PHOTOS, DOGS)
 
 
-def test_draws_have_seeds_of_their_own(ask_stub, gathered):
+def test_draws_have_seeds_of_their_own(ask_stub, gather):
     draws = ("--n", "3", "--temperature", "0.5", "--seed", "7")
     ask_stub(lambda body: completion(f"seed {body['seed']}"), *draws)
-    rows = gathered()
+    rows = gather()
     assert {(row["sample"], row["caption"]) for row in rows} == {
         (0, "seed 7"), (1, "seed 8"), (2, "seed 9"),
     }  # fmt: skip
@@ -129,18 +129,18 @@ FLAGGED = Reply({"error": {"code": 403, "message": "x", "metadata": {"reasons": 
     ],
 )
 def test_what_is_no_whole_caption_is_counted_with_its_image(
-    ask_stub, ok, gathered, reply, text, note, kind
+    ask_stub, ok, gather, reply, text, note, kind
 ):
     _, printed = ask_stub(unhelpful(reply))
     assert f"2 captions are {kind}, such as of image 3, 4" in printed
     assert f"2 noted as '{note}'" in ok("caption", "--gather", "out")
-    notes = {row["image_id"]: (row["caption"], row.get("note")) for row in gathered()}
+    notes = {row["image_id"]: (row["caption"], row.get("note")) for row in gather()}
     assert (notes[3], notes[4], notes[5]) == ((text, note), (text, note), ("dog 5", None))
 
 
-def test_a_gathered_file_with_notes_is_read(ask_stub, gathered):
+def test_a_gathered_file_with_notes_is_read(ask_stub, gather):
     ask_stub(unhelpful(completion("a dog and", "length")))
-    gathered()
+    gather()
     assert model_captions(Path("out", "captions.json")).captions["3"] == "a dog and"
 
 
