@@ -88,8 +88,7 @@ def intersect(corpora: Sequence[Corpus], attribute: Intersection) -> Corpus:
     rows = np.array([row for row, i in enumerate(first.ids) if i in place], np.int64)
     if not len(rows):
         raise DataError(
-            f"captioner {first.captioner!r}: no image has labels of both {attribute.both[0].name} "
-            f"and {attribute.both[1].name}"
+            f"no image has labels of both {attribute.both[0].name} and {attribute.both[1].name}"
         )
     others = np.array([place[first.ids[row]] for row in rows], np.int64)
     grouping = cross_attributes(

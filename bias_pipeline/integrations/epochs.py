@@ -80,8 +80,8 @@ class CaptionBias:
             >>> bias = CaptionBias({1: "male", 2: "female"}, "gender_error")
             >>> bias.update([1, 2], ["a dog", "a cat"])
             >>> numbers, (reason,) = bias.compute_with_reasons()
-            >>> numbers, reason[:37]
-            ({'gender_error': nan}, 'gender_error is undefined: captioner ')
+            >>> numbers, reason[:40]
+            ({'gender_error': nan}, 'gender_error is undefined: the captioner')
         """
         import bias_pipeline as bp
 

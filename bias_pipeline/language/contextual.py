@@ -197,7 +197,6 @@ class ContextualAlignment(ConstantAlignment):
         delta = self._delta(
             np.array([near.get(word, NOWHERE).distance for word in words]),
             np.array([counts[word] for word in words]),
-            corpus.captioner,
         )
         substitutions = [
             self._substitution(side, word, near.get(word, NOWHERE), counts[word], delta)
@@ -205,16 +204,15 @@ class ContextualAlignment(ConstantAlignment):
         ]
         return sorted(substitutions, key=lambda one: (-one.count, one.word))
 
-    def _delta(self, distances: Float64Array, counts: IntArray, captioner: str) -> float:
+    def _delta(self, distances: Float64Array, counts: IntArray) -> float:
         """What distances must be below; of ``auto`` just above the farthest that it lets in."""
         if self.delta != "auto":
             return self.delta
         far = distance_of(ENOUGH, distances, counts)
         if math.isinf(far):
             raise DataError(
-                f"captioner {captioner!r}: alignment.delta=auto needs vectors of {ENOUGH:.0%} of "
-                f"the {counts.sum():,} words to be replaced, but {self.vectors} has fewer; set "
-                "alignment.delta to a distance"
+                f"alignment.delta=auto needs vectors of {ENOUGH:.0%} of the {counts.sum():,} words "
+                f"to be replaced, but {self.vectors} has fewer; set alignment.delta to a distance"
             )
         return float(np.nextafter(far, math.inf))
 
@@ -237,7 +235,7 @@ class ContextualAlignment(ConstantAlignment):
                 if known
                 else "its captions contain no word once masked; there is nothing to align with"
             )
-            raise DataError(f"captioner {corpus.captioner!r}: {lacking}") from None
+            raise DataError(lacking) from None
 
     def _applied(self, captions: Captions, substitutions: Sequence[Substitution]) -> Captions:
         """Captions with every listed word replaced."""

@@ -57,10 +57,7 @@ class CorpusView:
     def check_captioned(self) -> None:
         """Refuse a corpus in which nothing can be counted."""
         if not (self.labelled & self.has("model")).any():
-            raise DataError(
-                f"captioner {self.corpus.captioner!r}: no image has both a group of "
-                f"{self.attribute.name!r} and a caption"
-            )
+            raise DataError(f"no image has both a group of {self.attribute.name!r} and a caption")
 
     def check_compared(self, codes: IntArray) -> None:
         """Refuse images of one group only: there must be a group to compare with.
@@ -72,8 +69,8 @@ class CorpusView:
         if len(present) < 2:
             names = ", ".join(self.groups[k] for k in present) or "no group"
             raise NotApplicableError(
-                f"captioner {self.corpus.captioner!r}: two groups are compared, and the captioned "
-                f"images are of {names} alone ({(codes >= 0).sum()})"
+                f"two groups are compared, and the captioned images are of {names} alone "
+                f"({(codes >= 0).sum()})"
             )
 
     def compared(self, images: BoolArray) -> IntArray:
@@ -163,7 +160,7 @@ class CorpusView:
         needed = max(1, few, math.ceil(LEAST_NAMED * len(named)))
         if n_named >= needed:
             return ""
-        who = f"captioner {self.corpus.captioner!r}" if side == "model" else "the human side"
+        who = "the captioner" if side == "model" else "the human side"
         return (
             f"{who} names one group of {self.attribute.name!r} in {n_named} of {len(named)} "
             f"captions of labelled images, fewer than {needed}: too few to measure which groups "

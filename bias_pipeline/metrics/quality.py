@@ -139,8 +139,8 @@ class Quality(CountingMetric):
         sets = described.sets()
         if not sets:
             raise NotApplicableError(
-                f"captioner {view.corpus.captioner!r}: no image with a group and a caption of the "
-                f"model has human captions to compare it with; {NAME_HUMAN_CAPTIONS}"
+                "no image with a group and a caption of the model has human captions to compare it "
+                f"with; {NAME_HUMAN_CAPTIONS}"
             )
         documents = sets[MODEL] if self.documents == "scored" else view.has("human")
         folds = self._folds(described, sets, documents)

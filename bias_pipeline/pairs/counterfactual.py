@@ -151,9 +151,8 @@ class Counterfactual(Metric):
         compared = [one for one in each if one.n_sets > 1]
         if not compared:
             raise NotApplicableError(
-                f"captioner {pictures.corpus.captioner!r}: no two sets have captioned pictures of "
-                f"two groups of {self.attribute.name!r} that are alike in all other attributes; "
-                "check the columns of the labels"
+                f"no two sets have captioned pictures of two groups of {self.attribute.name!r} "
+                "that are alike in all other attributes; check the columns of the labels"
             )
         return compared
 

@@ -339,8 +339,7 @@ def _learnt(metric: CaptionAttack, ready: Corpus) -> LabelledCaptions:
     for table in labelled(MODEL, captions, grouping, 1):
         return metric.with_inputs(table, ready)
     raise NotApplicableError(
-        f"captioner {ready.captioner!r}, dataset {ready.dataset!r}: attackers need two groups or "
-        "more with at least ten captioned images each"
+        "attackers need two groups or more with at least ten captioned images each"
     )
 
 

@@ -38,7 +38,7 @@ def answers_table(answers: Sequence[Answer], made: str = "") -> Table:
         ]
         for answer in answers
     ]
-    return Table(_caption("Answers and the numbers that decide them", made), head, rows)
+    return Table(_caption("Answers", made), head, rows)
 
 
 def value_cell(answer: Answer) -> NumberCell | None:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bias_pipeline.metrics.base import NOT_SHOWN, QUESTIONS
+from bias_pipeline.metrics.value_names import MODEL
 from bias_pipeline.report.conclusion_checks import LIMITS, NO_RULE, NO_VALUE
 from bias_pipeline.report.table import percent
 from bias_pipeline.report.verdict import JUDGED, OF_SETS, Finding, Verdict
@@ -120,7 +121,7 @@ def answers_of(
         for answer in (
             [_judged(verdict, question, attribute, skipped)]
             if question in JUDGED
-            else _beside(verdict, question, attribute)
+            else _beside(verdict, question, attribute, skipped)
         )
     ]
 
@@ -210,11 +211,29 @@ def _part_of_words(finding: Finding) -> str:
     return f"on {finding.only}" if finding.only else ""
 
 
-def _beside(verdict: Verdict, question: str, attribute: str) -> Iterator[Answer]:
-    """Numbers on a question that no verdict is given on."""
-    for finding in verdict.on(question, attribute):
-        if not finding.withheld and not math.isnan(finding.row.value):
+def _beside(
+    verdict: Verdict, question: str, attribute: str, skipped: Mapping[str, str]
+) -> Iterator[Answer]:
+    """Numbers on a question that no verdict is given on, or why there are none."""
+    findings = verdict.on(question, attribute)
+    if not findings and question in skipped:
+        yield Answer(attribute, question, "not_tested", reason=shortened(skipped[question]))
+    for finding in findings:
+        if withheld := finding.withheld:
+            kind = "cannot_tell" if withheld.startswith("cannot tell") else "not_tested"
+            yield Answer(attribute, question, kind, reason=shortened(withheld.partition(": ")[2]))
+        elif math.isnan(finding.row.value):
+            yield Answer(attribute, question, "cannot_tell", reason=_why_no_value(finding))
+        else:
             yield _with_number(finding, question, "not_tested", "no verdict is given")
+
+
+def _why_no_value(finding: Finding) -> str:
+    row = finding.row
+    if not math.isnan(row.ci_low):  # gold labels leave a range
+        ends = " and ".join(percent(end) for end in (row.ci_low, row.ci_high))
+        return f"between {ends} % by gold labels"
+    return f"hardly any caption names one {row.attribute}" if row.part == MODEL else NO_VALUE
 
 
 def shortened(reason: str) -> str:
@@ -224,7 +243,7 @@ def shortened(reason: str) -> str:
         >>> shortened("12 images are too few; caption 500, or better 1,500")
         '12 images are too few'
     """
-    itself = re.sub(r"^((dataset|captioner) '[^']*'|the data): ", "", reason)
+    itself = re.sub(r"^(dataset '[^']*'|the data): ", "", reason)
     itself = re.sub(r"^dataset '[^']*' has ", "the data have ", itself)
     first = re.split(r"[:;,(]\s", itself, maxsplit=1)[0].strip()
     words = first.split()

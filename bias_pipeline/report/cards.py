@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bias_pipeline.metrics.base import QUESTIONS
 from bias_pipeline.report.answer_texts import (
     amount,
     answer_text,
@@ -28,7 +27,7 @@ from bias_pipeline.report.verdict import JUDGED, Verdict
 from bias_pipeline.report.verdict_sentences import clause_of
 from bias_pipeline.results.rows import Result
 
-_TONES = {"yes": "worse", "no": "better", "cannot_tell": "level", "not_tested": "level"}
+TONES = {"yes": "worse", "no": "better", "cannot_tell": "level", "not_tested": "level"}
 _MOST_DETAILS = 5  # concepts or objects with their rates
 
 
@@ -74,12 +73,14 @@ def cards(
         AnswerCard(
             question=question_text(answer.question, answer.attribute),
             answer=answer_text(answer),
-            tone=_TONES[answer.answer],
+            tone=TONES[answer.answer],
             sentence=_sentence(answer),
             number=deciding_number(answer),
             details=answer.details[:_MOST_DETAILS],
             bars=_bars(answer),
-            examples=behind.one_of_each(stored_question(answer.question), results[answer.run_id]),
+            examples=behind.one_of_each(
+                stored_question(answer.question), results[answer.run_id], answer.named
+            ),
         )
         for answer in answers
         if not math.isnan(answer.value)
@@ -88,16 +89,13 @@ def cards(
 
 def lacking(verdict: Verdict, answers: Sequence[Answer]) -> list[str]:
     """What could not be tested, and what would be needed, a line for each question."""
-    attribute = answers[0].attribute
     lines = []
     for answer in answers:
         missing = needed(verdict, answer)
         if missing or (math.isnan(answer.value) and answer.reason):
             question = question_text(answer.question, answer.attribute)
             lines.append(f"{question} {missing or f'{answer.reason}.'}")
-    shown = [question for question in QUESTIONS if question not in JUDGED]
-    withheld = {question: verdict.withheld(question, attribute) for question in shown}
-    return lines + [f"{QUESTIONS[question]} {why}." for question, why in withheld.items() if why]
+    return lines
 
 
 def _sentence(answer: Answer) -> str:

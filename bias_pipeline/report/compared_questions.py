@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from bias_pipeline.metrics.base import QUESTIONS
 from bias_pipeline.metrics.value_names import direction_of
 from bias_pipeline.report.answer_screen import fold, indented_lines
 from bias_pipeline.report.answer_texts import question_text
-from bias_pipeline.report.answers import WRITTEN, stored_question
+from bias_pipeline.report.answers import WRITTEN, answers_of, stored_question
 from bias_pipeline.report.gate import Comparison, Decision
 from bias_pipeline.report.table import NumberCell, p_cell
-from bias_pipeline.report.tables import ARROWS, metric_name
-from bias_pipeline.report.verdict import JUDGED
+from bias_pipeline.report.tables import ARROWS, captioners, metric_name
+from bias_pipeline.report.verdict import JUDGED, verdict
 from bias_pipeline.report.verdict_sentences import rank
+from bias_pipeline.results.rows import Result
 
 
 @dataclass(frozen=True)
@@ -105,27 +107,51 @@ class ComparedQuestion:
 
 
 def compared_questions(comparison: Comparison) -> list[ComparedQuestion]:
-    """A row for each attribute and question; a number by which the first is worse comes first.
+    """A row for each attribute and question, by the number that decides the first's audit.
 
-    Of the others the best known metric that decides something leads.
+    A number by which the first is worse comes before that one, and so does one that can be
+    compared where that one cannot.
     """
+    deciding = _deciding(comparison.results)
     families: dict[tuple[str, str, str], list[Decision]] = {}
     for decision in comparison.decisions:
         key = (decision.attribute, decision.other, decision.question)
         families.setdefault(key, []).append(decision)
     pairs = dict.fromkeys((attribute, other) for attribute, other, _ in families)
     return [
-        ComparedQuestion(WRITTEN.get(question, question), min(family, key=_order))
+        ComparedQuestion(
+            WRITTEN.get(question, question), min(family, key=partial(_order, deciding))
+        )
         for attribute, other in pairs
         for question in QUESTIONS
         if (family := families.get((attribute, other, question)))
     ]
 
 
-def _order(decision: Decision) -> tuple[bool, bool, int, bool]:
+_Number = tuple[str, str, str, str]  # attribute, metric, settings, headline
+
+
+def _deciding(results: Sequence[Result]) -> list[_Number]:
+    """The numbers that decide an audit of each captioner, the first captioner's first."""
+    numbers: list[_Number] = []
+    for captioner in captioners(results):
+        scored = verdict([r for r in results if r.rows[0].captioner == captioner])
+        answers = [answer for name in scored.attributes for answer in answers_of(scored, name)]
+        numbers += [
+            (finding.row.attribute, finding.row.metric, finding.settings, finding.headline)
+            for answer in answers
+            for finding in scored.on(stored_question(answer.question), answer.attribute)
+            if answer.rests_on(finding)
+        ]
+    return numbers
+
+
+def _order(deciding: Sequence[_Number], decision: Decision) -> tuple[bool, bool, int, int, bool]:
     worse = not decision.doubts and decision.outcome == "worse"
+    number = (decision.attribute, decision.metric, decision.settings, decision.headline)
+    place = deciding.index(number) if number in deciding else len(deciding)
     equal_style = "matched" in decision.settings
-    return not worse, bool(decision.doubts), rank(decision.metric), not equal_style
+    return not worse, bool(decision.doubts), place, rank(decision.metric), not equal_style
 
 
 def outcome_of(rows: Sequence[ComparedQuestion]) -> Literal["passed", "worse", "undecided"]:

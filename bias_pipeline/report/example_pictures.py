@@ -109,8 +109,8 @@ class _Pictures:
     read: dict[Path, str] = field(default_factory=dict)
 
     def in_summary(self, summary: Summary) -> Summary:
-        panels = [replace(one, tables=self._in_tables(one.tables)) for one in summary.panels]
         cards = [replace(one, examples=self._in_tables(one.examples)) for one in summary.cards]
+        panels = [replace(one, tables=self._in_tables(one.tables)) for one in summary.panels]
         return replace(summary, panels=panels, cards=cards)
 
     def in_section(self, section: Section) -> Section:
@@ -140,7 +140,7 @@ class _Pictures:
         shown = self.pictured | self.mapped
         if image not in shown and len(shown) >= MOST:
             return cell
-        word, drawing = self._map(image, cell_text(caption))
+        word, drawing = ("", "") if image in self.mapped else self._map(image, cell_text(caption))
         picture = self._jpeg(self.photos[image], thumbnail) if image in self.photos else ""
         if picture:
             self.pictured.add(image)

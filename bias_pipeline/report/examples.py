@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,12 +22,14 @@ from bias_pipeline.text.matched import EXAMPLES
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MISNAMED = "misnamed"
+MISNAMED, DESCRIBED = "misnamed", "described_captions"
 # A run's tables of examples, and the columns that are shown.
 _TABLES = {
     MISNAMED: {"image_id", "labelled", "named", "caption", "wrong"},
     EXAMPLES: {"image_id", "before", "after"},
+    DESCRIBED: {"concept", "group", "image_id", "caption"},
 }
+_DESCRIBED = 4  # captions of a card that have a concept
 _EDITED = 3  # captions that are shown as they were and as they were changed
 _LONGEST = 200  # characters of a caption that are shown
 ABSENT = (
@@ -44,6 +46,8 @@ class ScreenExamples:
     misnamed: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     # Run id to human captions before and after the changes of equal style
     edited: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    # Run id to captions with a concept
+    described: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     # Attribute, data set and captioner to the most revealing words
     words: Mapping[tuple[str, str, str], Table] = field(default_factory=dict)
 
@@ -58,8 +62,16 @@ class ScreenExamples:
         edited = [edited_table(self.edited[result.run_id])] if result.run_id in self.edited else []
         return edited + ([self.words[key]] if key in self.words else [])
 
-    def one_of_each(self, question: str, result: Result) -> list[Table]:
-        """One caption of each kind behind the number of a question, for its card."""
+    def one_of_each(self, question: str, result: Result, named: Collection[str]) -> list[Table]:
+        """One caption of each kind behind the number of a question, for its card.
+
+        Where a Yes names concepts, captions have one of these.
+        """
+        if question == "describing":
+            lines = self.described.get(result.run_id, ())
+            pairs = {(line["concept"], line["group"]): line for line in reversed(lines)}
+            chosen = [line for (concept, _), line in reversed(pairs.items()) if concept in named]
+            return [described_table(chosen[:_DESCRIBED])] if chosen else []
         lines = self.misnamed.get(result.run_id, ()) if question == "misgendering" else ()
         kinds = {(line["labelled"], line["named"]): line for line in reversed(lines)}
         return [misnamed_table([*kinds.values()])] if kinds else []
@@ -73,8 +85,8 @@ def examples_of(
 ) -> tuple[ScreenExamples, list[str]]:
     """The examples of runs, and a sentence on each file that is damaged."""
     damaged: list[str] = []
-    misnamed, edited = (_lines_of(store, results, table, damaged) for table in _TABLES)
-    return ScreenExamples(misnamed, edited, _revealing_of(words)), damaged
+    misnamed, edited, described = (_lines_of(store, results, table, damaged) for table in _TABLES)
+    return ScreenExamples(misnamed, edited, described, _revealing_of(words)), damaged
 
 
 def _lines_of(
@@ -105,6 +117,15 @@ def misnamed_table(lines: Sequence[Mapping[str, str]]) -> Table:
     ]
     caption = f"{len(rows)} of the {wrong} captions that name the wrong group, chosen at random"
     return Table(caption, ["labelled", "named", "caption", "image"], rows)
+
+
+def described_table(lines: Sequence[Mapping[str, str]]) -> Table:
+    """Captions of one captioner that say a concept of a person."""
+    rows: list[list[Cell]] = [
+        [line["concept"], line["group"], shortened(line["caption"]), line["image_id"]]
+        for line in lines
+    ]
+    return Table("Captions with a concept", ["concept", "group", "caption", "image"], rows)
 
 
 def edited_table(lines: Sequence[Mapping[str, str]]) -> Table:

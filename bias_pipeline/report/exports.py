@@ -97,7 +97,7 @@ def _name(title: str, shown: str, taken: set[str]) -> str:
         'lic-gender-values'
     """
     label = shown.removeprefix(title) if shown.startswith(f"{title}:") else shown
-    beginning = re.split(r"[;,(\d]", label.lstrip(": "))[0]
+    beginning = re.split(r"[;,.(\d]", label.lstrip(": "))[0]
     section, shows = _slug(title), _slug(beginning) if beginning.strip() else ""
     stem = section if shows in section else f"{section}-{shows}"
     candidate, number = stem, 2

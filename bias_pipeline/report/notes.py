@@ -44,7 +44,8 @@ def needed(verdict: Verdict, answer: Answer) -> str:
     """Why a question has no answer, or half of one, and what would give it; empty if it has."""
     question, attribute = stored_question(answer.question), answer.attribute
     if question not in JUDGED:
-        return ""
+        withheld = verdict.withheld(question, attribute).partition(": ")[2]
+        return f"{withheld[0].upper()}{withheld[1:]}." if withheld else ""
     about = verdict.about(attribute)
     if one_direction(about, question):
         known = any(finding.headline == T_TO_A for finding in about.on(question))

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bias_pipeline import __version__
+from bias_pipeline.data.photos import SIDE
 from bias_pipeline.errors import DataError, ResourceError, counted
 from bias_pipeline.io.files import replace_file
 from bias_pipeline.io.terminal import printable
+from bias_pipeline.metrics.base import QUESTIONS
 from bias_pipeline.metrics.catalogue import bibtex
 from bias_pipeline.report.compare import rank_captioners
 from bias_pipeline.report.concepts import concept_sections
@@ -36,6 +38,7 @@ from bias_pipeline.report.sensitivity import steadiness
 from bias_pipeline.report.summary import Summary, summaries
 from bias_pipeline.report.table import STRONG, STRONGEST, cell_text, shareable, without_places
 from bias_pipeline.report.tables import captioners, training_of
+from bias_pipeline.report.verdict import JUDGED
 from bias_pipeline.report.word_attribution import section, word_files
 from bias_pipeline.results.rows import Result, Row
 from bias_pipeline.results.settings import with_settings
@@ -44,6 +47,7 @@ from bias_pipeline.stats.bootstrap import Draws
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,14 @@ class Report:
         for part in self.sections:
             chapters.setdefault(part.chapter or part.title, []).append(part)
         return list(chapters.items())
+
+    def answers_beside(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Each question with the tone and the text of its answer in every summary."""
+        rows = [
+            (QUESTIONS[question], [summary.answer_in_short(question) for summary in self.summaries])
+            for question in JUDGED
+        ]
+        return [row for row in rows if any(answer for _, answer in row[1])]
 
 
 log = logging.getLogger(__name__)
@@ -243,6 +255,27 @@ def page(results: Sequence[Result], draws: Mapping[str, Mapping[str, Draws]]) ->
     return html(report_of(results, draws))
 
 
+class _Pictures:
+    """Thumbnails as HTML; one that the page has already is drawn from there."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, int] = {}  # base64 of a JPEG to its number on the page
+
+    def __call__(self, jpeg: str) -> Markup:
+        from markupsafe import Markup
+
+        known = jpeg in self.places
+        number = self.places.setdefault(jpeg, len(self.places))
+        size = Markup('width="{0}" height="{0}"').format(SIDE)
+        drawn = Markup('<image id="p{}" {} href="data:image/jpeg;base64,{}"/>')
+        inner = (
+            Markup('<use href="#p{}"/>').format(number)
+            if known
+            else drawn.format(number, size, jpeg)
+        )
+        return Markup('<svg class="picture" {} aria-hidden="true">{}</svg>').format(size, inner)
+
+
 @cache
 def _template() -> Template:
     """The template of a page, compiled once."""
@@ -267,6 +300,7 @@ def html(report: Report) -> str:
         runs=_runs(report),
         metrics=sorted({row.metric for row in report.rows}),
         names={without_places(printable(row.captioner)) for row in report.rows},
+        picture=_Pictures(),
         source=f"'sha256-{digest}'",  # the only script that the page's policy permits
         strong=STRONG,
         strongest=STRONGEST,

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.metrics.base import LABELLED
 from bias_pipeline.report.answer_table import how_made, numbers_tables
-from bias_pipeline.report.answers import Answer, answers_of
+from bias_pipeline.report.answer_texts import answer_text
+from bias_pipeline.report.answers import Answer, answers_of, stored_question
 from bias_pipeline.report.captioner_sentences import not_used_by_all, sentences_on_all
-from bias_pipeline.report.cards import AnswerCard, cards, lacking
+from bias_pipeline.report.cards import TONES, AnswerCard, cards, lacking
 from bias_pipeline.report.conclusion_checks import LIMITS, Limits, caption_statistics_of
 from bias_pipeline.report.examples import NOTHING, ScreenExamples
 from bias_pipeline.report.headline import headline
@@ -49,6 +50,20 @@ class Summary:
     made: str = ""  # seeds, splits, attackers and correction
     # Captioners that are not known to be trained on captions of the data set
     unsure: Collection[str] = ()
+
+    def answer_in_short(self, question: str) -> tuple[str, str]:
+        """The tone and the text of the answer; of several captioners how many have a Yes."""
+        on_question = [
+            answer
+            for answers in self.answers.values()
+            for answer in answers
+            if stored_question(answer.question) == question
+        ]
+        biased = sum(answer.answer == "yes" for answer in on_question)
+        tone = "worse" if biased else ""
+        if len(on_question) == 1:
+            return TONES[on_question[0].answer], answer_text(on_question[0])
+        return tone, f"Yes for {biased} of {len(on_question)}" if on_question else ""
 
 
 def summaries(

@@ -187,7 +187,15 @@ class Table:
     keys: int = 1  # how many columns name the row; a screen repeats them in every block
     texts: bool = False  # whether all columns are set flush left, not only those that name the row
 
+    def has_words(self, column: int) -> bool:
+        """Whether a column has words, which are set flush left, and not numbers alone."""
+        return any(
+            not isinstance(row[column], NumberCell) and _WORD.search(cell_text(row[column]))
+            for row in self.rows
+        )
 
+
+_WORD = re.compile(r"[^\W\d_]{2}")
 # Two or more names after a slash that follows no word: neither "and/or" nor a URL.
 _PATH = re.compile(r"(?<![\w:/.<~])/(?:[\w.+@%~-]+/)+([\w.+@%~-]*)")
 _OF_MACHINE = ("host", "pid")

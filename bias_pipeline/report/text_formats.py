@@ -67,7 +67,8 @@ def markdown_report(table: Table) -> str:
 
 
 def _markdown_table(table: Table) -> str:
-    rule = [":--", *([":--" if table.texts else "--:"] * (len(table.head) - 1))]
+    texts = [not k or table.texts or table.has_words(k) for k in range(len(table.head))]
+    rule = [":--" if text else "--:" for text in texts]
     lines = [[escape_markdown(name) for name in table.head], rule]
     lines += [[_markdown_cell(cell) for cell in row] for row in table.rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -137,6 +138,10 @@ def escape_latex(text: str) -> str:
     return "".join(marks.get(sign, sign) for sign in spaced)
 
 
+_LONG = 30  # characters of a cell that wraps
+_WIDE = 6  # columns; a table of more is set in a smaller size
+
+
 def latex(table: Table, label: str) -> str:
     r"""A table with a caption.
 
@@ -157,11 +162,12 @@ def latex(table: Table, label: str) -> str:
         \end{table}
         <BLANKLINE>
     """
+    size = "\\footnotesize" if len(table.head) > _WIDE else ""
     kinds = "".join(_alignment(table, column) for column in range(len(table.head)))
     body = "".join(_line([_latex_cell(cell) for cell in row]) for row in table.rows)
     return (
         "% needs \\usepackage{booktabs}\n"
-        "\\begin{table}\n\\centering\n"
+        f"\\begin{{table}}\n\\centering{size}\n"
         f"\\caption{{{escape_latex(table.caption)}}}\n\\label{{tab:{label}}}\n"
         f"\\begin{{tabular}}{{{kinds}}}\n\\toprule\n"
         f"{_line([escape_latex(name) for name in table.head])}\\midrule\n{body}"
@@ -170,10 +176,13 @@ def latex(table: Table, label: str) -> str:
 
 
 def _alignment(table: Table, column: int) -> str:
-    """Left for names, right for numbers, lines that wrap for captions."""
+    """Left for names, right for numbers, lines that wrap for captions and sentences."""
     if any(isinstance(row[column], Weighted) for row in table.rows):
         return r"p{0.5\linewidth}"
-    return "r" if column else "l"
+    if column and not table.has_words(column):
+        return "r"
+    longest = max((len(cell_text(row[column])) for row in table.rows), default=0)
+    return r"p{0.2\linewidth}" if longest > _LONG else "l"
 
 
 def _line(cells: list[str]) -> str:

@@ -152,7 +152,9 @@ def run_cells(cells: Sequence[Cell]) -> SweepOutcome:
             get = partial(cells.__getitem__, number)
             results.append(run_recorded(get, folders[number], cell.overrides, where))
     seconds = time.monotonic() - started
-    return conclude(folders, results, outputs, seconds, skips=NOT_PERMITTED, tables=False)
+    return conclude(
+        folders, results, outputs, seconds, skips=NOT_PERMITTED, say=warn, show=lambda _: None
+    )
 
 
 def _expected_seconds(cell: Cell) -> float:

@@ -35,6 +35,12 @@ class SweepOutcome:
         return [replace(result, draws=store.draws(result)) for result in self.results]
 
 
+def _print_results(results: Sequence[Result]) -> None:
+    from bias_pipeline.report.tables import print_results
+
+    print_results(results)
+
+
 def conclude(
     folders: Sequence[Path],
     results_here: Iterable[Result | None],
@@ -44,12 +50,10 @@ def conclude(
     multirun: bool = True,
     skips: Collection[int] = (),
     of_all: bool = False,
-    tables: bool = True,
+    say: Callable[[str], None] = print_out,
+    show: Callable[[Sequence[Result]], None] = _print_results,
 ) -> SweepOutcome:
-    """Print the results of a job or a sweep, and what failed.
-
-    Without ``tables`` only what failed is printed, and the table is written.
-    """
+    """Show the results of a job or a sweep, say what failed, and write the table."""
     if not folders:
         raise UsageError("the sweep has no jobs")
     outcomes = [_outcome(folder) for folder in folders]
@@ -63,8 +67,7 @@ def conclude(
         if outcome["status"] != "failed"
         and (result := known.get(name := str(outcome["run_id"])) or store.load(name))
     ]
-    say = print_out if tables else warn
-    results = _write_finished(finished, outputs, say, tables=tables) if finished else ()
+    results = _write_finished(finished, outputs, say, show) if finished else ()
     cached = sum(outcome["status"] == "cached" for outcome in outcomes)
     if cached:
         say(f"cached, not run again: {cached} of {counted(len(outcomes), 'jobs')}")
@@ -94,11 +97,10 @@ def _write_finished(
     finished: Sequence[tuple[Result, Mapping[str, str]]],
     outputs: Path,
     say: Callable[[str], None],
-    *,
-    tables: bool,
+    show: Callable[[Sequence[Result]], None],
 ) -> Sequence[Result]:
-    """Write the table of finished cells, and print it with its notes."""
-    from bias_pipeline.report.tables import print_results, write_table
+    """Write the table of finished cells, and show them."""
+    from bias_pipeline.report.tables import write_table
 
     apart, namesakes = resolve_file_collisions([result for result, _ in finished])
     swept = [values for _, values in finished]
@@ -110,8 +112,7 @@ def _write_finished(
     )
     # Jobs that differ in what their metric does not use are one run, and one line.
     runs = {(result.run_id, *result.settings.items()): result for result in results}
-    if tables:
-        print_results([*runs.values()])
+    show([*runs.values()])
     for sentence in namesakes:
         say(sentence)
     if any(ANNOTATOR in values for values in swept):

@@ -112,7 +112,7 @@ def test_a_number_that_is_undefined_is_logged_with_the_reason(caplog):
     callback: Any = bias_callback(bias, lambda captioner, batch: (LABELS, ["a dog"] * len(LABELS)))
     callback.on_validation_batch_end(Trainer(), Module(), None, None, 0)
     callback.on_validation_epoch_end(Trainer(), Module())
-    assert "gender_error is undefined: captioner 'captions' names one group" in caplog.text
+    assert "gender_error is undefined: the captioner names one group" in caplog.text
 
 
 class SanityCheck:

@@ -32,7 +32,7 @@ from tests.report.test_summary import result as other_style
 from tests.report.test_tables import HOSTILE
 from tests.report.test_word_attribution import make_words
 
-PDFLATEX = shutil.which("pdflatex")
+LATEX = shutil.which("pdflatex") or shutil.which("lualatex")
 NASTY = [*HOSTILE, r"\input{/etc/passwd}", "a & b % c", "$x^2$", "~#_", "[2cm]", "*", "--- ``q''"]
 COMMANDS = {
     r"\textbackslash{}": "\\",
@@ -145,14 +145,19 @@ def test_a_table_that_stands_alone_says_how_it_is_read(exported):
     assert "neither beyond chance (by the corrected p of the answers)" in table
 
 
-@pytest.mark.skipif(PDFLATEX is None, reason="no pdflatex here")
-def test_latex_compiles(tmp_path):
+@pytest.mark.slow
+@pytest.mark.skipif(LATEX is None, reason="neither pdflatex nor lualatex is installed")
+def test_a_real_latex_compiles_every_table_of_an_export(tmp_path):
     hostile = [result(name, name, value=0.1) for name in NASTY]
+    export(contest(), tmp_path / "contest")
+    export(report_of([*hostile, other_style("lic", words=5.0)], {}), tmp_path / "hostile")
+    tables = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("*/tables/*.tex"))
+    assert len({table.parts[0] for table in tables}) == 2
+    inputs = "".join(rf"\input{{{table.as_posix()}}}\clearpage " for table in tables)
     head = r"\documentclass{article}\usepackage{booktabs}\begin{document}"
-    source = head + all_tables(report_of(hostile, {})) + r"\end{document}"
-    (tmp_path / "t.tex").write_text(source)
-    command = [str(PDFLATEX), "-halt-on-error", "-no-shell-escape", "t.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)
+    (tmp_path / "t.tex").write_text(rf"{head}{inputs}\end{{document}}", encoding="utf-8")
+    command = [str(LATEX), "-halt-on-error", "-no-shell-escape", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:]
 
 

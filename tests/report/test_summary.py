@@ -165,9 +165,10 @@ BLANK_PEOPLE = replace(result(), manifest={**result().manifest, "corpus": BLANKS
         (TWO, "All 2 name the wrong gender more often than annotators do"),
         (TWO, "a 10.0 points to b 20.0 points, annotators 1.0 %; largest p <0.001)"),
         (OTHER_PEOPLE, "20.0 points, annotators 1.0 % to 3.0 %; largest p <0.001)"),
-        ([result(), RACE], "gender, data set x : BIAS: it names the wrong gender more"),
-        ([result(), RACE], "race, data set x : BIAS: it names the wrong race more"),
+        ([result(), RACE], "gender, data set x BIAS: it names the wrong gender more"),
+        ([result(), RACE], "race, data set x BIAS: it names the wrong race more"),
         ([result(), RACE], "(race error 11.0 points"),
+        ([result(), RACE], "Does it name the wrong group? Yes Yes"),
     ],
 )
 def test_the_verdict_says(results, sentence):

@@ -404,7 +404,8 @@ def test_where_half_of_the_captions_fit_the_lists_questions_are_answered(shares)
 def test_how_often_groups_are_named_is_not_told_by_lists_of_another_language():
     ratio = cell({"model": 1.5, "score": 0.2}, None, "mentions", metric="gender_ratio")
     assert "How often does it name each group?" in conclusion_text(ratio)
-    assert "How often does it name each group?" not in conclusion_text(foreign(ratio))
+    untold = "How often does it name each group? Not tested: the word lists are English"
+    assert untold in conclusion_text(foreign(ratio))
 
 
 def of_images(result: Result, n_images: Mapping[str, int]) -> Result:

@@ -45,7 +45,7 @@ def _holding(captions: Captions, types: BoolArray) -> BoolArray:
     return np.bincount(rows, weights=types[captions.tokens], minlength=len(captions)) > 0
 
 
-def _wordless(captioner: str, side: str, captions: Captions, share: float) -> DataError:
+def _wordless(side: str, captions: Captions, share: float) -> DataError:
     """Why nothing can be learnt if this share of the captions contains no word.
 
     Not applicable if the captions may be in another language; an error if they have no words.
@@ -53,18 +53,18 @@ def _wordless(captioner: str, side: str, captions: Captions, share: float) -> Da
     unknown = np.array([word == _UNKNOWN for word in captions.types], bool)
     if side == "human" and _holding(captions, unknown).mean() >= share:
         return NotApplicableError(
-            f"captioner {captioner!r}: {share:.0%} of the human captions contain no word that the "
-            "captioner uses, once masked; it may write another language, or almost no words "
-            "(alignment=none keeps the annotators' words)"
+            f"{share:.0%} of the human captions contain no word that the captioner uses, once "
+            "masked; the captioner may write another language, or almost no words (alignment=none "
+            "keeps the annotators' words)"
         )
     if side == "human":  # alignment may remove human words that the captioner does not use
         return NotApplicableError(
-            f"captioner {captioner!r}: {share:.0%} of the human captions contain no word once "
-            "masked and aligned; it may write another language, or almost no words"
+            f"{share:.0%} of the human captions contain no word once masked and aligned; the "
+            "captioner may write another language, or almost no words"
         )
     return DataError(
-        f"captioner {captioner!r}: {share:.0%} of the {side} captions contain no word once masked; "
-        "there is nothing to learn from"
+        f"{share:.0%} of the {side} captions contain no word once masked; there is nothing to "
+        "learn from"
     )
 
 
@@ -129,7 +129,7 @@ class AttackRunner:
 
     def attack(self, data: LabelledCaptions, shares: Sequence[float] = ()) -> list[Predictions]:
         """Predictions of attackers trained on some captions."""
-        check_tested(data, self.splits, self.transformed.captioner)
+        check_tested(data, self.splits)
         fewer = [with_fewer_images(self.splits, share) for share in shares]
         predictions = self.settings.predict(data, [self.splits, *fewer])
         self.trained.append(predictions[0])
@@ -168,9 +168,8 @@ class AttackRunner:
             sizes = np.bincount(codes, minlength=len(grouping.names)).tolist()
             listed = ", ".join(f"{name} {n}" for name, n in zip(grouping.names, sizes, strict=True))
             raise NotApplicableError(
-                f"captioner {self.transformed.captioner!r}, {side} captions: attackers need two "
-                f"groups or more with at least {SMALLEST_GROUP} captioned images each, and none "
-                f"with fewer; found {listed}"
+                f"{side} captions: attackers need two groups or more with at least "
+                f"{SMALLEST_GROUP} captioned images each, and none with fewer; found {listed}"
             )
         return [self.settings.with_inputs(table, self.transformed) for table in tables]
 
@@ -180,7 +179,7 @@ class AttackRunner:
         share = float(wordless.mean())
         self.wordless_share[side] = share
         if share > self.settings.wordless_limit:
-            raise _wordless(self.transformed.captioner, side, captions, share)
+            raise _wordless(side, captions, share)
         if share > WORDLESS_WARNING:
             self.notes.append(f"{share:.0%} of the {side} captions contain no word once masked")
 
@@ -192,7 +191,7 @@ class AttackRunner:
         }
 
 
-def check_tested(data: LabelledCaptions, splits: Sequence[Split], captioner: str) -> None:
+def check_tested(data: LabelledCaptions, splits: Sequence[Split]) -> None:
     """Refuse captions if a seed tests none of them: the metric then has no score."""
     groups = np.zeros(len(data.labels), np.int64) if data.multi_label else data.labels
     tested = dict.fromkeys(seeds_in(splits), 0)
@@ -201,8 +200,8 @@ def check_tested(data: LabelledCaptions, splits: Sequence[Split], captioner: str
     for seed, count in tested.items():
         if not count:
             raise NotApplicableError(
-                f"captioner {captioner!r}: none of {len(data.captions)} captions ({data.name}) can "
-                f"be tested with seed {seed}; score more images of each group"
+                f"none of {len(data.captions)} captions ({data.name}) can be tested with seed "
+                f"{seed}; score more images of each group"
             )
 
 

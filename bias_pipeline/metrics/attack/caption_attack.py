@@ -202,8 +202,8 @@ class CaptionAttack(Metric, ABC):
         )
         if not (has_model | has_human).any():
             raise DataError(
-                f"captioner {corpus.captioner!r}: no image of a group of {self.attribute.name!r} "
-                f"has a caption of {' or '.join(self.sides)}"
+                f"no image of a group of {self.attribute.name!r} has a caption of "
+                f"{' or '.join(self.sides)}"
             )
         both = has_model & has_human
         cross_fitted = self.probe.cross_fits(attack.splits)

@@ -94,8 +94,7 @@ class Direction:
             usable &= view.known
         if not usable.any():
             raise NotApplicableError(
-                f"captioner {self.corpus.captioner!r}: DBAC needs images with model and human "
-                f"captions; {NAME_HUMAN_CAPTIONS}"
+                f"DBAC needs images with model and human captions; {NAME_HUMAN_CAPTIONS}"
             )
         return np.flatnonzero(usable)
 
@@ -382,7 +381,7 @@ class DirectionAttackers:
         for k, of_position in enumerate(captions.by_position(self.positions)):
             name = f"{one.name}:{side}:{k}"
             data = LabelledCaptions(name, of_position, one.labels, len(classes), classes)
-            check_tested(data, self.splits, one.corpus.captioner)
+            check_tested(data, self.splits)
             predictions.append(self.settings.probe.fit_predict(data, self.splits))
         return predictions
 

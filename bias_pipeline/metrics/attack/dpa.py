@@ -200,10 +200,7 @@ class DPA(Metric):
         known = view.known if self.labels == "objects" else view.has("human")
         usable = view.labelled & view.has("model") & known
         if not usable.any():
-            raise DataError(
-                f"captioner {corpus.captioner!r}: no image has a group, a caption and tasks by "
-                f"labels={self.labels}"
-            )
+            raise DataError(f"no image has a group, a caption and tasks by labels={self.labels}")
         questions = self._a_to_t(view, labels, usable), self._t_to_a(view, labels, usable)
         scores = [
             _absent(question, view, len(seeds_in(splits)))
@@ -303,7 +300,7 @@ class _Direction:
             for seed in self.seeds
         ]
         for data, splits in (model, *by_seed):
-            check_tested(data, splits, self.view.corpus.captioner)
+            check_tested(data, splits)
         return {
             "model": train(*model),
             "human": Predictions.joined([train(data, splits) for data, splits in by_seed]),

@@ -118,9 +118,8 @@ class AssumedGroup(CorrectedByGold):
         """See the class."""
         if not (view.unsure & view.has("model")).any():
             raise NotApplicableError(
-                f"captioner {view.corpus.captioner!r}: annotators could tell "
-                f"{self.attribute.name} in all described images; assumed_group needs some in "
-                "which they could not"
+                f"annotators could tell {self.attribute.name} in all described images; "
+                "assumed_group needs some in which they could not"
             )
 
     def rests_on_names(self, part: PartName) -> bool:

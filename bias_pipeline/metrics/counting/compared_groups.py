@@ -72,9 +72,8 @@ class ComparedGroups(Metric):
             rows = np.sort(rows[np.argsort(corpus.keys[rows], kind="stable")[:MOST_IMAGES]])
         if len(rows) < FEWEST_IMAGES:
             raise NotApplicableError(
-                f"captioner {corpus.captioner!r}: {self.info.name} needs {FEWEST_IMAGES} images "
-                f"and has {len(rows)}, with a group of {self.attribute.name!r}, "
-                f"{self.needed(corpus)}; caption more images"
+                f"{self.info.name} needs {FEWEST_IMAGES} images and has {len(rows)}, with a group "
+                f"of {self.attribute.name!r}, {self.needed(corpus)}; caption more images"
             )
         return rows
 
@@ -115,8 +114,8 @@ class ComparedGroups(Metric):
         if len(large) < 2:
             listed = ", ".join(f"{n} of {name}" for n, name in zip(sizes, names, strict=True))
             raise NotApplicableError(
-                f"captioner {images.corpus.captioner!r}: {self.info.name} compares groups of at "
-                f"least {FEWEST_OF_GROUP} images, and there are {listed}; caption more images"
+                f"{self.info.name} compares groups of at least {FEWEST_OF_GROUP} images, and there "
+                f"are {listed}; caption more images"
             )
         present = [names[k] for k in np.flatnonzero(sizes)]
         several = len(present) > 2

@@ -188,13 +188,11 @@ class DifferentialFairness(TaskMetric):
         supported = np.flatnonzero(named / captions >= least)
         if not len(supported):
             raise NotApplicableError(
-                f"captioner {view.corpus.captioner!r}: no task is named in {100 * least:.2g} % of "
-                f"{part.side} captions; lower metric.min_support"
+                f"no task is named in {100 * least:.2g} % of {part.side} captions; lower "
+                "metric.min_support"
             )
         if not _naming(view, sides, MODEL)[0][supported].any():
-            raise NotApplicableError(
-                f"captioner {view.corpus.captioner!r} names no task: nothing can be measured"
-            )
+            raise NotApplicableError("the captioner names no task: nothing can be measured")
         return supported
 
 

@@ -133,10 +133,7 @@ def _nobody(view: CorpusView, named: Float64Array, divisor: int) -> list[str]:
     """Why there is no ratio: no caption names the group in the denominator."""
     if named[divisor]:
         return []
-    return [
-        f"captioner {view.corpus.captioner!r}: no caption names {view.groups[divisor]} alone, so "
-        "there is no ratio to it"
-    ]
+    return [f"no caption names {view.groups[divisor]} alone, so there is no ratio to it"]
 
 
 def _named(view: CorpusView, side: str) -> sparse.csr_array:

@@ -179,7 +179,7 @@ def true_labels(corpus: Corpus, gold: GoldLabels, captions: CaptionOutcomes) -> 
     described = np.zeros(len(corpus), bool)
     described[captions.rows] = True
     if not described[rows].any():
-        raise DataError(f"{gold.file}: captioner {corpus.captioner!r} describes none of its images")
+        raise DataError(f"{gold.file}: the captioner describes none of its images")
     return TrueLabels(
         n_groups, machine, corpus.keys, rows, truth, chances, drawn_evenly=not gold.chances
     )

@@ -95,7 +95,7 @@ class NeededLabels:
         wrong = _wrong_in_cells(labels.gold_cells(captions), n_groups)
         named = weights[naming].sum()
         if not named > 0:
-            raise DataError(f"captioner {corpus.captioner!r}: no caption names one group")
+            raise DataError("no caption names one group")
         of_named = np.where(naming, weights, 0.0) / named
         rate = float(of_named @ wrong)
         spread = of_named**2 * wrong * (1 - wrong)

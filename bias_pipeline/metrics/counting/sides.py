@@ -106,8 +106,8 @@ class LabelledTaskMetric(TaskMetric):
             images = images & (named >= 0)
         if not images.any():
             raise NotApplicableError(
-                f"captioner {view.corpus.captioner!r}: no image has a group, a caption and what "
-                f"labels={self.labels}, groups={self.groups} and unclear={self.unclear} need"
+                f"no image has a group, a caption and what labels={self.labels}, "
+                f"groups={self.groups} and unclear={self.unclear} need"
             )
         view.check_compared(codes[images])
         observations = np.ones(len(codes))

@@ -189,8 +189,8 @@ def _tables(attack: CaptionAttack, ready: Corpus) -> dict[str, list[LabelledCapt
     nonempty = {side: tables_of_side for side, tables_of_side in tables.items() if tables_of_side}
     if not nonempty:
         raise DataError(
-            f"captioner {ready.captioner!r}: attackers need two groups or more with at least "
-            f"{SMALLEST_GROUP} captioned images each"
+            f"attackers need two groups or more with at least {SMALLEST_GROUP} captioned images "
+            "each"
         )
     return nonempty
 
