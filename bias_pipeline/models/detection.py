@@ -151,12 +151,12 @@ def _self_contained(config: Mapping[str, Any]) -> dict[str, Any]:
         and settings.get("backbone_kwargs")
         and not settings.get("backbone_config")
     ):
-        return _described(settings)
+        return _with_inline_backbone(settings)
     built_on = {"backbone", "backbone_config"} & set(settings)
     return settings | ({"use_pretrained_backbone": False} if built_on else {})
 
 
-def _described(config: Mapping[str, Any]) -> dict[str, Any]:
+def _with_inline_backbone(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration with timm's backbone inline; newer libraries would fetch it."""
     import transformers
 
@@ -195,7 +195,7 @@ class _Published(Detector):
     def _load(self, model: Pretrained, device: torch.device) -> Any: ...
 
     @abstractmethod
-    def _proposed(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
+    def _candidates_of(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
         """The candidates of one picture of a batch."""
 
     def read(self, path: Path) -> Photo:
@@ -208,7 +208,7 @@ class _Published(Detector):
         pixels = torch.from_numpy(np.stack([photo.pixels for photo in photos])).to(self._device)
         output = self._network(pixel_values=pixels)
         for row, photo in enumerate(photos):
-            yield self._proposed(output, row, photo.size)
+            yield self._candidates_of(output, row, photo.size)
 
 
 class _Boxes(_Published):
@@ -217,7 +217,7 @@ class _Boxes(_Published):
     def _load(self, model: Pretrained, device: torch.device) -> Any:
         return load_boxes(model, device)
 
-    def _proposed(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
+    def _candidates_of(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
         logits = _numbers(output.logits[row])
         if self._one_label:  # the last label is that of no object
             scores, labels = logits.softmax(-1)[:, :-1].max(-1)
@@ -238,7 +238,7 @@ class _Masks(_Published):
 
         return load(model, AutoModelForUniversalSegmentation, device, unused=_IDLE)
 
-    def _proposed(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
+    def _candidates_of(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
         from torch.nn.functional import interpolate
 
         sure = _numbers(output.class_queries_logits[row]).softmax(-1)[:, :-1]

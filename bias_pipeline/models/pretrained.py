@@ -64,7 +64,6 @@ class Pretrained:
     packed: int = 0  # bytes of what it is unpacked from at first use; 0: it lies in its folder
 
     def __hash__(self) -> int:
-        """The hash of its files' digests."""
         return hash((self.name, *self.files.items()))
 
 
@@ -74,7 +73,7 @@ def find_pretrained(name: str, kinds: Sequence[str] | None, *, revision: str = "
     folder = place.folder
     path = folder / "config.json"
     if not path.is_file():
-        raise unfinished(name, place, path.name)
+        raise missing_file(name, place, path.name)
     config = expect(load_json(path, what="a model's configuration"), dict, path, "")
     kind = str(config.get("model_type"))
     if kinds is not None and kind not in kinds:
@@ -101,7 +100,7 @@ def _weights(name: str, place: Place) -> list[str]:
     index = folder / INDEX
     others = [path for path in folder.iterdir() if path.suffix in _OTHER_WEIGHTS]
     if not index.is_file() and not others:
-        raise unfinished(name, place, WEIGHTS)
+        raise missing_file(name, place, WEIGHTS)
     if not index.is_file():
         raise DataError(
             f"{folder}: neither {WEIGHTS} nor {INDEX}; other formats can run code and are not "
@@ -116,7 +115,7 @@ def _weights(name: str, place: Place) -> list[str]:
         raise DataError(f"{index}: names files that are not safetensors in its folder")
     absent = sorted(file_name for file_name in names if not (folder / file_name).is_file())
     if absent:
-        raise unfinished(name, place, absent[0])
+        raise missing_file(name, place, absent[0])
     return sorted(names)
 
 
@@ -138,7 +137,7 @@ def checkpoint_of(model: Pretrained) -> Path:
     return model.folder / next(iter(model.files))
 
 
-def unfinished(name: str, place: Place, file: str) -> ResourceError:
+def missing_file(name: str, place: Place, file: str) -> ResourceError:
     """The error for a model with a missing file, as after an incomplete download."""
     if place.revision:
         remedy = f"{prefetch_advice(name, place.revision)} fetches the rest"

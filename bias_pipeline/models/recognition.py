@@ -73,9 +73,12 @@ class TorchvisionDetector(Detector):
     def __init__(self, path: Path, min_score: float, device: torch.device) -> None:
         TORCHVISION.require()
         make_importable()
-        _interpret()
+        pooling = importlib.import_module("torchvision.ops.roi_align")
+        plain = getattr(pooling._roi_align, "__wrapped__", None)
+        if plain is not None:  # without its operators torchvision would compile it
+            pooling.__dict__["_roi_align"] = plain
         weights = read_numbers(check_weights(path))
-        network = _built(_state_dict(weights, path), path)
+        network = _build(_state_dict(weights, path), path)
         network.roi_heads.score_thresh = min_score
         network.roi_heads.detections_per_img = MOST
         self._network, self._device = network.to(device).eval(), device
@@ -93,14 +96,6 @@ class TorchvisionDetector(Detector):
         for output in self._network(pixels):
             masks = output["masks"][:, 0] >= _SURE if "masks" in output else None
             yield Candidates(output["scores"], output["labels"], output["boxes"], masks)
-
-
-def _interpret() -> None:
-    """Run region pooling uncompiled: without its operators torchvision would compile it."""
-    cutting = importlib.import_module("torchvision.ops.roi_align")
-    written = getattr(cutting._roi_align, "__wrapped__", None)
-    if written is not None:
-        cutting.__dict__["_roi_align"] = written
 
 
 def check_weights(path: Path) -> Path:
@@ -140,34 +135,27 @@ def _present_name(name: str) -> str:
     return f"roi_heads.mask_head.{int(mask[1]) - 1}.0.{mask[2]}" if mask else name
 
 
-def _built(weights: Mapping[str, Tensor], path: Path) -> Any:
+def _build(weights: Mapping[str, Tensor], path: Path) -> Any:
     """The one network that weights fit."""
     import torch
 
     detection = importlib.import_module("torchvision.models.detection")
     for name in _NETWORKS:
         with torch.device("meta"):
-            network = _empty(detection, name)
+            network = _fresh_network(detection, name)
         if _shapes(network.state_dict()) == _shapes(weights):
-            whole = _empty(detection, name)
+            whole = _fresh_network(detection, name)
             whole.load_state_dict(weights, strict=False)  # counters may be absent
-            return _as_trained(whole) if name in _FROZEN else whole
+            for part in whole.modules() if name in _FROZEN else ():
+                if isinstance(part, torch.nn.BatchNorm2d):
+                    part.eps = 0.0  # as in training, where it was frozen
+            return whole
     raise DataError(
         f"{path}: does not match any of {', '.join(_NETWORKS)} with {_N_CLASSES} classes"
     )
 
 
-def _as_trained(network: nn.Module) -> nn.Module:
-    """Set the normalisation as in training: frozen, without an epsilon."""
-    from torch import nn
-
-    for part in network.modules():
-        if isinstance(part, nn.BatchNorm2d):
-            part.eps = 0.0
-    return network
-
-
-def _empty(detection: Any, name: str) -> nn.Module:
+def _fresh_network(detection: Any, name: str) -> nn.Module:
     network: nn.Module = detection.__dict__[name](
         weights=None, weights_backbone=None, num_classes=_N_CLASSES
     )
@@ -280,7 +268,7 @@ class _Classifier(Recognizer):
         with torch.inference_mode():
             pixels = torch.from_numpy(np.stack(photos)).to(self._device)
             logits = self._network(pixel_values=pixels).logits
-            return _array(logits.float().softmax(-1))
+            return np.asarray(logits.float().softmax(-1).cpu().numpy())
 
 
 class _Clip(Recognizer):
@@ -299,10 +287,7 @@ class _Clip(Recognizer):
     def confidences(self, photos: Sequence[Float32Array]) -> Float32Array:
         logits = self._scale * (self._photos.describe(photos) @ self._texts.T)
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-        probabilities: Float32Array = (powers / powers.sum(axis=1, keepdims=True)).astype(
-            np.float32
-        )
-        return probabilities
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True), np.float32)
 
 
 class _Detector(Recognizer):
@@ -319,18 +304,17 @@ class _Detector(Recognizer):
         return self._prepare(read_photo(path))
 
     def confidences(self, photos: Sequence[Float32Array]) -> Float32Array:
-        return np.stack([self._of_one(photo) for photo in photos])  # each has a size of its own
-
-    def _of_one(self, photo: Float32Array) -> Float32Array:
-        """(L,) the most confident box of each label."""
         import torch
 
+        rows = []
         with torch.inference_mode():
-            pixels = torch.from_numpy(photo[None]).to(self._device)
-            logits = self._network(pixel_values=pixels).logits[0].float()
-            # DETR's last label means no object.
-            each = logits.softmax(-1)[:, :-1] if self._one_label else logits.sigmoid()
-            return _array(each.max(dim=0).values)
+            for photo in photos:  # each has a size of its own
+                pixels = torch.from_numpy(photo[None]).to(self._device)
+                logits = self._network(pixel_values=pixels).logits[0].float()
+                # DETR's last label means no object.
+                each = logits.softmax(-1)[:, :-1] if self._one_label else logits.sigmoid()
+                rows.append(each.max(dim=0).values.cpu().numpy())
+        return np.stack(rows)
 
 
 class _Torchvision(Recognizer):
@@ -355,8 +339,3 @@ class _Torchvision(Recognizer):
                     candidates.scores.cpu().numpy(),
                 )
         return confidences
-
-
-def _array(values: torch.Tensor) -> Float32Array:
-    array: Float32Array = values.cpu().numpy()
-    return array

@@ -117,7 +117,7 @@ class Noise:
         return scores / self._temperature - waits.clamp_min(torch.finfo(scores.dtype).tiny).log()
 
 
-def several(
+def decode_captions(
     decoding: Decoding,
     images: Sequence[str],
     device: torch.device,

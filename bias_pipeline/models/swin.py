@@ -119,7 +119,7 @@ class Merging(nn.Module):
 
     def forward(self, grid: Tensor) -> Tensor:
         """(B, H, W, C) to (B, H / 2, W / 2, D), rounded up."""
-        filled = _filled(grid, 2)
+        filled = _pad_grid(grid, 2)
         four = [filled[:, row::2, column::2] for column in (0, 1) for row in (0, 1)]
         merged: Tensor = self.reduction(self.norm(torch.cat(four, dim=3)))
         return merged
@@ -148,18 +148,18 @@ class SwinBlock(nn.Module):
 
     def forward(self, grid: Tensor, more: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """(B, H, W, C) to the same."""
-        attended = self._attended(self.norm1(grid))
-        grid = grid + self._dropped(attended if more is None else attended + more(attended))
-        return grid + self._dropped(self.mlp(self.norm2(grid)))
+        attended = self._attend(self.norm1(grid))
+        grid = grid + self._drop_rows(attended if more is None else attended + more(attended))
+        return grid + self._drop_rows(self.mlp(self.norm2(grid)))
 
-    def _attended(self, grid: Tensor) -> Tensor:
+    def _attend(self, grid: Tensor) -> Tensor:
         height, width = grid.shape[1:3]
         window = self.window
         if self.shrinks and min(height, width) <= window:
             window, shift = min(height, width), 0
         else:
             shift = window // 2 if self.shifted else 0
-        filled = _filled(grid, window)
+        filled = _pad_grid(grid, window)
         if not shift:
             return self.attn(filled, window, None)[:, :height, :width]
         apart = torch.from_numpy(_separate_regions(*filled.shape[1:3], window, shift)).to(
@@ -168,7 +168,7 @@ class SwinBlock(nn.Module):
         rolled = self.attn(filled.roll((-shift, -shift), (1, 2)), window, apart)
         return rolled.roll((shift, shift), (1, 2))[:, :height, :width]
 
-    def _dropped(self, branch: Tensor) -> Tensor:
+    def _drop_rows(self, branch: Tensor) -> Tensor:
         """A branch, left out of some rows in training (Huang et al. 2016)."""
         if not self.training or not self.drop_path:
             return branch
@@ -227,7 +227,7 @@ class SwinMlp(nn.Module):
         return output
 
 
-def _filled(grid: Tensor, side: int) -> Tensor:
+def _pad_grid(grid: Tensor, side: int) -> Tensor:
     """A grid with zeros below and to the right, so that squares of a side fill it."""
     down, across = -grid.shape[1] % side, -grid.shape[2] % side
     return nn.functional.pad(grid, (0, 0, 0, across, 0, down)) if down or across else grid

@@ -22,7 +22,7 @@ from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.corpus.pictures import Drawn, Pixels
 from bias_pipeline.errors import UsageError
 from bias_pipeline.scenes.lexicon import enumeration, options, pick
-from bias_pipeline.scenes.pixels import Colour, Icon, Kind, Shape, icon, inked
+from bias_pipeline.scenes.pixels import Colour, Icon, Kind, Shape, icon, role_map
 from bias_pipeline.scenes.slots import Slot, draw, read_slots
 from bias_pipeline.scenes.world import HUMANS, named_draws, rows_of, uniforms
 
@@ -157,7 +157,7 @@ def _normalised(table: Float64Array) -> Float64Array:
     return probabilities
 
 
-def imagined(affect: float) -> dict[str, Float64Array]:
+def imagined_tables(affect: float) -> dict[str, Float64Array]:
     """Slot name to (9, n) P(option | emotion) of what a captioner imagines."""
     averages = {name: shares() @ table for name, table in tables().items()}
     if affect > 0:
@@ -176,7 +176,7 @@ def amplification(affect: float) -> float:
         >>> round(amplification(0.5), 3), amplification(0.0), amplification(-0.5) < 0
         (0.061, 0.0, True)
     """
-    q = imagined(affect)
+    q = imagined_tables(affect)
     means = []
     for name in MOTIFS:
         table = tables()[name]
@@ -342,14 +342,14 @@ def _utterances(
     felt = np.where(agrees, emotions, any_emotion)
     thoughts = uniforms(seed, keys, stream, ["affect own thought"])[:, 0]
     actual = {**motifs, THOUGHT: draw(tables()[THOUGHT], [felt], thoughts)}
-    perceived = _perceived(seed, keys, emotions, actual, stream, dials.affect)
+    perceived = _perceive(seed, keys, emotions, actual, stream, dials.affect)
     return [
         Utterance(EMOTIONS[code], _text(row, EMOTIONS[code], d, dials))
         for code, row, d in zip(felt.tolist(), rows_of(perceived), draws, strict=True)
     ]
 
 
-def _perceived(
+def _perceive(
     seed: int,
     keys: Sequence[int],
     emotions: IntArray,
@@ -358,7 +358,7 @@ def _perceived(
     affect: float,
 ) -> dict[str, IntArray]:
     """The options that are seen or thought, some of them imagined."""
-    q = imagined(affect)
+    q = imagined_tables(affect)
     u = uniforms(seed, keys, stream, [f"affect imagines {name}" for name in SLOTS])
     coins = uniforms(seed, keys, stream, [f"affect coin {name}" for name in SLOTS])
     return {
@@ -460,7 +460,7 @@ def _put(pixels: Pixels, shown: Icon, start: tuple[int, int], size: tuple[float,
     side = len(pixels)
     width, height = (max(round(length * side), 1) for length in size)
     view = pixels[start[1] : start[1] + height, start[0] : start[0] + width]
-    roles = inked(shown.shapes, *view.shape[:2])
+    roles = role_map(shown.shapes, *view.shape[:2])
     ink = roles >= 0
     view[ink] = np.array(shown.colours, np.uint8)[roles[ink]]
 

@@ -16,10 +16,10 @@ from bias_pipeline.scenes.slots import (
     SETTING_OF,
     SLOTS,
     BiasSettings,
-    given,
     kind_of,
+    table_by_group,
     typical,
-    without,
+    without_attribute,
     world_tables,
 )
 from bias_pipeline.scenes.world import (
@@ -30,8 +30,8 @@ from bias_pipeline.scenes.world import (
     choices,
     group_codes,
     image_draws,
+    recognised_groups,
     rows_of,
-    spoken,
     uniforms,
 )
 
@@ -78,19 +78,22 @@ def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[i
     """
     keys = [image.key for image in world.images]
     stream = STREAM + APART * sample
-    columns = perceived(world.seed, keys, group_codes(world.seed, keys), dials, stream)
+    columns = perceive(world.seed, keys, group_codes(world.seed, keys), dials, stream)
     return captions_of(world, columns, dials, stream)
 
 
 def captions_of(world: World, columns: Columns, dials: BiasSettings, stream: int) -> dict[int, str]:
     """Image id to the caption of what a captioner perceives."""
     keys = [image.key for image in world.images]
-    beliefs = _believed(world.seed, keys, columns, dials, stream)
+    beliefs = _believed_groups(world.seed, keys, columns, dials, stream)
     assumed_groups = [  # the groups that the captioner assumes; unsure ones stay unsure
-        {name: belief.get(name, group) if group else "" for name, group in spoken(labels).items()}
+        {
+            name: belief.get(name, group) if group else ""
+            for name, group in recognised_groups(labels).items()
+        }
         for labels, belief in zip((image.labels for image in world.images), beliefs, strict=True)
     ]
-    return _written(world, columns, assumed_groups, dials, stream)
+    return _write_captions(world, columns, assumed_groups, dials, stream)
 
 
 def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
@@ -109,16 +112,16 @@ def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
     keys = [image.key for image in world.images]
     codes = group_codes(world.seed, keys)
     actual = choices(world.seed, keys, codes, world_tables(), 0)
-    assumed = {attribute: suggested(attribute, actual) for attribute in GROUPS}
-    columns = perceived(world.seed, keys, codes, dials, assumed=assumed)
+    assumed = {attribute: suggested_groups(attribute, actual) for attribute in GROUPS}
+    columns = perceive(world.seed, keys, codes, dials, assumed=assumed)
     assumed_groups = [
         {**dict.fromkeys(GROUPS, ""), **belief}
-        for belief in _believed(world.seed, keys, columns, dials, STREAM)
+        for belief in _believed_groups(world.seed, keys, columns, dials, STREAM)
     ]
-    return _written(world, columns, assumed_groups, dials, STREAM)
+    return _write_captions(world, columns, assumed_groups, dials, STREAM)
 
 
-def _written(
+def _write_captions(
     world: World,
     columns: Columns,
     assumed_groups: Sequence[Mapping[str, str]],
@@ -138,7 +141,7 @@ def _written(
         strict=True,
     )
     return {
-        image.id: _joined(
+        image.id: _join_sentences(
             [
                 caption(Description(stage(options, chosen), assumed_group, draw, dials))
                 for draw in draws
@@ -170,14 +173,14 @@ def _looks(
         yield f"The person looks {words[int(which * len(words))]}."
 
 
-def _joined(sentences: Sequence[str], look: str) -> str:
+def _join_sentences(sentences: Sequence[str], look: str) -> str:
     """One caption of some sentences; one alone stays as it is."""
     if len(sentences) == 1 and not look:
         return sentences[0]
     return " ".join([*(f"{sentence.rstrip(' .')}." for sentence in sentences), look]).rstrip()
 
 
-def perceived(
+def perceive(
     seed: int,
     keys: Sequence[int],
     codes: Columns,
@@ -212,7 +215,7 @@ def imagined_tables(dials: BiasSettings) -> dict[str, Float64Array]:
 
     Slots that do not lean on the amplified attribute keep their table.
     """
-    change = typical if dials.a_to_t > 0 else without
+    change = typical if dials.a_to_t > 0 else without_attribute
     return {
         name: change(dials.attribute, table) if SLOTS[name].leans_on(dials.attribute) else table
         for name, table in world_tables().items()
@@ -228,13 +231,13 @@ def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
         (2, 40)
     """
     return {
-        name: np.log(given(attribute, table))
+        name: np.log(table_by_group(attribute, table))
         for name, table in world_tables().items()
         if kind_of(name) in EVIDENCE
     }
 
 
-def suggested(attribute: str, columns: Columns) -> IntArray:
+def suggested_groups(attribute: str, columns: Columns) -> IntArray:
     """(N,) the group that activity, clothing and objects suggest most, ignoring base rates."""
     weights = group_evidence(attribute)
     setting = np.array(SETTING_OF)[columns["activity"]]
@@ -259,13 +262,13 @@ def strongest(total: Float64Array) -> IntArray:
     return winner
 
 
-def _believed(
+def _believed_groups(
     seed: int, keys: Sequence[int], columns: Columns, dials: BiasSettings, stream: int
 ) -> Iterator[dict[str, str]]:
     """The groups that the captioner takes from the scene instead of the person; mostly empty."""
     names = tuple(GROUPS[dials.attribute])
     coins = uniforms(seed, keys, stream, ["follows the scene"])[:, 0]
     for coin, group in zip(
-        coins.tolist(), suggested(dials.attribute, columns).tolist(), strict=True
+        coins.tolist(), suggested_groups(dials.attribute, columns).tolist(), strict=True
     ):
         yield {dials.attribute: names[group]} if coin < dials.t_to_a else {}

@@ -80,7 +80,7 @@ def write_drawn(
     ``attribute=emotion`` is about.
     """
     columns = [column for column in COLUMNS if column != "emotion"]  # not what a picture evokes
-    _place(root, chain(_texts(world, captioners, columns), _drawn(world, side, leak)))
+    _place(root, chain(_texts(world, captioners, columns), _picture_files(world, side, leak)))
 
 
 def write_affect(
@@ -176,7 +176,7 @@ def _file_of(captioner: str) -> str:
     return f"captioners/{captioner}.json"
 
 
-def _drawn(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
+def _picture_files(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
     """Pictures, and the instances visible in them."""
     header, annotations = _header(world), []
     for image, entry in zip(world.images, header["images"], strict=True):
@@ -398,7 +398,7 @@ class ScenesDataset(Generator):
     def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:
         """See :class:`Generator`; people have the grey of an unsure group."""
         for image in _world(self.n_images, self.seed).images:
-            pixels = SceneDrawing(unmarked(image), "gender").draw(side).pixels
+            pixels = SceneDrawing(without_marks(image), "gender").draw(side).pixels
             groups = {column: image.groups[name] for column, name in COLUMNS.items()}
             yield UnmarkedPicture(image.id, pixels, groups)
 
@@ -466,11 +466,11 @@ class ScenesDataset(Generator):
         )
 
 
-def unmarked(image: Image) -> Image:
+def without_marks(image: Image) -> Image:
     """The same image with nothing on its people that shows a group.
 
     Example:
-        >>> sorted(set(unmarked(generate(1).images[0]).labels.values()))
+        >>> sorted(set(without_marks(generate(1).images[0]).labels.values()))
         ['Unsure']
     """
     return replace(image, labels=dict.fromkeys(GROUPS, UNSURE))

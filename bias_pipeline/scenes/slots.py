@@ -274,7 +274,7 @@ def _table(slot: Slot) -> Float64Array:
     for axis, groups in enumerate(GROUPS.values()):
         factors = np.array([[lean.get(group, 1.0) for lean in slot.leans] for group in groups])
         table = table * _on_axis(factors, axis)
-    return _normalised(table)
+    return normalise(table)
 
 
 def _on_axis(factors: Float64Array, axis: int) -> Float64Array:
@@ -284,7 +284,7 @@ def _on_axis(factors: Float64Array, axis: int) -> Float64Array:
     return factors.reshape(shape)
 
 
-def _normalised(table: Float64Array) -> Float64Array:
+def normalise(table: Float64Array) -> Float64Array:
     probabilities: Float64Array = table / table.sum(axis=-1, keepdims=True)
     return probabilities
 
@@ -299,11 +299,11 @@ def shares(attribute: str) -> Float64Array:
     return np.array(list(GROUPS[attribute].values()))
 
 
-def given(attribute: str, table: Float64Array) -> Float64Array:
+def table_by_group(attribute: str, table: Float64Array) -> Float64Array:
     """(K, ...) the average over all other attributes: P(option | group).
 
     Example:
-        >>> given("skin", world_tables()["activity"]).shape
+        >>> table_by_group("skin", world_tables()["activity"]).shape
         (2, 40)
     """
     for axis, other in reversed(list(enumerate(ATTRIBUTES))):
@@ -312,7 +312,7 @@ def given(attribute: str, table: Float64Array) -> Float64Array:
     return table
 
 
-def without(attribute: str, table: Float64Array) -> Float64Array:
+def without_attribute(attribute: str, table: Float64Array) -> Float64Array:
     """The same table with every group of the attribute treated as their average."""
     axis = ATTRIBUTES.index(attribute)
     average = np.expand_dims(np.tensordot(shares(attribute), table, axes=(0, axis)), axis)
@@ -321,9 +321,9 @@ def without(attribute: str, table: Float64Array) -> Float64Array:
 
 def typical(attribute: str, table: Float64Array) -> Float64Array:
     """The same table confined to the options that each group has too often."""
-    marginal = given(attribute, table)  # (K, n)
+    marginal = table_by_group(attribute, table)  # (K, n)
     over = marginal > shares(attribute) @ marginal
-    return _normalised(table * _on_axis(over.astype(np.float64), ATTRIBUTES.index(attribute)))
+    return normalise(table * _on_axis(over.astype(np.float64), ATTRIBUTES.index(attribute)))
 
 
 def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> IntArray:

@@ -25,9 +25,9 @@ from bias_pipeline.scenes.slots import (
     GROUPS,
     SLOTS,
     BiasSettings,
-    given,
     shares,
     slot_name,
+    table_by_group,
     world_tables,
 )
 
@@ -84,20 +84,20 @@ def truth(dials: BiasSettings) -> Truth:
         >>> truth(BiasSettings(t_to_a=0.5)).contradicted.round(2).tolist()
         [0.09, 0.11]
     """
-    attribute, tables = dials.attribute, _mixed(dials)
+    attribute, tables = dials.attribute, _mix_tables(dials)
     named = min(1.0, MENTION * dials.mention_rate)
     return Truth(
         attribute=attribute,
-        world={name: given(attribute, table) for name, table in world_tables().items()},
-        perceived={name: given(attribute, table) for name, table in tables.items()},
-        objects=given(attribute, _object_table(world_tables())),
-        named=named * given(attribute, _object_table(tables)),
-        contradicted=dials.t_to_a * given(attribute, _misleading_table(attribute, tables)),
+        world={name: table_by_group(attribute, table) for name, table in world_tables().items()},
+        perceived={name: table_by_group(attribute, table) for name, table in tables.items()},
+        objects=table_by_group(attribute, _object_table(world_tables())),
+        named=named * table_by_group(attribute, _object_table(tables)),
+        contradicted=dials.t_to_a * table_by_group(attribute, _misleading_table(attribute, tables)),
         gendered=min(1.0, GENDERED * dials.gender_word_rate),
     )
 
 
-def _mixed(dials: BiasSettings) -> dict[str, Float64Array]:
+def _mix_tables(dials: BiasSettings) -> dict[str, Float64Array]:
     share = abs(dials.a_to_t)
     imagined = imagined_tables(dials)
     return {
@@ -186,7 +186,9 @@ def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, P
     if metric == "gender_error":
         return {"score": Planted(_named_wrongly(dials, slot), _WRONG.format(attribute=attribute))}
     follows_skin = slot == "skin" != dials.attribute
-    share, about = (dials.skin_wording, _WORDING) if follows_skin else (_moved(dials, slot), _MOVED)
+    share, about = (
+        (dials.skin_wording, _WORDING) if follows_skin else (_moved_share(dials, slot), _MOVED)
+    )
     part = {"lic": "score", "leakage": "score", "dbac": "a_to_t"}.get(metric)
     planted = {part: Planted(share, about.format(attribute=attribute))} if part else {}
     if metric == "dbac" and slot == "skin":
@@ -195,12 +197,13 @@ def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, P
     return planted
 
 
-def _moved(dials: BiasSettings, attribute: str) -> float:
+def _moved_share(dials: BiasSettings, attribute: str) -> float:
     """The share of activities that become typical of the person's group; below 0, atypical."""
     if attribute != dials.attribute:
         return 0.0
     world, perceived = (
-        given(attribute, tables["activity"]) for tables in (world_tables(), _mixed(dials))
+        table_by_group(attribute, tables["activity"])
+        for tables in (world_tables(), _mix_tables(dials))
     )
     leaning = np.sign(np.round(world - shares(attribute) @ world, 12))
     return float((leaning * (perceived - world)).sum(axis=1).mean() / 2)

@@ -201,15 +201,15 @@ def _image(
         scene=shown,
         objects=shown.objects | {"person"},
         layout=lay_out(shown.people, shown.objects, draws),
-        human=_human_captions(seed, key, shown, spoken(labels), all_draws),
+        human=_human_captions(seed, key, shown, recognised_groups(labels), all_draws),
     )
 
 
-def spoken(labels: Mapping[str, str]) -> dict[str, str]:
+def recognised_groups(labels: Mapping[str, str]) -> dict[str, str]:
     """The groups that a person recognises in the picture.
 
     Example:
-        >>> spoken({"gender": "Unsure", "age": "old"})
+        >>> recognised_groups({"gender": "Unsure", "age": "old"})
         {'gender': '', 'age': 'old'}
     """
     return {name: "" if label == UNSURE else label for name, label in labels.items()}
@@ -227,13 +227,13 @@ def _human_captions(
     for annotator, draws in enumerate(all_draws, start=1):
         text = caption(Description(shown, groups, draws, _NEUTRAL))
         for again in count(1):
-            if _plain(text) not in captions:
+            if _plain_text(text) not in captions:
                 break
             (fresh,) = annotator_draws(seed, [key], annotator + _AGAIN * again)
             text = caption(Description(shown, groups, fresh, _NEUTRAL))
-        captions[_plain(text)] = text
+        captions[_plain_text(text)] = text
     return tuple(captions.values())
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     return text.lower().rstrip(".")

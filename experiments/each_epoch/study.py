@@ -99,7 +99,9 @@ def train(out: Path, trained: int = TRAINED, others: int = OTHERS, epochs: int =
     rows = np.arange(len(corpus))
     parts = (corpus.take(rows[:trained]), corpus.take(rows[trained:]))
     one_each = parts[0].rewrite({"human": parts[0].human.position(0)})
-    learnt, shown = (Lesson.of("sat", recipe, part, "human", 0) for part in (one_each, parts[1]))
+    learnt, shown = (
+        Lesson.of_corpus("sat", recipe, part, "human", 0) for part in (one_each, parts[1])
+    )
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

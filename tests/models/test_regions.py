@@ -35,7 +35,7 @@ class Eyes:
 
     tired_after: int = 10**6
     side: int = 4
-    together: int = 16
+    batch_size: int = 16
     shades: list[int] = field(default_factory=list)
 
     def extract(self, pixels: Pixels) -> np.ndarray:

@@ -15,7 +15,7 @@ from bias_pipeline.data.picture_files import PictureFiles
 from bias_pipeline.data.regions import outline_mask
 from bias_pipeline.errors import UsageError
 from bias_pipeline.scenes.dataset import write_drawn
-from bias_pipeline.scenes.pixels import MARK, SceneDrawing, figure, icon, inked
+from bias_pipeline.scenes.pixels import MARK, SceneDrawing, figure, icon, role_map
 from bias_pipeline.scenes.slots import GROUPS
 from bias_pipeline.scenes.world import Image, generate
 
@@ -77,7 +77,7 @@ def test_marks_are_wholly_inside_the_figure(pose, side):
     whole = figure(pose)
     bare = tuple(shape for shape in whole if shape.role < MARK)
     height, width = 2 * side, side
-    assert ((inked(whole, height, width) >= 0) == (inked(bare, height, width) >= 0)).all()
+    assert ((role_map(whole, height, width) >= 0) == (role_map(bare, height, width) >= 0)).all()
 
 
 def test_masks_do_not_overlap():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.scenes.captioners import captions_without_marks
-from bias_pipeline.scenes.dataset import unmarked
+from bias_pipeline.scenes.dataset import without_marks
 from bias_pipeline.scenes.pixels import SceneDrawing
 from bias_pipeline.scenes.slots import GROUPS, BiasSettings
 from bias_pipeline.scenes.world import World, generate
@@ -29,7 +29,9 @@ def named(captions: dict[int, str], words: set[str]) -> float:
 def test_pictures_do_not_depend_on_groups(attribute, world):
     image = world.images[0]
     drawn = {
-        SceneDrawing(unmarked(replace(image, labels={**image.labels, attribute: group})), "gender")
+        SceneDrawing(
+            without_marks(replace(image, labels={**image.labels, attribute: group})), "gender"
+        )
         .draw(64)
         .pixels.tobytes()
         for group in GROUPS[attribute]

@@ -153,7 +153,7 @@ class AnnotationBackbone(Backbone):
 
     def read(self, data: LabelledCaptions) -> ObjectInputs:
         lines = [tuple(map(NamedObject, sorted(names))) for names in _objects_of(data)]
-        return ObjectInputs.of(lines)
+        return ObjectInputs.of_lines(lines)
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
         """A vector for each kind of object."""
@@ -187,7 +187,7 @@ class ObjectInputs(BackboneInputs):
     known: frozenset[str]  # names that have a vector; others are ignored
 
     @classmethod
-    def of(cls, objects: Sequence[tuple[NamedObject, ...]]) -> Self:
+    def of_lines(cls, objects: Sequence[tuple[NamedObject, ...]]) -> Self:
         """All objects of N captions' images, each known."""
         return cls(objects, frozenset(item.name for line in objects for item in line))
 
@@ -303,7 +303,7 @@ class BoxBackbone(PictureBackbone):
                 f"{data.name}: encoder.backbone=boxes needs regions of pictures, and no file has "
                 "them (dataset.regions=FILE, or dataset.instances=FILE)"
             )
-        return BoxInputs.of([placed_objects(pictures, row) for row in range(len(pictures))])
+        return BoxInputs.of_lines([placed_objects(pictures, row) for row in range(len(pictures))])
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
         assert isinstance(inputs, BoxInputs)

@@ -145,7 +145,7 @@ class AnswerCounts:
         failed = [a.absent for a in answers if a.absent and a.absent not in _OF_MODEL]
         if failed:
             raise UnreadableError(failed[0], lasting=False)
-        captions = AnsweredCaptions(_plain(" ".join(answer.captions)) for answer in answers)
+        captions = AnsweredCaptions(_plain_text(" ".join(answer.captions)) for answer in answers)
         notes = [answer.cut or answer.absent for answer in answers]
         if any(notes):
             captions.notes = notes
@@ -171,11 +171,11 @@ class AnswerCounts:
         ]
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     r"""A text without keys, halves of characters and blanks at its ends.
 
     Example:
-        >>> _plain(" a dog \ud83d ")
+        >>> _plain_text(" a dog \ud83d ")
         'a dog ?'
     """
     return redacted(text.encode("utf-8", "replace").decode().strip())

@@ -31,7 +31,7 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.models.picture_text import Question
 from bias_pipeline.models.pretrained import WEIGHTS, Pretrained, first_line
-from bias_pipeline.models.sampling import Decoding, Noise, several
+from bias_pipeline.models.sampling import Decoding, Noise, decode_captions
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.pictures.captioners.backbones import (
     BackboneInputs,
@@ -210,7 +210,7 @@ class Fitted:
         emotions = _emotions(config.get(_EMOTIONS, []), model.kind, path)
         fitted = cls(model.kind, encoder, _words(model.folder), emotions, tuned)
         path = model.folder / PREPROCESSING
-        sized = expect(_beside(path), dict, path, "")
+        sized = expect(_read_file(path), dict, path, "")
         if sized.get("size") != {"height": fitted.side, "width": fitted.side}:
             raise DataError(f"{path}: its size differs from the size of {CONFIG}, {fitted.side}")
         return fitted
@@ -231,7 +231,7 @@ def side_of(encoder: PromptCaptioner) -> int:
     )
 
 
-def _beside(path: Path) -> object:
+def _read_file(path: Path) -> object:
     if not path.is_file():
         raise ResourceError(f"{path}: is absent; fit the captioner again, or copy it whole")
     return load_json(path, what="a file of a captioner")
@@ -268,7 +268,7 @@ def _emotions(names: Any, kind: str, path: Path) -> tuple[str, ...]:
 
 def _words(folder: Path) -> tuple[str, ...]:
     path = folder / VOCABULARY
-    numbers = expect(_beside(path), dict, path, "")
+    numbers = expect(_read_file(path), dict, path, "")
     words = tuple(numbers)
     if list(numbers.values()) != list(range(len(numbers))) or words[: len(SPECIALS)] != SPECIALS:
         raise DataError(
@@ -284,9 +284,9 @@ class FittedNet:
         self.name, self.device = model.name, device
         self.fitted = Fitted.read(model)
         self.side = self.fitted.side  # pixels a side of its pictures
-        self.network = _loaded(self.fitted, model).to(device).eval()
+        self.network = _load_network(self.fitted, model).to(device).eval()
 
-    def shown(self, photo: Image) -> Pixels:
+    def prepare(self, photo: Image) -> Pixels:
         """(side, side, 3) a photo as the network takes it."""
         return np.asarray(photo.resize((self.side, self.side), reducing_gap=2.0))
 
@@ -299,7 +299,7 @@ class FittedNet:
         return {name: torch.from_numpy(array).to(self.device) for name, array in batch.items()}
 
 
-def _loaded(fitted: Fitted, model: Pretrained) -> Any:
+def _load_network(fitted: Fitted, model: Pretrained) -> Any:
     """The network with the weights of its folder.
 
     Sizes are compared before anything is built: a configuration must not fill the memory.
@@ -344,7 +344,7 @@ class FittedCaptioner:
 
     def read(self, path: Path) -> tuple[Pixels, str]:
         """(side, side, 3) a photo as the network takes it, and its id."""
-        return self._net.shown(self._reader(path)), image_id(path.name)
+        return self._net.prepare(self._reader(path)), image_id(path.name)
 
     def describe(self, photos: Sequence[tuple[Pixels, str]]) -> list[list[str]]:
         """As many captions for each photo as wanted."""
@@ -353,7 +353,7 @@ class FittedCaptioner:
         if self._emotion is not None:
             picture["group"] = self._group(picture, images)
         texts_of = partial(self._texts, picture)
-        return several(self._decoding, images, self._net.device, texts_of)
+        return decode_captions(self._decoding, images, self._net.device, texts_of)
 
     def emotions(self, photos: Sequence[tuple[Pixels, str]]) -> list[str]:
         """The emotion that the caption of each photo is grounded in."""
@@ -422,10 +422,10 @@ class FittedJudge:
                     f"{self._net.name}: its vocabulary cannot write {word!r}; give other words "
                     "(encoder.prompt.answers)"
                 )
-        before = [START, *self._known(question.before.split())]
-        return pixels, before, [self._known(text) for text in texts]
+        before = [START, *self._word_numbers(question.before.split())]
+        return pixels, before, [self._word_numbers(text) for text in texts]
 
-    def _known(self, words: Sequence[str]) -> list[int]:
+    def _word_numbers(self, words: Sequence[str]) -> list[int]:
         return [self._numbers.get(word, UNKNOWN) for word in words]
 
     def describe(

@@ -126,7 +126,7 @@ class ReleasedBackbone(PictureBackbone):
 class _FeatureExtractor:
     """A released detector that computes features."""
 
-    together: ClassVar[int] = 8  # pictures per batch
+    batch_size: ClassVar[int] = 8  # pictures per batch
 
     def __init__(self, size: GritSize, path: Path, device: torch.device) -> None:
         from bias_pipeline.pictures.grit.checkpoint import load_detector, read_checkpoint

@@ -50,7 +50,7 @@ class PublishedJudge(Encoder):
     side: Annotated[int, Range(low=16, high=1024)] = 384
 
     @property
-    def pretrained(self) -> Pretrained:
+    def find_model(self) -> Pretrained:
         return find_pretrained(self.model, self.kinds, revision=self.revision)
 
     @property
@@ -58,7 +58,7 @@ class PublishedJudge(Encoder):
         return "pictures"
 
     def require(self) -> None:
-        model = self.pretrained
+        model = self.find_model()
         require_vocabulary(model.folder, model.files)
         require_preprocessing(model.folder, model.files)
 
@@ -81,7 +81,7 @@ class PublishedJudge(Encoder):
             caption = data.captions.text(row)
             before, after = (
                 " ".join(caption if word == CAPTION else word for word in words).strip()
-                for words in (self.prompt.before, self.prompt.after)
+                for words in (self.prompt.words_before, self.prompt.words_after)
             )
             follows = tuple(" ".join([*answer, after]).strip() for answer in answers)
             yield Question(pictures, row, before, follows)
@@ -113,13 +113,13 @@ class Judge(PublishedJudge, AnsweringEncoder):
         prompt = self.prompt
         settings = {"template": prompt.template, "attribute": prompt.attribute}
         return {
-            **self._settings(self.pretrained),
+            **self._settings(self.find_model()),
             "prompt": {**settings, "answers": dict(prompt.answers)},
         }
 
     def require(self) -> None:
         """Check that the model is present; a captioner fitted here is checked by its own files."""
-        model = self.pretrained
+        model = self.find_model()
         if model.kind not in FITTED:
             super().require()
             return
@@ -131,13 +131,13 @@ class Judge(PublishedJudge, AnsweringEncoder):
 
     def notes(self, groups: Sequence[str]) -> list[str]:
         """A note on words of the prompt that a captioner fitted here does not know."""
-        if self.pretrained.kind not in FITTED:
+        if self.find_model().kind not in FITTED:
             return []
-        lacking = self.prompt.lacking(groups, set(Fitted.read(self.pretrained).words))
+        lacking = self.prompt.lacking(groups, set(Fitted.read(self.find_model()).words))
         if not lacking:
             return []
         return [
-            f"{self.pretrained.name} lacks these words of the prompt and reads each as its token "
+            f"{self.find_model().name} lacks these words of the prompt and reads each as its token "
             f"for unknown words: {', '.join(lacking)}"
         ]
 
@@ -157,7 +157,7 @@ class Judge(PublishedJudge, AnsweringEncoder):
         from bias_pipeline.models.picture_vectors import answers_to
         from bias_pipeline.models.runner import Model
 
-        model, questions = self.pretrained, list(self.questions(data))
+        model, questions = self.find_model(), list(self.questions(data))
 
         def load() -> Model:
             if model.kind in FITTED:
@@ -196,7 +196,7 @@ class TunedJudge(PublishedJudge, NetEncoder):
         for key in ("model", "revision"):
             settings.pop(key)
         versions = [TUNED_VERSION, VERSION, PIXELS_VERSION]
-        return {**settings, "versions": versions, "files": dict(self.pretrained.files)}
+        return {**settings, "versions": versions, "files": dict(self.find_model().files)}
 
     def require(self) -> None:
         LORA.require()
@@ -211,7 +211,7 @@ class TunedJudge(PublishedJudge, NetEncoder):
 
         from bias_pipeline.pictures.captioners.nets import TunedNet
 
-        model = PictureText(self.pretrained, torch.device("cpu"), self.side)
+        model = PictureText(self.find_model(), torch.device("cpu"), self.side)
         return TunedNet(model, inputs.questions, self.rank, self.alpha, self.dropout)
 
 

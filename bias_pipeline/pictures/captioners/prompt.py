@@ -40,7 +40,7 @@ class Prompt(Configurable):
 
     Example:
         >>> prompt = Prompt("gender")
-        >>> " ".join(prompt.before), prompt.after
+        >>> " ".join(prompt.words_before), prompt.words_after
         ('{caption} therefore the gender is', ())
     """
 
@@ -65,12 +65,12 @@ class Prompt(Configurable):
         return self.template.replace("{attribute}", self.attribute.lower()).split()
 
     @property
-    def before(self) -> tuple[str, ...]:
+    def words_before(self) -> tuple[str, ...]:
         """The words before the answer."""
         return tuple(self._words[: self._words.index(ANSWER)])
 
     @property
-    def after(self) -> tuple[str, ...]:
+    def words_after(self) -> tuple[str, ...]:
         """The words after the answer."""
         return tuple(self._words[self._words.index(ANSWER) + 1 :])
 
@@ -94,7 +94,7 @@ class Prompt(Configurable):
             >>> Prompt("gender").lacking(["man", "woman"], {"is", "the", "man", "therefore"})
             ['gender', 'woman']
         """
-        words = {*self.before, *self.after} - {CAPTION}
+        words = {*self.words_before, *self.words_after} - {CAPTION}
         return sorted(word for word in words.union(*self.answers_of(groups)) if word not in known)
 
 
@@ -120,7 +120,9 @@ class Prompted:
         ]
         # Sorted, so that the order of the groups does not change any weight.
         answers = sorted({word for answer in self._answers for word in answer})
-        words = dict.fromkeys([*ranked, *self.prompt.before, *self.prompt.after, *answers])
+        words = dict.fromkeys(
+            [*ranked, *self.prompt.words_before, *self.prompt.words_after, *answers]
+        )
         words.pop(CAPTION, None)
         return {word: number for number, word in enumerate(words, N_SPECIAL)}
 
@@ -139,12 +141,12 @@ class Prompted:
         return [[self.vocabulary[word] for word in words] for words in self._answers]
 
     @cached_property
-    def _before(self) -> _Ragged:
-        return self._sequences([START], self.prompt.before)
+    def _lines_before(self) -> _Ragged:
+        return self._sequences([START], self.prompt.words_before)
 
     @cached_property
-    def _after(self) -> _Ragged:
-        return self._sequences([], self.prompt.after)
+    def _lines_after(self) -> _Ragged:
+        return self._sequences([], self.prompt.words_after)
 
     def _sequences(self, first: Sequence[int], words: Iterable[str]) -> _Ragged:
         numbers: list[int | None] = [*first, *(self.vocabulary.get(word) for word in words)]
@@ -155,19 +157,22 @@ class Prompted:
     @property
     def lengths(self) -> IntArray:
         """(N,) words that are read before the answer."""
-        return self._before.lengths
+        return self._lines_before.lengths
 
     @property
     def whole_lengths(self) -> IntArray:
         """(N,) words of each caption in its prompt, with the longest answer and what follows it."""
-        return self.lengths + max(map(len, self._answers), default=0) + self._after.lengths
+        return self.lengths + max(map(len, self._answers), default=0) + self._lines_after.lengths
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``tokens`` (B, L), ``lengths`` (B,), and the same of what follows the answer, if any."""
-        arrays = {"tokens": self._before.padded(rows), "lengths": self._before.lengths[rows]}
-        if self.prompt.after:
-            arrays["tail"] = self._after.padded(rows)
-            arrays["tail_lengths"] = self._after.lengths[rows]
+        arrays = {
+            "tokens": self._lines_before.pad_lines(rows),
+            "lengths": self._lines_before.lengths[rows],
+        }
+        if self.prompt.words_after:
+            arrays["tail"] = self._lines_after.pad_lines(rows)
+            arrays["tail_lengths"] = self._lines_after.lengths[rows]
         return arrays
 
 
@@ -187,7 +192,7 @@ class _Ragged:
             return np.full(len(self.captions), len(self.numbers), np.int64)
         return self.captions.lengths + len(self.numbers) - 1
 
-    def padded(self, rows: IntArray) -> IntArray:
+    def pad_lines(self, rows: IntArray) -> IntArray:
         """(B, L)."""
         lines = [self._line(int(row)) for row in rows]
         table = np.full((len(rows), max(map(len, lines), default=0)), PAD, np.int64)

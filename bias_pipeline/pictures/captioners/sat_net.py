@@ -199,12 +199,12 @@ class SatNet(nn.Module):
         linear = (self.state_key, self.gate)
         weights = torch.cat([self.cell.weight_hh, *(layer.weight for layer in linear)])
         biases = torch.cat([self.cell.bias_hh, *(layer.bias for layer in linear)])
-        ground = None if group is None else self._grounded(group)
+        ground = None if group is None else self._ground_gates(group)
         return EncodedPictures(
             regions, self.region_key(regions), present, (weights, biases), ground
         )
 
-    def _grounded(self, group: Tensor) -> Tensor:
+    def _ground_gates(self, group: Tensor) -> Tensor:
         """The group's (B, K) contribution to the gates of the cell, (B, 4 H)."""
         assert self.ground is not None
         weights = self.cell.weight_ih[:, -group.shape[1] :]

@@ -170,7 +170,7 @@ class ServedCaptioner:
             length = self._length
             try:
                 async with self._slots:
-                    answer = await self._sent(image, {**question, length: self._longest})
+                    answer = await self._send(image, {**question, length: self._longest})
                     if isinstance(answer, Answer):
                         return answer
                     if answer.names_length and length == "max_tokens":
@@ -184,7 +184,7 @@ class ServedCaptioner:
                 raise
             attempt += 1
 
-    async def _sent(self, image: str, body: dict[str, Any]) -> Answer | Fault:
+    async def _send(self, image: str, body: dict[str, Any]) -> Answer | Fault:
         import openai
 
         assert self._client is not None
@@ -198,7 +198,7 @@ class ServedCaptioner:
             fault = server_fault(error, self._server, self._timeout_s)
         else:
             within = fault_within(answer.http_response, self._server)
-            checked = within or self._checked(image, answer.http_response.text)
+            checked = within or self._check_answer(image, answer.http_response.text)
             if isinstance(checked, Answer):
                 self._note_answer()
                 return checked
@@ -272,7 +272,7 @@ class ServedCaptioner:
             return [str(model["id"]) for model in json.loads(answer.http_response.text)["data"]]
         return None
 
-    def _checked(self, image: str, text: str) -> Answer | Fault:
+    def _check_answer(self, image: str, text: str) -> Answer | Fault:
         """An answer, or what is wrong with its shape; tokens are counted."""
         try:
             body = json.loads(text)

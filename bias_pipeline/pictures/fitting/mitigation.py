@@ -52,7 +52,7 @@ class Equalizer:
     hidden: Pictures  # the N images of the corpus with people hidden; none where they cannot be
 
     @classmethod
-    def of(
+    def of_corpus(
         cls, weights: EqualizerWeights, attribute: Attribute, corpus: Corpus, masking: ImageMasking
     ) -> Equalizer:
         """The words of an attribute, and the pictures of a corpus with people hidden."""

@@ -64,7 +64,7 @@ class ExplainedWords:
     chosen: Sequence[str] = ()  # other words instead; empty for the attribute's
 
     @property
-    def listed(self) -> Sequence[str]:
+    def word_list(self) -> Sequence[str]:
         if self.chosen:
             return [word.lower() for word in self.chosen]
         namings = self.attribute.namings()
@@ -80,9 +80,11 @@ class ExplainedWords:
         """
         text = text.lower()
         if self.chosen:
-            spans = {match.span(): word for word in self.listed for match in _matches(word, text)}
+            spans = {
+                match.span(): word for word in self.word_list for match in _matches(word, text)
+            }
         else:
-            spans = _naming_spans(text, dict(_named(text, self.attribute)))
+            spans = _naming_spans(text, dict(_naming_words(text, self.attribute)))
         return [(word, *span) for span, word in sorted(spans.items())]
 
 
@@ -107,7 +109,7 @@ def _naming_spans(text: str, places: Mapping[str, set[int]]) -> dict[tuple[int, 
     return spans
 
 
-def _named(text: str, attribute: Attribute) -> Iterator[tuple[str, set[int]]]:
+def _naming_words(text: str, attribute: Attribute) -> Iterator[tuple[str, set[int]]]:
     """Listed words of a caption, and which of their occurrences name a group."""
     for naming in attribute.namings():
         listed = listed_words(Captions.from_texts([text]), naming)
@@ -143,13 +145,15 @@ class Attribution:
 
     def of(self, corpus: Corpus) -> Iterator[Explained]:
         """Every picture of a corpus, in its order."""
-        single = [word for word in self.words.listed if " " not in word]  # "light" names no group
-        numbers = {self.captioner.first_token(word) for word in single or self.words.listed}
+        single = [
+            word for word in self.words.word_list if " " not in word
+        ]  # "light" names no group
+        numbers = {self.captioner.first_token(word) for word in single or self.words.word_list}
         known = sorted(number for number in numbers if number is not None)
         if not known:
             raise DataError(
                 f"{self.captioner.name}: its vocabulary has none of the words "
-                f"{', '.join(self.words.listed[:5])}; name other words (--words)"
+                f"{', '.join(self.words.word_list[:5])}; name other words (--words)"
             )
         pictures = captioned_pictures(self.captioner, corpus)
         while batch := list(islice(pictures, self.together)):
@@ -160,11 +164,13 @@ class Attribution:
             explained = {
                 picture.row: one
                 for alike in forms.values()
-                for picture, one in zip(alike, self._explained(corpus, alike, known), strict=True)
+                for picture, one in zip(
+                    alike, self._explain_batch(corpus, alike, known), strict=True
+                )
             }
             yield from (explained[picture.row] for picture in batch)
 
-    def _explained(
+    def _explain_batch(
         self, corpus: Corpus, pictures: Sequence[Picture], known: Sequence[int]
     ) -> list[Explained]:
         shown = [picture.shown for picture in pictures]
@@ -228,7 +234,7 @@ def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Itera
     side = min(captioner.side, _LARGEST_DRAWING)
     for row in np.flatnonzero(pictures.present).tolist():
         one = drawn(pictures, row, side)
-        yield Picture(row, one, captioner.shown(Pillow.fromarray(one.pixels)))
+        yield Picture(row, one, captioner.prepare(Pillow.fromarray(one.pixels)))
 
 
 class SeenMasks:
@@ -259,7 +265,7 @@ class SeenMasks:
 
     def _grey(self, photo: Image) -> Float64Array:
         """(H', W') mean of the channels."""
-        pixels = self._captioner.pixels(self._captioner.shown(photo))
+        pixels = self._captioner.pixels(self._captioner.prepare(photo))
         return pixels.double().cpu().numpy().mean(axis=0)
 
 
@@ -268,12 +274,12 @@ def layer_of(captioner: ForcedCaptioner[Any], corpus: Corpus, name: str = AUTO) 
 
     first = next(captioned_pictures(captioner, corpus))
     noise = np.random.default_rng(0).integers(0, 256, first.drawn.pixels.shape, np.uint8)
-    other = captioner.shown(Pillow.fromarray(noise))
+    other = captioner.prepare(Pillow.fromarray(noise))
     (caption,) = captioner.write([first.shown])
     if not caption.tokens:
         raise DataError(f"{captioner.name}: its caption of the first picture is empty")
     search = LayerSearch(captioner, [first.shown, other], caption)
-    return search.find() if name == AUTO else search.named(name)
+    return search.find() if name == AUTO else search.find_named(name)
 
 
 MAPS = "maps.parquet"

@@ -109,8 +109,8 @@ def read_checkpoint(path: Path) -> GritCheckpoint:
 
 
 def rename_grit_weights(weights: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
-    """Weights under our names, see :func:`~bias_pipeline.models.weight_files.renamed`."""
-    return weight_files.renamed(weights, _NAMES, _UNUSED, path, "GRIT")
+    """Weights under our names, see :func:`~bias_pipeline.models.weight_files.rename_weights`."""
+    return weight_files.rename_weights(weights, _NAMES, _UNUSED, path, "GRIT")
 
 
 def check_grit_fit(

@@ -193,12 +193,12 @@ class RegionDecoder(nn.Module):
         middle = self.reference_points(place).sigmoid()
         boxes = nn.functional.pad(middle, (0, 2), value=0.5)
         for layer, box_net in zip(self.layers, self.bbox_embed, strict=False):
-            boxes = refined(boxes, box_net(content))
+            boxes = refine_boxes(boxes, box_net(content))
             content = layer(content, place, boxes, values, shapes)
         return content
 
 
-def refined(boxes: Tensor, change: Tensor) -> Tensor:
+def refine_boxes(boxes: Tensor, change: Tensor) -> Tensor:
     """(B, Q, 4) boxes in [0, 1], moved by a change of their logits."""
     return torch.sigmoid(torch.logit(boxes.float(), eps=1e-5) + change.float())
 

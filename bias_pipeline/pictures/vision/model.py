@@ -42,7 +42,7 @@ class VisionModel(ABC):
 class VisionRegions:
     """Pictures as the last grid of a frozen network, or as its tokens."""
 
-    together: ClassVar[int] = 32  # pictures per batch
+    batch_size: ClassVar[int] = 32  # pictures per batch
 
     def __init__(self, model: VisionModel, device: torch.device) -> None:
         self._model, self._device = model, device

@@ -12,7 +12,7 @@ from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.machine import EFFICIENTNET, package_folder
 from bias_pipeline.models.model_location import check_config, find_place
-from bias_pipeline.models.pretrained import WEIGHTS, first_line, unfinished
+from bias_pipeline.models.pretrained import WEIGHTS, first_line, missing_file
 from bias_pipeline.models.torchvision import make_importable
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.pictures.vision.model import VisionModel, channels, square_side
@@ -72,7 +72,7 @@ def find_timm(name: str) -> TimmModel:
     folder = place.folder
     for file in (CONFIG, WEIGHTS):
         if not (folder / file).is_file():
-            raise unfinished(known, place, file)
+            raise missing_file(known, place, file)
     path = folder / CONFIG
     config = expect(load_json(path, what="a network's configuration"), dict, path, "")
     check_config(path, config)

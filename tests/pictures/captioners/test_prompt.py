@@ -94,4 +94,4 @@ def test_answers_that_name_no_group_are_refused(answers, message):
 def test_prompts_have_names_that_every_encoder_knows(encoder, choice, before, after):
     words = ("metric=imagecaptioner2", f"encoder={encoder}", f"prompt={choice}")
     prompt = cell(words).build("encoder").prompt
-    assert (" ".join(prompt.before), " ".join(prompt.after)) == (before, after)
+    assert (" ".join(prompt.words_before), " ".join(prompt.words_after)) == (before, after)

@@ -216,7 +216,7 @@ def lesson(kind: str, backbone: str, epochs: int = 2, tuned: int = 0) -> Lesson:
     trainer = {**flags(), "max_epochs": epochs, "precision": "32-true"}
     recipe = Recipe(encoder, Answers(), Adam(0.005), 16, trainer)
     corpus = compose.cell(["dataset.n_images=40", "captioner=faithful"]).corpus()
-    return replace(Lesson.of(kind, recipe, corpus, "model", 0), tuned=tuned)
+    return replace(Lesson.of_corpus(kind, recipe, corpus, "model", 0), tuned=tuned)
 
 
 def located(folder: Path) -> Any:
@@ -286,7 +286,7 @@ def test_it_judges_and_is_explained(fitted, tmp_path):
     request = judge.read(Question(pictures, 0, known[0], (known[1], known[2])))
     assert np.isfinite(judge.describe([request])[0]).all()
     forced = FittedForced(located(fitted), CPU)
-    first, second = (forced.shown(read_photo(path)) for path in find_photos(photos).values())
+    first, second = (forced.prepare(read_photo(path)) for path in find_photos(photos).values())
     written = replace(forced.write([first])[0], tokens=[4, 5])
     layer = LayerSearch(forced, [first, second], written).find()
     rows = layer.grid[0]

@@ -262,7 +262,7 @@ def test_annotations_are_seen_without_pictures():
 def test_an_object_of_no_training_picture_is_not_seen():
     """Else it would have a vector that nobody trained."""
     bus, tie = NamedObject("bus"), NamedObject("tie")
-    fitted = ObjectInputs.of([(tie,), (bus, tie), (bus,)]).fit(np.array([0]))
+    fitted = ObjectInputs.of_lines([(tie,), (bus, tie), (bus,)]).fit(np.array([0]))
     assert fitted.names == ["tie"]
     assert fitted.batch(np.arange(3))["objects"].tolist() == [[1], [1], [0]]
 

@@ -45,7 +45,7 @@ def corpus() -> Corpus:
 def lesson(kind: str = "sat", epochs: int = 2, side: str = "model", **settings: Any) -> Lesson:
     trainer = {**flags(), "max_epochs": epochs, **settings}
     recipe = Recipe(ENCODERS[kind], Answers(), Adam(0.005), 16, trainer)
-    return Lesson.of(kind, recipe, corpus(), side, 0)
+    return Lesson.of_corpus(kind, recipe, corpus(), side, 0)
 
 
 def fitted(folder: Path) -> Fitted:
@@ -127,7 +127,7 @@ def with_pictures(every: int) -> Corpus:
 
 
 def test_images_without_a_picture_are_left_out():
-    shorter = Lesson.of("sat", lesson().recipe, with_pictures(3), "model", 0)
+    shorter = Lesson.of_corpus("sat", lesson().recipe, with_pictures(3), "model", 0)
     assert shorter.images.pictures is not None
     assert len(shorter.captions) == N // 3 == int(shorter.images.pictures.present.sum())
 
@@ -141,7 +141,7 @@ def test_images_without_a_picture_are_left_out():
 )
 def test_without_pictures_it_is_refused(taught, error, message):
     with pytest.raises(error, match=message):
-        Lesson.of("sat", lesson().recipe, taught(), "model", 0)
+        Lesson.of_corpus("sat", lesson().recipe, taught(), "model", 0)
 
 
 def test_a_folder_that_is_there_is_left_alone(tmp_path):

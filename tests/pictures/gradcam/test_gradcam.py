@@ -116,7 +116,7 @@ def test_a_layer_is_chosen_in_networks_of_all_kinds(kind, name, grid):
 
 def searched(kind: str) -> LayerSearch:
     model = captioner(kind)
-    pictures = [model.shown(photo) for photo in photos()]
+    pictures = [model.prepare(photo) for photo in photos()]
     return LayerSearch(model, pictures, model.write(pictures)[0])
 
 
@@ -163,7 +163,7 @@ def sat_word(model: Any, word: int) -> Any:
 
 def sat_maps(model: Any, word: int, layer: str) -> tuple[torch.Tensor, list[Any]]:
     """Two pictures' pixels, and our maps of the word at one place of one caption."""
-    pictures = [model.shown(photo) for photo in photos()]
+    pictures = [model.prepare(photo) for photo in photos()]
     caption = WrittenCaption("", [2], [4, 5, 6], [])
     pixels = model.picture(pictures)["pixels"].float()
     target = [[Target("x", [word])]] * 2
@@ -221,7 +221,7 @@ def test_shuffled_weights_change_the_map():
 def test_attention_times_gradient_is_that_of_finite_differences():
     model, step = captioner("sat"), 1
     layer = MapLayer("attention", "attention", 0, (8, 8))
-    pictures = [model.shown(photos(1)[0])]
+    pictures = [model.prepare(photos(1)[0])]
     caption = WrittenCaption("", [2], [4, 5, 6], [])
     ((ours,),) = maps(model, layer, pictures, [caption], [[Target("x", [step])]], [4])
     taken: list[torch.Tensor] = []
@@ -251,7 +251,7 @@ def test_attention_times_gradient_is_that_of_finite_differences():
 
 def test_a_word_of_several_tokens_has_the_gradient_of_their_sum():
     model = PlantedCaptioner()
-    pictures = [model.shown(photos(1)[0])]
+    pictures = [model.prepare(photos(1)[0])]
     captions = model.write(pictures)
     targets = [[Target("man", [1]), Target("man walks", [1, 2])]]
     ((one, both),) = maps(
@@ -357,8 +357,8 @@ def test_masks_are_cropped_as_pictures_are():
 
 def test_what_is_filled_up_belongs_to_no_mask():
     class Padded(PlantedCaptioner):
-        def shown(self, photo: Any) -> torch.Tensor:
-            shown = super().shown(photo)
+        def prepare(self, photo: Any) -> torch.Tensor:
+            shown = super().prepare(photo)
             shown[:, :, 16:] = 0.5
             return shown
 

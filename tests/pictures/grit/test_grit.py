@@ -15,7 +15,7 @@ from bias_pipeline.pictures.captioners.grit_net import (
     GridNet,
     ParallelLayer,
 )
-from bias_pipeline.pictures.grit.detector import GritDetector, RegionDecoder, Visual, refined
+from bias_pipeline.pictures.grit.detector import GritDetector, RegionDecoder, Visual, refine_boxes
 from bias_pipeline.pictures.grit.sizes import SIZES
 
 WORDS, C = 12, 8
@@ -134,8 +134,8 @@ def test_the_grid_network_is_that_of_the_equations():
 
 def test_boxes_that_do_not_change_stay():
     boxes = torch.tensor([[[0.1, 0.5, 0.9, 0.25]]])
-    assert torch.allclose(refined(boxes, torch.zeros(1, 1, 4)), boxes)
-    assert refined(boxes, torch.full((1, 1, 4), 50.0)).max() <= 1
+    assert torch.allclose(refine_boxes(boxes, torch.zeros(1, 1, 4)), boxes)
+    assert refine_boxes(boxes, torch.full((1, 1, 4), 50.0)).max() <= 1
 
 
 def test_regions_do_not_depend_on_other_pictures():
@@ -174,7 +174,7 @@ def plain_regions(decoder: RegionDecoder, levels: list[Tensor]) -> Tensor:
     values = torch.cat([one.flatten(2).transpose(1, 2) for one in maps], dim=1)
     shapes = [(one.shape[2], one.shape[3]) for one in maps]
     for number, layer in enumerate(decoder.layers):
-        boxes = refined(boxes, decoder.bbox_embed[number](content))
+        boxes = refine_boxes(boxes, decoder.bbox_embed[number](content))
         asking = content + place
         attended_content, _ = layer.self_attn(asking[None], asking[None], content[None])
         content = layer.norm2(content + attended_content[0])

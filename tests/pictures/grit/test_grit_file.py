@@ -97,7 +97,9 @@ def inputs(grit: Grit, n_words: int) -> PromptedInputs:
 
 def test_a_caption_that_fills_all_positions_is_read(tmp_path):
     grit, _ = captioner(tmp_path, 0)
-    most = N_POSITIONS - len(["<bos>", *Prompt("gender").before])  # which has the caption's place
+    most = N_POSITIONS - len(
+        ["<bos>", *Prompt("gender").words_before]
+    )  # which has the caption's place
     net = grit.build(inputs(grit, most)).eval()
     batch = inputs(grit, most).batch(np.arange(8))
     result = net(**{name: torch.from_numpy(item) for name, item in batch.items()})
