@@ -94,7 +94,6 @@ class BlockStore:
             raise cannot_write(f"to {self.root}", error) from error
 
     def introduce(self) -> None:
-        """Write the model and settings of the folder."""
         text = json.dumps({"model": self.model, "settings": self.settings}, indent=1)
         self._renew(self.folder / SETTINGS, text)
 
@@ -176,7 +175,6 @@ class BlockStore:
 
     @cached_property
     def planned_images(self) -> list[str]:
-        """The images of the latest plan."""
         plans = list(self.folder.glob("plans/*.json"))
         if not plans:
             raise ResourceError(f"{self.folder}: has no plan; start the job again")
@@ -187,7 +185,6 @@ class BlockStore:
         return expect(load_json(latest, what="a list of image ids"), list, latest, "")
 
     def gather(self) -> tuple[list[pa.Table], dict[str, str], set[str]]:
-        """The finished results of the latest plan."""
         tables: list[pa.Table] = []
         missing: dict[str, str] = {}
         open_ids: set[str] = set()
@@ -209,7 +206,6 @@ class BlockStore:
 
 @contextmanager
 def store_in(cache: str | None, settings: Mapping[str, object], model: str) -> Iterator[BlockStore]:
-    """A store in a cache, or a temporary one."""
     if cache is not None:
         yield BlockStore(Path(cache), settings, model)
         return

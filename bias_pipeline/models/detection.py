@@ -39,8 +39,6 @@ MOST = 100  # the most confident of one picture; as in COCO's evaluation
 
 
 class Photo(NamedTuple):
-    """A photo (3, H, W) as a network takes it, and its own height and width."""
-
     pixels: Float32Array
     size: tuple[int, int]
 
@@ -56,8 +54,6 @@ class Candidates(NamedTuple):
 
 
 class Detector(ABC):
-    """A network that detects objects."""
-
     # COCO's number of each of its L labels, None for those that COCO does not have
     numbers: Sequence[int | None]
 
@@ -212,8 +208,6 @@ class _Published(Detector):
 
 
 class _Boxes(_Published):
-    """Detectors whose queries have a box each."""
-
     def _load(self, model: Pretrained, device: torch.device) -> Any:
         return load_boxes(model, device)
 

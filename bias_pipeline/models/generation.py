@@ -64,8 +64,6 @@ def usual_prompt(kind: str) -> str:
 
 
 class PreparedPhoto(NamedTuple):
-    """A photo as the network takes it."""
-
     # Name to (1, ...) tensors; the first axis may be that of a photo's pieces
     inputs: dict[str, torch.Tensor]
     image: str  # the photo's id, which decides what is drawn
@@ -223,7 +221,6 @@ class Captioner:
         return rows
 
     def _inputs(self, photos: Sequence[PreparedPhoto]) -> dict[str, torch.Tensor]:
-        """The network's inputs for B photos of one form."""
         import torch
 
         batch = {

@@ -32,8 +32,6 @@ PUBLISHED = "published"  # the key of the default model
 
 @dataclass(frozen=True)
 class Need:
-    """What an encoder or a metric needs."""
-
     model: str  # a folder or a name on the hub
     revision: str = MAIN  # of a name
 
@@ -99,8 +97,6 @@ def _needs_of(node: object, start: str) -> Iterator[tuple[str, Need]]:
 
 @dataclass(frozen=True)
 class Place:
-    """A model's folder."""
-
     folder: Path  # where its files are
     source: str  # where they come from: `a folder`, `the package NAME`, `the hub's cache`
     revision: str = ""  # of the hub, if known; else empty
@@ -158,7 +154,6 @@ def find_place(name: str, revision: str = MAIN) -> Place:
 
 
 def hub_cache() -> Path:
-    """The folder of the hub client's cache."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     return Path(HF_HUB_CACHE)

@@ -125,8 +125,6 @@ _IDS, _TYPES = "input_ids", "token_type_ids"
 
 
 class Question(NamedTuple):
-    """One question."""
-
     pictures: Pictures  # the corpus's pictures
     row: int  # the picture's row
     before: str  # the text before the answer
@@ -134,8 +132,6 @@ class Question(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A question as the network takes it."""
-
     inputs: dict[str, torch.Tensor]  # name to (1, ...) tensors, with the text before the answer
     follows: tuple[tuple[int, ...], ...]  # K lists of tokens
 
@@ -168,7 +164,6 @@ class PictureText:
         self._starts = _starts(self.network) if self._recodes else ()
 
     def read(self, question: Question) -> Request:
-        """A question as the network takes it."""
         from PIL import Image
 
         pixels = read_pixels(question.pictures, question.row, self._side)
@@ -257,7 +252,6 @@ class PictureText:
         return torch.cat(parts)[torch.from_numpy(order)]
 
     def _answer_log_probs(self, requests: Sequence[Request]) -> torch.Tensor:
-        """(B, K) of questions of one form."""
         import torch
 
         device = self.network.device

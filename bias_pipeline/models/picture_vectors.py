@@ -94,7 +94,6 @@ def _rows(
     model: str,
     extractor: RegionExtractor,
 ) -> Iterator[tuple[int, Regions]]:
-    """Each picture's row and features, block by block."""
     rows: dict[str, list[int]] = {}
     for row in range(len(pictures)):
         rows.setdefault(pictures.shown(row), []).append(row)

@@ -53,8 +53,6 @@ BESIDE = (
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A model on disk."""
-
     name: str  # as the user wrote it
     folder: Path  # where it lies
     kind: str  # its `model_type`
@@ -154,7 +152,6 @@ def load(
     dtype: str = "float32",
     config: Any = None,
 ) -> Any:
-    """The network, ready to predict."""
     import torch
     from transformers.utils import logging as library
 
@@ -193,7 +190,6 @@ def load(
 
 
 def first_line(error: Exception) -> str:
-    """The first line of a library's error."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 

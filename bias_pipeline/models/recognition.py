@@ -136,7 +136,6 @@ def _present_name(name: str) -> str:
 
 
 def _build(weights: Mapping[str, Tensor], path: Path) -> Any:
-    """The one network that weights fit."""
     import torch
 
     detection = importlib.import_module("torchvision.models.detection")
@@ -207,8 +206,6 @@ def _most_confident(names: Sequence[str], confidences: Sequence[float]) -> list[
 
 
 class Network(NamedTuple):
-    """A network named by the user."""
-
     name: str  # of a model or a file
     files: Mapping[str, str]  # digests of the files that decide its answers
     prompted: bool  # whether it is prompted with names, like CLIP, and has no labels of its own

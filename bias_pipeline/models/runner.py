@@ -70,8 +70,6 @@ class Model(Reader, Protocol):
 
 @dataclass
 class ProgressCounts:
-    """Counts of a task's work."""
-
     blocks: int = 0  # blocks of its share
     finished: int = 0  # blocks that existed already
     changed: int = 0  # images whose content has changed since they were described
@@ -140,8 +138,6 @@ def first_reasons(reasons: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Remaining:
-    """What is left to do of one task's share."""
-
     # The ids of each unfinished block, and those among them to describe now
     blocks: Sequence[tuple[Sequence[str], Sequence[str]]]
     stamps: Mapping[str, int]  # of all images of the share
@@ -149,7 +145,6 @@ class Remaining:
 
     @property
     def images(self) -> list[str]:
-        """The images to describe, in the order of their blocks."""
         return [image for _, wanted in self.blocks for image in wanted]
 
 
@@ -160,7 +155,6 @@ def remaining(
     shard: str,
     limit: int | None = None,
 ) -> Remaining:
-    """What is left to do of a task's share."""
     share = (Shard.parse(shard) if shard else Shard.of_slurm()).share(blocks_of(sources))
     images = list(chain.from_iterable(share))
     stamps = dict(zip(images, stamps_of([sources[image] for image in images]), strict=True))
@@ -368,7 +362,6 @@ def _within_memory(model: Model, sources: Sequence[Any], batch: int) -> Iterable
 def report_progress(
     tally: ProgressCounts, noun: str, command: str, store: BlockStore, lines: Sequence[str] = ()
 ) -> None:
-    """Print a task's counts, more lines about them, and the next command."""
     for line in (*tally.sentences(noun), *lines):
         print_out(line)
     print_out("when all tasks are done, this command gathers everything into one file:")

@@ -111,7 +111,6 @@ def default_pooling(kind: str) -> How:
 
 
 def pooling_of(model: Pretrained, how: How | None, normalize: bool | None) -> Pooling:
-    """A model's own pooling, with the user's choices."""
     pooling = own_pooling(model.folder, default_pooling(model.kind), how)
     return pooling if normalize is None else replace(pooling, normalize=normalize)
 
@@ -150,7 +149,6 @@ class Tokens:
 
     @property
     def padding(self) -> int:
-        """The number that fills shorter texts up."""
         return int(self._tokenizer.pad_token_id or 0)
 
     def _readable(self, text: str) -> str:
@@ -170,7 +168,6 @@ class Tokens:
 
 
 def tokens_of(model: Pretrained, pooling: Pooling) -> Tokens:
-    """A model's tokens, without its weights."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(
@@ -180,7 +177,6 @@ def tokens_of(model: Pretrained, pooling: Pooling) -> Tokens:
 
 
 def positions_of(config: Any, kind: str) -> int:
-    """How many tokens a network reads at once."""
     most = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
     if not most:
         return 1 << 20  # positions are relative
@@ -193,7 +189,6 @@ def vector_size(config: Any) -> int:
 
 
 def network_of(model: Pretrained, device: torch.device) -> Any:
-    """The network, float32, without a head."""
     from transformers import AutoModel
 
     return load(model, AutoModel, device, UNUSED)

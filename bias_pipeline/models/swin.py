@@ -118,7 +118,6 @@ class Merging(nn.Module):
         self.reduction = nn.Linear(4 * size, merged, bias=False)
 
     def forward(self, grid: Tensor) -> Tensor:
-        """(B, H, W, C) to (B, H / 2, W / 2, D), rounded up."""
         filled = _pad_grid(grid, 2)
         four = [filled[:, row::2, column::2] for column in (0, 1) for row in (0, 1)]
         merged: Tensor = self.reduction(self.norm(torch.cat(four, dim=3)))
@@ -147,7 +146,6 @@ class SwinBlock(nn.Module):
         self.mlp = SwinMlp(size, 4 * size)
 
     def forward(self, grid: Tensor, more: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """(B, H, W, C) to the same."""
         attended = self._attend(self.norm1(grid))
         grid = grid + self._drop_rows(attended if more is None else attended + more(attended))
         return grid + self._drop_rows(self.mlp(self.norm2(grid)))
@@ -214,15 +212,12 @@ class WindowAttention(nn.Module):
 
 
 class SwinMlp(nn.Module):
-    """Two linear layers with a GELU between them."""
-
     def __init__(self, size: int, inner: int) -> None:
         super().__init__()
         self.fc1 = nn.Linear(size, inner)
         self.fc2 = nn.Linear(inner, size)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """(..., C) to the same."""
         output: Tensor = self.fc2(nn.functional.gelu(self.fc1(vectors)))
         return output
 

@@ -38,8 +38,6 @@ class TextEmbedder(Protocol):
 
 @dataclass(frozen=True)
 class Embedded:
-    """Counts of embedding some texts."""
-
     fresh: int = 0  # distinct texts that were embedded
     reused: int = 0  # distinct texts whose vectors were cached
     cut: int = 0  # distinct texts longer than the model reads

@@ -53,8 +53,6 @@ class _Finder(MetaPathFinder):
 
 
 class _Completing(Loader):
-    """Runs a module and completes it."""
-
     def __init__(self, loader: Loader) -> None:
         self.loader = loader
 

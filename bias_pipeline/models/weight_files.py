@@ -152,7 +152,6 @@ def read_numbers(path: Path) -> Any:
 
 
 def _check_unpacked(path: Path) -> None:
-    """Refuse a compressed file; PyTorch stores numbers uncompressed."""
     with zipfile.ZipFile(path) as file:
         unpacked = sum(entry.file_size for entry in file.infolist())
     packed = path.stat().st_size

@@ -72,8 +72,6 @@ class ForcedCaptioner(Protocol[PictureT]):
 
 
 class PublishedForced(Captioner):
-    """Any captioner of transformers, see :class:`ForcedCaptioner`."""
-
     @property
     def name(self) -> str:
         return self._model.name
@@ -181,8 +179,6 @@ _LAST = {"sat": "next_word", "grit": "cap_generator.fc"}  # the layers that give
 
 
 class FittedForced(FittedNet):
-    """See :class:`~bias_pipeline.pictures.forced_captions.ForcedCaptioner`."""
-
     longest = 30  # words of a caption, as in ``caption``
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:

@@ -98,7 +98,6 @@ class ImageCaptioner2(CaptionAttack):
     leaks: Sequence[Leak] = LEAKS
 
     def __post_init__(self) -> None:
-        """Check that attackers use pictures."""
         super().__post_init__()
         if not self.probe.encoder.sees:
             raise UsageError(
@@ -107,7 +106,6 @@ class ImageCaptioner2(CaptionAttack):
             )
 
     def transformed(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
-        """The corpus with words and pictures masked."""
         return self.image_masking(applied(transforms, corpus))
 
     def attackable(self, transformed: Corpus) -> BoolArray:
@@ -216,7 +214,6 @@ class ImageCaptioner2(CaptionAttack):
     def _objects_alone(
         self, data: LabelledCaptions, kind: str, transformed: Corpus, view: IntArray
     ) -> LabelledCaptions:
-        """Objects without captions."""
         nothing = [frozenset[str]()] * len(view)
         return replace(
             data, objects=nothing if kind == "blank" else self._objects(transformed, view)

@@ -9,9 +9,8 @@ annotator feels.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,10 +19,9 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.corpus.pictures import Drawn, Pixels
-from bias_pipeline.errors import UsageError
 from bias_pipeline.scenes.lexicon import enumeration, options, pick
 from bias_pipeline.scenes.pixels import Colour, Icon, Kind, Shape, icon, role_map
-from bias_pipeline.scenes.slots import Slot, draw, read_slots
+from bias_pipeline.scenes.slots import Slot, check_dials, draw, normalise, read_slots
 from bias_pipeline.scenes.world import HUMANS, named_draws, rows_of, uniforms
 
 # ArtEmis' nine emotions as it writes them; the shares are ours, contentment the most frequent and
@@ -130,7 +128,6 @@ MOTIFS = tuple(name for name in SLOTS if name != THOUGHT)
 
 @lru_cache(maxsize=1)
 def shares() -> Float64Array:
-    """(9,) shares of the emotions."""
     return np.array(list(SHARES.values()))
 
 
@@ -149,19 +146,14 @@ def _table(slot: Slot) -> Float64Array:
     factors = [
         [lean.get(emotion.replace(" ", "_"), 1.0) for lean in slot.leans] for emotion in EMOTIONS
     ]
-    return _normalised(np.array(slot.weights) * np.array(factors))
-
-
-def _normalised(table: Float64Array) -> Float64Array:
-    probabilities: Float64Array = table / table.sum(axis=1, keepdims=True)
-    return probabilities
+    return normalise(np.array(slot.weights) * np.array(factors))
 
 
 def imagined_tables(affect: float) -> dict[str, Float64Array]:
     """Slot name to (9, n) P(option | emotion) of what a captioner imagines."""
     averages = {name: shares() @ table for name, table in tables().items()}
     if affect > 0:
-        return {name: _normalised(t * (t > averages[name])) for name, t in tables().items()}
+        return {name: normalise(t * (t > averages[name])) for name, t in tables().items()}
     return {name: np.broadcast_to(averages[name], t.shape) for name, t in tables().items()}
 
 
@@ -237,15 +229,7 @@ class AffectSettings:
     feeling_rate: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
-        for field in fields(self):
-            low = -1.0 if field.name == "affect" else 0.0
-            high = 1.0 if field.name in ("affect", "vocabulary") else math.inf
-            value = getattr(self, field.name)
-            if not (math.isfinite(value) and low <= value <= high):
-                raise UsageError(
-                    f"scenes: dial {field.name} is {value}; it must be in [{low}, {high}]"
-                )
+        check_dials(self, {"affect": (-1.0, 1.0), "vocabulary": (0.0, 1.0)})
 
 
 AFFECT_CAPTIONERS: Mapping[str, AffectSettings] = {
@@ -260,16 +244,12 @@ AFFECT_CAPTIONERS: Mapping[str, AffectSettings] = {
 
 
 class Utterance(NamedTuple):
-    """What an annotator felt, and said."""
-
     emotion: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class AffectImage:
-    """One picture."""
-
     key: int  # its number in the world; everything about it follows from seed and key
     seed: int  # of the world
     emotion: str  # which it evokes, one of ArtEmis' nine
@@ -278,7 +258,6 @@ class AffectImage:
 
     @property
     def id(self) -> int:
-        """Its public number."""
         return _FIRST_ID + self.key
 
 
@@ -435,7 +414,6 @@ class AffectDrawing:
 
     @property
     def digest(self) -> str:
-        """Of its motifs and where they are."""
         shown = sorted(self.image.motifs.items())
         text = f"affect {_VERSION} {self.image.seed} {self.image.key} {shown}"
         return hashlib.sha256(text.encode()).hexdigest()

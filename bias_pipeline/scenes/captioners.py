@@ -140,16 +140,14 @@ def _write_captions(
         _looks(world.seed, keys, assumed_groups, dials, stream),
         strict=True,
     )
-    return {
-        image.id: _join_sentences(
-            [
-                caption(Description(stage(options, chosen), assumed_group, draw, dials))
-                for draw in draws
-            ],
-            look,
-        )
-        for image, options, chosen, draws, assumed_group, look in rows
-    }
+    captions = {}
+    for image, options, chosen, draws, assumed_group, look in rows:
+        scene = stage(options, chosen)
+        texts = [caption(Description(scene, assumed_group, draw, dials)) for draw in draws]
+        if len(texts) > 1 or look:
+            texts = [*(f"{text.rstrip(' .')}." for text in texts), look]
+        captions[image.id] = " ".join(texts).rstrip()
+    return captions
 
 
 def _looks(
@@ -171,13 +169,6 @@ def _looks(
         other = leans >= 0.5 + dials.adjective_lean / 2 if name else False
         words = ADJECTIVES[(place + other) % 2]
         yield f"The person looks {words[int(which * len(words))]}."
-
-
-def _join_sentences(sentences: Sequence[str], look: str) -> str:
-    """One caption of some sentences; one alone stays as it is."""
-    if len(sentences) == 1 and not look:
-        return sentences[0]
-    return " ".join([*(f"{sentence.rstrip(' .')}." for sentence in sentences), look]).rstrip()
 
 
 def perceive(

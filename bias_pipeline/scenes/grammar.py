@@ -62,8 +62,6 @@ PURPOSES = tuple(
 
 
 class Subject(NamedTuple):
-    """Who a sentence is about."""
-
     text: str  # "a young woman"
     be: str  # "is" or "are"
     exist: str  # the verb after "there": also "is" before "a group of men"
@@ -72,15 +70,12 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """One annotator describing one scene."""
-
     scene: Scene  # what the annotator sees
     spoken: Mapping[str, str]  # attribute to the group that the annotator assumes, "" if unsure
     draws: Mapping[str, float]  # a number in [0, 1) for every one of `PURPOSES`
     dials: BiasSettings  # how the annotator differs from a person
 
     def says(self, purpose: str, probability: float) -> bool:
-        """Whether the annotator mentions something, with the given probability."""
         return self.draws[purpose] < probability
 
     def details(self, purpose: str, probability: float) -> bool:
@@ -88,7 +83,6 @@ class Description:
         return self.draws[purpose] < probability * self.dials.length
 
     def names(self, what: str) -> bool:
-        """Whether an object is named."""
         return self.draws[f"named {what}"] < MENTION * self.dials.mention_rate
 
     @property
@@ -97,7 +91,6 @@ class Description:
         return ROOM * self.dials.length
 
     def word(self, purpose: str, synonyms: Sequence[_Option]) -> _Option:
-        """One of several synonyms."""
         low, share = self.wording
         return pick(synonyms, (low + share * self.draws[purpose]) * self.dials.vocabulary)
 
@@ -112,18 +105,15 @@ class Description:
 
     @property
     def has_several(self) -> bool:
-        """Whether the scene shows several people."""
         return self.scene.people > 1
 
     @property
     def is_gendered(self) -> bool:
-        """Whether the caption uses gendered words for the person."""
         rate = GENDERED * self.dials.gender_word_rate
         return bool(self.spoken["gender"]) and self.draws["gendered"] < rate
 
 
 def caption(description: Description) -> str:
-    """Put a scene into words."""
     subject = _subject(description)
     sentence, objects = _sentence(description, subject), _join(*_objects(description))
     room = description.room + _length(subject.text) - _length(_join(sentence, objects))
@@ -136,14 +126,12 @@ def caption(description: Description) -> str:
 
 
 def _place(description: Description, room: float) -> str:
-    """The place, if the annotator mentions it or the caption is very short."""
     place = description.word("place wording", description.scene.place)
     wanted = description.details("place said", PLACE) and _length(place) <= room
     return place if wanted or description.room - room < ENOUGH else ""
 
 
 def _surroundings(description: Description, room: float) -> str:
-    """Backdrop and company, if the annotator mentions them and has room for them."""
     backdrop = description.word("backdrop wording", description.scene.backdrop)
     if not description.details("backdrop said", BACKDROP) or _length(backdrop) > room:
         backdrop = ""

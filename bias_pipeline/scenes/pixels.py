@@ -240,8 +240,6 @@ _DYES: Mapping[str, Colour] = {
 
 
 class _Thing(NamedTuple):
-    """An object to draw into a box."""
-
     box: Box
     shapes: tuple[Shape, ...]
     colours: tuple[Colour, ...]
@@ -265,7 +263,6 @@ class SceneDrawing:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) of all that decides the pixels."""
         image, scene = self.image, self.image.scene
         parts = (
             *(VERSION, self.leak, self.attribute if self.leak else "", image.id),
@@ -306,7 +303,6 @@ class SceneDrawing:
         return pixels
 
     def _things(self) -> Iterator[_Thing]:
-        """The objects to draw, from back to front."""
         boxes = self.image.layout
         behind = [box for box in boxes if _stands_behind(box)]
         people = [box for box in boxes if box.name == PERSON]

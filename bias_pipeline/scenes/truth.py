@@ -184,7 +184,7 @@ def planted_for(dials: BiasSettings, attribute: str, metric: str) -> dict[str, P
     if slot not in GROUPS:
         return {}
     if metric == "gender_error":
-        return {"score": Planted(_named_wrongly(dials, slot), _WRONG.format(attribute=attribute))}
+        return {"score": Planted(_wrong_share(dials, slot), _WRONG.format(attribute=attribute))}
     follows_skin = slot == "skin" != dials.attribute
     share, about = (
         (dials.skin_wording, _WORDING) if follows_skin else (_moved_share(dials, slot), _MOVED)
@@ -209,7 +209,7 @@ def _moved_share(dials: BiasSettings, attribute: str) -> float:
     return float((leaning * (perceived - world)).sum(axis=1).mean() / 2)
 
 
-def _named_wrongly(dials: BiasSettings, attribute: str) -> float:
+def _wrong_share(dials: BiasSettings, attribute: str) -> float:
     """The share of captions that name another group than the person's."""
     if attribute != dials.attribute or not dials.t_to_a:
         return 0.0

@@ -46,7 +46,6 @@ class Twins:
     noise: float = 0.0  # the chance of each detail to be drawn anew in each picture
 
     def pictures(self) -> Iterator[Image]:
-        """All pictures, set by set."""
         for images in zip(*(world.images for world in self._worlds), strict=True):
             yield from images
 
@@ -85,7 +84,6 @@ class Twins:
 
     @cached_property
     def _worlds(self) -> list[World]:
-        """The pictures of each person in all scenes."""
         images = generate(self.n_sets, self.seed).images
         return [self._world(person, images) for person in range(len(PERSONS))]
 

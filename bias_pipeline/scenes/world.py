@@ -67,8 +67,6 @@ _PURPOSES = (
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One picture."""
-
     key: int  # its number in the world; everything about it follows from seed and key
     id: int  # its public number, not consecutive
     width: int  # in pixels
@@ -83,8 +81,6 @@ class Image:
 
 @dataclass(frozen=True)
 class World:
-    """Pictures of one seed."""
-
     seed: int  # that they follow from
     images: tuple[Image, ...]  # in the order of their ids
 
@@ -110,12 +106,17 @@ def generate(n_images: int = 2000, seed: int = 0) -> World:
     chosen = rows_of(choices(seed, keys, codes, world_tables(), _IMAGE))
     draws = image_draws(seed, keys)
     captions = [annotator_draws(seed, keys, annotator) for annotator in range(1, HUMANS + 1)]
+    names = {attribute: tuple(groups) for attribute, groups in GROUPS.items()}
+    groups_of = (
+        {attribute: names[attribute][code] for attribute, code in row.items()}
+        for row in rows_of(codes)
+    )
     return World(
         seed,
         tuple(
             _image(seed, key, groups, stage(options, columns), columns, all_draws)
             for key, groups, options, columns, *all_draws in zip(
-                keys, _group_names(codes), chosen, draws, *captions, strict=True
+                keys, groups_of, chosen, draws, *captions, strict=True
             )
         ),
     )
@@ -172,12 +173,6 @@ def annotator_draws(seed: int, keys: Sequence[int], annotator: int) -> list[dict
 def named_draws(numbers: Float64Array, purposes: Sequence[str]) -> list[dict[str, float]]:
     """(N, P) numbers as N mappings from purpose to number."""
     return [dict(zip(purposes, row, strict=True)) for row in numbers.tolist()]
-
-
-def _group_names(codes: Columns) -> Iterator[dict[str, str]]:
-    names = {attribute: tuple(groups) for attribute, groups in GROUPS.items()}
-    for row in rows_of(codes):
-        yield {attribute: names[attribute][code] for attribute, code in row.items()}
 
 
 def _image(

@@ -105,12 +105,10 @@ class PixelBackbone(PictureBackbone):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All settings except the cache."""
         settings = {"side": self.side, "width": self.width, "grid": self.grid}
         return {"sees": "pixels", "version": PIXELS_VERSION, **settings}
 
     def read(self, data: LabelledCaptions) -> PixelInputs:
-        """The pictures as arrays."""
         return PixelInputs(pixel_table(pictures_of(data), self.side, self.cache))
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
@@ -122,8 +120,6 @@ class PixelBackbone(PictureBackbone):
 
 @dataclass(frozen=True, eq=False)
 class PixelInputs(BackboneInputs):
-    """Pictures as arrays."""
-
     table: Pixels  # (N, side, side, 3)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
@@ -156,7 +152,6 @@ class AnnotationBackbone(Backbone):
         return ObjectInputs.of_lines(lines)
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """A vector for each kind of object."""
         assert isinstance(inputs, ObjectInputs)
         from bias_pipeline.pictures.captioners.nets import ListedObjects
 
@@ -188,7 +183,6 @@ class ObjectInputs(BackboneInputs):
 
     @classmethod
     def of_lines(cls, objects: Sequence[tuple[NamedObject, ...]]) -> Self:
-        """All objects of N captions' images, each known."""
         return cls(objects, frozenset(item.name for line in objects for item in line))
 
     def fit(self, train: IntArray) -> Self:
@@ -199,7 +193,6 @@ class ObjectInputs(BackboneInputs):
 
     @cached_property
     def names(self) -> list[str]:
-        """The known objects by name, sorted."""
         return sorted(self.known)
 
     @cached_property
@@ -234,7 +227,6 @@ class PublishedBackbone(PictureBackbone):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The network by its digests, not its path."""
         versions = [VERSION, PIXELS_VERSION]
         files = dict(find_network(self.name).files)
         return {"sees": "regions", "version": versions, "files": files}
@@ -258,7 +250,6 @@ class PublishedBackbone(PictureBackbone):
         return RegionInputs(regions)
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """A network that returns the stored regions."""
         assert isinstance(inputs, RegionInputs)
         from bias_pipeline.pictures.vision.net import Sight
 
@@ -296,7 +287,6 @@ class BoxBackbone(PictureBackbone):
         return {"sees": "boxes", "version": BOXES_VERSION, "size": self.size}
 
     def read(self, data: LabelledCaptions) -> BoxInputs:
-        """The objects in each picture."""
         pictures = pictures_of(data)
         if pictures.regions is None and any(isinstance(file, Path) for file in pictures.files):
             raise NotApplicableError(
@@ -341,8 +331,6 @@ def _place(region: Region) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False)
 class BoxInputs(ObjectInputs):
-    """Objects and where they are."""
-
     @cached_property
     def _places(self) -> Float32Array:
         """(N, R, 5), 0 where there is none."""

@@ -53,7 +53,6 @@ class ChatServer:
     read: PhotoReader = read_photo  # how photos are read
 
     def __post_init__(self) -> None:
-        """Check the address."""
         usage = UsageError(
             "--server takes an address such as http://localhost:8000/v1 or https://api.example.org/v1"
         )
@@ -77,7 +76,6 @@ class ChatServer:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is on this machine (loopback)."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -200,8 +198,6 @@ ATTEMPTS, ATTEMPTS_FOR_LOAD, ATTEMPTS_IN_SILENCE, ATTEMPTS_AT_ANSWER = 9, 20, 3,
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a request failed."""
-
     words: str  # in a sentence
     # The error that ends the work; None if only this request failed
     ends: BiasPipelineError | None = None
@@ -216,7 +212,6 @@ class Fault:
 
 
 def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> Fault:
-    """What an exception of the client means."""
     import openai
 
     if any(type(cause).__name__ == "ConnectTimeout" for cause in _causes(error)):

@@ -85,7 +85,6 @@ def read_emotion(text: str) -> Emotion:
 
 
 def check_emotion(model: str, known: Sequence[str], emotion: Emotion | None) -> None:
-    """Refuse an emotion that a captioner cannot be grounded in."""
     if not known and emotion is not None:
         raise UsageError(f"{model}: its captions are grounded in no emotion; leave out --emotion")
     if known and emotion is None:
@@ -121,8 +120,6 @@ _ELSEWHERE = ("prompt", "cache", "weights", "vocabulary")
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A captioner that was fitted to a data set."""
-
     kind: str  # `sat` or `grit`
     encoder: Sat | Grit  # its sizes; the prompt is ignored
     words: tuple[str, ...]  # that it can write, numbered from `len(SPECIALS)` on
@@ -137,7 +134,6 @@ class Fitted:
 
     @property
     def side(self) -> int:
-        """Pixels a side of the square input."""
         return side_of(self.encoder)
 
     def network(self, visual: BackboneInputs | None = None) -> Any:
@@ -168,7 +164,6 @@ class Fitted:
         return network
 
     def save(self, folder: Path, weights: Mapping[str, torch.Tensor], card: str) -> None:
-        """Write all files of a folder."""
         from safetensors.torch import save_file
 
         settings = {k: v for k, v in asdict(self.encoder).items() if k not in _ELSEWHERE}
@@ -188,7 +183,6 @@ class Fitted:
 
     @classmethod
     def read(cls, model: Pretrained) -> Fitted:
-        """The captioner described by a folder's files."""
         path = model.folder / CONFIG
         config = expect(load_json(path, what="a model's configuration"), dict, path, "")
         if config.get("version") != VERSION:
@@ -256,7 +250,6 @@ def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
 
 
 def _emotions(names: Any, kind: str, path: Path) -> tuple[str, ...]:
-    """The emotions of a grounded captioner."""
     listed = expect(names, list, path, _EMOTIONS)
     distinct = len(set(map(str, listed))) == len(listed)
     if not all(isinstance(name, str) for name in listed) or not distinct:
@@ -278,8 +271,6 @@ def _words(folder: Path) -> tuple[str, ...]:
 
 
 class FittedNet:
-    """A fitted captioner's network with its weights, ready to use."""
-
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self.name, self.device = model.name, device
         self.fitted = Fitted.read(model)
@@ -326,8 +317,6 @@ def _load_network(fitted: Fitted, model: Pretrained) -> Any:
 
 
 class FittedCaptioner:
-    """Photos to captions, by greedy or beam search, or by sampling."""
-
     def __init__(
         self,
         model: Pretrained,
@@ -347,7 +336,6 @@ class FittedCaptioner:
         return self._net.prepare(self._reader(path)), image_id(path.name)
 
     def describe(self, photos: Sequence[tuple[Pixels, str]]) -> list[list[str]]:
-        """As many captions for each photo as wanted."""
         picture = self._net.picture([pixels for pixels, _ in photos])
         images = [image for _, image in photos]
         if self._emotion is not None:

@@ -64,7 +64,6 @@ class PublishedJudge(Encoder):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by the digests of its files."""
         revision = settings.get("revision", MAIN)
         model = find_pretrained(settings["model"], cls.kinds, revision=revision)
         return {"model": dict(model.files), "revision": MAIN}
@@ -109,7 +108,6 @@ class Judge(PublishedJudge, AnsweringEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests, not its path, and the prompt."""
         prompt = self.prompt
         settings = {"template": prompt.template, "attribute": prompt.attribute}
         return {
@@ -130,7 +128,6 @@ class Judge(PublishedJudge, AnsweringEncoder):
         Fitted.read(model)
 
     def notes(self, groups: Sequence[str]) -> list[str]:
-        """A note on words of the prompt that a captioner fitted here does not know."""
         if self.find_model().kind not in FITTED:
             return []
         lacking = self.prompt.lacking(groups, set(Fitted.read(self.find_model()).words))
@@ -191,7 +188,6 @@ class TunedJudge(PublishedJudge, NetEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests, not its path, and the settings of training."""
         settings = asdict(self)
         for key in ("model", "revision"):
             settings.pop(key)
@@ -206,7 +202,6 @@ class TunedJudge(PublishedJudge, NetEncoder):
         return QuestionItems(tuple(self.questions(data)))
 
     def build(self, inputs: QuestionItems) -> TunedNet:
-        """The model, with fresh weights to learn."""
         import torch
 
         from bias_pipeline.pictures.captioners.nets import TunedNet
@@ -223,7 +218,6 @@ class QuestionItems(Items):
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) words before the answer."""
         return np.array([len(question.before.split()) for question in self.questions], np.int64)
 
     def fit(self, train: IntArray) -> QuestionItems:

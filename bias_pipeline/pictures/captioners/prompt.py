@@ -52,7 +52,6 @@ class Prompt(Configurable):
     answers: Mapping[str, OneLine] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the template."""
         for slot in (CAPTION, ANSWER):
             if self._words.count(slot) != 1:
                 raise UsageError(
@@ -66,16 +65,13 @@ class Prompt(Configurable):
 
     @property
     def words_before(self) -> tuple[str, ...]:
-        """The words before the answer."""
         return tuple(self._words[: self._words.index(ANSWER)])
 
     @property
     def words_after(self) -> tuple[str, ...]:
-        """The words after the answer."""
         return tuple(self._words[self._words.index(ANSWER) + 1 :])
 
     def answers_of(self, groups: Sequence[str]) -> list[tuple[str, ...]]:
-        """The words that name each group."""
         for group in self.answers:
             if group not in groups:
                 raise UsageError(
@@ -128,7 +124,6 @@ class Prompted:
 
     @property
     def size(self) -> int:
-        """Number of words, including special tokens."""
         return len(self.vocabulary) + N_SPECIAL
 
     @cached_property
@@ -137,7 +132,6 @@ class Prompted:
 
     @property
     def answers(self) -> list[list[int]]:
-        """The numbers of each group's answer."""
         return [[self.vocabulary[word] for word in words] for words in self._answers]
 
     @cached_property
@@ -187,13 +181,11 @@ class _Ragged:
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) words of each line."""
         if self.place is None:
             return np.full(len(self.captions), len(self.numbers), np.int64)
         return self.captions.lengths + len(self.numbers) - 1
 
     def pad_lines(self, rows: IntArray) -> IntArray:
-        """(B, L)."""
         lines = [self._line(int(row)) for row in rows]
         table = np.full((len(rows), max(map(len, lines), default=0)), PAD, np.int64)
         for line, numbers in zip(table, lines, strict=True):
@@ -253,7 +245,6 @@ class PromptCaptioner(NetEncoder):
         del network, counts
 
     def build(self, inputs: PromptedInputs) -> nn.Module:
-        """A network with fresh weights for the groups' answers."""
         return self.network(inputs.visual, inputs.words.vocabulary, inputs.words.answers)
 
     @property
@@ -264,7 +255,6 @@ class PromptCaptioner(NetEncoder):
         self.visual.require()
 
     def digest(self, data: LabelledCaptions) -> str:
-        """Of the captions and their visual inputs."""
         return digest_with(data, self.visual.digest(data))
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
@@ -274,7 +264,6 @@ class PromptCaptioner(NetEncoder):
         return None
 
     def read(self, data: LabelledCaptions) -> PromptedItems:
-        """Captions and their visual inputs."""
         require_groups(data)
         return PromptedItems(self.prompt, data, self.visual.read(data))
 
@@ -288,14 +277,11 @@ class PromptedItems(Items):
     visual: BackboneInputs
 
     def fit(self, train: IntArray) -> PromptedInputs:
-        """The inputs with a vocabulary of the training captions."""
         return PromptedInputs(Prompted(self.prompt, self.data, train), self.visual.fit(train))
 
 
 @dataclass(frozen=True, eq=False)
 class PromptedInputs:
-    """Inputs of a prompted captioner: words and pictures."""
-
     words: Prompted  # captions in their prompts
     visual: BackboneInputs  # their visual inputs
 
@@ -304,7 +290,6 @@ class PromptedInputs:
         return self.words.lengths
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """Words and visual inputs, by name."""
         return {**self.words.batch(rows), **self.visual.batch(np.asarray(rows))}
 
 
@@ -317,13 +302,11 @@ class Answers(Head):
     renormalise: bool = True
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
-        """One number a group."""
         if not exclusive:
             raise UsageError("head=answers works only for one group per caption, not for tasks")
         return n_classes
 
     def build(self, n_inputs: int, n_outputs: int) -> nn.Module:
-        """A network that returns (B, K) log-probabilities."""
         from bias_pipeline.pictures.captioners.nets import AnswersNet
 
         if n_inputs != n_outputs:

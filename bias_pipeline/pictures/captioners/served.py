@@ -150,7 +150,6 @@ class ServedCaptioner:
             raise UnreadableError(NOT_YET, lasting=False) from error
 
     async def _answers(self, image: str, picture: str) -> list[Answer]:
-        """An answer for each caption that is wanted of a photo."""
         requests = [
             self._answer(image, self._server.question(picture, self._decoding, sample))
             for sample in range(self._decoding.n)
@@ -218,7 +217,6 @@ class ServedCaptioner:
             raise self._end
 
     async def _rest_after(self, fault: Fault, attempt: int) -> None:
-        """Wait until a request is to be sent again."""
         for_load = fault.status in FOR_LOAD
         usual = wait_before(attempt, LONGEST_WAIT_FOR_LOAD_S if for_load else LONGEST_WAIT_S)
         wait_s = fault.wait_s or usual
@@ -231,7 +229,6 @@ class ServedCaptioner:
         await self._rest(wait_s)
 
     async def _check_worth(self, fault: Fault, attempt: int, *, others_answered: bool) -> None:
-        """Return if the request is to be sent again."""
         if fault.ends is not None:
             raise fault.ends
         if fault.wait_s > self._give_up_s:
@@ -314,13 +311,11 @@ class ServedCaptioner:
             self._giving_up = self._loop.call_later(self._give_up_s, self._stop, error)
 
     def _stop(self, error: BiasPipelineError) -> None:
-        """End the work with the first error."""
         self._end = self._end or error
         self._ended.set()
 
     @property
     def rate(self) -> float:
-        """Captions per second, 0 before the first."""
         return self.n_captions / (time.monotonic() - self._started) if self.n_captions else 0.0
 
     @property
@@ -331,20 +326,16 @@ class ServedCaptioner:
         return f"{words} in {duration(left)}" if left > 0 else words
 
     def sentences(self) -> list[str]:
-        """The lines of a report: tokens, and captions that are empty or cut."""
         used = f"tokens used: {self.tokens_in:,} read, {self.tokens_out:,} written"
         return [*([used] if self.tokens_in or self.tokens_out else []), *self.counts.sentences()]
 
 
 class ServedBar(Bar):
-    """Shows captions per second and tokens."""
-
     def __init__(self, captioner: ServedCaptioner) -> None:
         super().__init__("captions")
         self._captioner = captioner
 
     def place(self) -> str:
-        """The captions until now, or what the server is waited for."""
         written = counted(self._captioner.n_captions, "captions")
         tokens = self._captioner.tokens_in + self._captioner.tokens_out
         working = f"{self._captioner.rate:.1f} captions/s, {tokens:,} tokens"
@@ -403,7 +394,6 @@ class Pace:
             self._slowed = now
 
     def speed_up(self) -> None:
-        """The server answered."""
         self._answers.append(self._open_s(time.monotonic()))
         if self.gap_s > _SLOW_GAP_S:
             self.gap_s *= _MUCH_FASTER

@@ -68,7 +68,6 @@ VERSION = 2  # raise it when the same model would write other captions
 
 
 def command(words: Sequence[str]) -> int:
-    """Caption one task's share, or gather all shares."""
     options = options_of(words)
     if options.gather:
         gathered = gather(options, JOB, "captions.json")
@@ -142,7 +141,6 @@ def parser() -> Parser:
 
 
 def options_of(words: Sequence[str]) -> Namespace:
-    """The command's words, checked."""
     words, settings = without_settings(words)
     options = parser().parse_args(words)
     check_photo_options(options, "folder")
@@ -170,7 +168,6 @@ def options_of(words: Sequence[str]) -> Namespace:
 
 
 def write_captions(options: Namespace) -> BlockStore:
-    """Caption one task's share; returns the blocks of captions."""
     photos = find_photos(options.folder)
     masked = masked_photos(options, photos)
     lines: list[str] = []
@@ -188,7 +185,6 @@ def write_captions(options: Namespace) -> BlockStore:
 
 
 def _check_fitted(model: Pretrained, options: Namespace) -> None:
-    """Refuse options that captioners of fit do not take."""
     if options.prompt:
         raise UsageError(f"{model.name}: a {model.kind} takes no prompt; leave out --prompt")
     if options.dtype != "float32":
@@ -198,7 +194,6 @@ def _check_fitted(model: Pretrained, options: Namespace) -> None:
 def _caption_here(
     options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
 ) -> tuple[BlockStore, ProgressCounts]:
-    """Caption photos by a model on this machine."""
     model = find_pretrained(options.model, None, revision=options.revision)
     fitted = model.kind in FITTED
     decoding: Decoding = options.decoding
@@ -284,7 +279,6 @@ def add_server_options(parser: Parser) -> None:
 
 
 def check_server_options(options: Namespace) -> None:
-    """Refuse what does not fit together."""
     given = [name for name in _ONLY_HERE if getattr(options, name) is not None]
     if options.server is None:
         if given:
@@ -306,7 +300,6 @@ def _flag(name: str) -> str:
 def caption_served(
     options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
 ) -> tuple[BlockStore, ProgressCounts, list[str]]:
-    """Caption photos by a server, or read what it answered to a batch."""
     store, decoding = _store(options, masked)
     if options.from_batch:
         check_ids(photos)
@@ -346,7 +339,6 @@ def caption_served(
 def write_batch(
     options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
 ) -> None:
-    """Write the requests that are left for a service that takes batches."""
     check_ids(photos)
     store, decoding = _store(options, masked)
     server = _server(options, masked)

@@ -39,7 +39,6 @@ VERSION = 1  # raise it when the same model would find something else
 
 
 def data_detect_command(words: Sequence[str]) -> int:
-    """Look at one task's share, or gather all shares."""
     options = data_detect_options_of(words)
     if options.gather:
         gathered = gather(options, JOB, "detections.json")
@@ -66,7 +65,6 @@ def data_detect_parser() -> Parser:
 
 
 def data_detect_options_of(words: Sequence[str]) -> Namespace:
-    """The command's words, checked."""
     options = data_detect_parser().parse_args(list(words))
     check_photo_options(options, "folder")
     return options

@@ -91,7 +91,6 @@ def gradcam_parser() -> Parser:
 
 
 def gradcam_command(words: Sequence[str]) -> int:
-    """Map and write."""
     options = gradcam_parser().parse_intermixed_args(list(words))
     require_new(options.out)
     _require_gradients(options)

@@ -21,7 +21,6 @@ GROUNDING, TUNED = "encoder.grounding=", "fit.tune_backbone="
 
 
 def captioner(options: Namespace) -> str:
-    """Fit and write a captioner; returns what was written."""
     from bias_pipeline.data.image_weights import caption_shares, read_weights
     from bias_pipeline.io.digests import digest_of
     from bias_pipeline.pictures.fitting.captioner import Lesson, fit_captioner

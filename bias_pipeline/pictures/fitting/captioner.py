@@ -98,7 +98,6 @@ class CaptionInputs:
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) words of each caption."""
         return np.array([len(caption) for caption in self.numbers], np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
@@ -127,8 +126,6 @@ else. `bias_pipeline caption PHOTOS --model FOLDER` has it describe photos, and
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """The training data and settings of a captioner."""
-
     kind: str  # `sat` or `grit`
     recipe: Recipe  # of an attacker of that kind; its head is ignored
     captions: Captions  # N captions with at least one word and a picture
@@ -152,7 +149,6 @@ class Lesson:
         seed: int,
         grounding: str | None = None,
     ) -> Lesson:
-        """The captions of one side that have words and a picture."""
         if corpus.pictures is None:
             raise NotApplicableError(
                 f"dataset {corpus.dataset!r} has no pictures here; set dataset.images=DIR"
@@ -179,7 +175,6 @@ class Lesson:
 
     @property
     def encoder(self) -> Sat | Grit:
-        """The encoder whose network is trained."""
         assert isinstance(self.recipe.encoder, Sat | Grit)
         return self.recipe.encoder
 
@@ -242,7 +237,6 @@ def _fit_into(
     provenance: Mapping[str, object],
     share: Share,
 ) -> Sequence[float]:
-    """The training in one process; the first process writes the files."""
     import torch
 
     from bias_pipeline.attack.attacker import LengthBatches, SharedBatches
@@ -295,7 +289,6 @@ def _fit_into(
 
 
 def _learner(lesson: Lesson, fitted: Fitted, network: Any, counts: IntArray) -> CaptionLearner:
-    """What is trained; captions have each word ``counts`` (W,) times."""
     from bias_pipeline.pictures.fitting.learning import CaptionLearner, EqualizedLearner
 
     lesson.encoder.begin_to_write(network, counts.tolist())
@@ -307,7 +300,6 @@ def _learner(lesson: Lesson, fitted: Fitted, network: Any, counts: IntArray) -> 
 
 
 def _checkpoints(lesson: Lesson, batches: LengthBatches | SharedBatches) -> list[Callback]:
-    """Checkpoints from which a killed training continues."""
     how = lesson.recipe.survival
     return [] if how is None else [how.of(lesson.key, batches)]
 
@@ -315,7 +307,6 @@ def _checkpoints(lesson: Lesson, batches: LengthBatches | SharedBatches) -> list
 def _epoch_writer(
     fitted: Fitted, kind: str, folder: Path, provenance: Mapping[str, object]
 ) -> Callback:
-    """Writes a captioner's folder after each epoch."""
     from bias_pipeline.pictures.fitting.learning import EachEpoch
 
     def write(epoch: int, weights: dict[str, Tensor]) -> None:
@@ -327,6 +318,5 @@ def _epoch_writer(
 
 
 def _card(kind: str, facts: Mapping[str, object]) -> str:
-    """The text of the folder's README."""
     text = json.dumps(facts, indent=1, default=str)
     return _CARD.format(name=kind.upper(), kind=kind, facts=text)

@@ -121,8 +121,6 @@ def _naming_words(text: str, attribute: Attribute) -> Iterator[tuple[str, set[in
 
 
 class Picture(NamedTuple):
-    """A picture of a corpus, as drawn and as the captioner takes it."""
-
     row: int
     drawn: Drawn
     shown: Any
@@ -130,8 +128,6 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """Maps of a captioner's words."""
-
     captioner: ForcedCaptioner[Any]  # whose
     layer: MapLayer  # where maps are read
     words: ExplainedWords  # that they are of
@@ -200,7 +196,6 @@ class Attribution:
         return Explained(image_id, " ".join(caption.text.split()), words, picture.drawn.pixels)
 
     def _targets(self, caption: WrittenCaption) -> list[Target]:
-        """The words of a caption with their tokens."""
         targets = [
             Target(
                 word,
@@ -264,7 +259,6 @@ class SeenMasks:
         return np.clip(shares, 0.0, 1.0)
 
     def _grey(self, photo: Image) -> Float64Array:
-        """(H', W') mean of the channels."""
         pixels = self._captioner.pixels(self._captioner.prepare(photo))
         return pixels.double().cpu().numpy().mean(axis=0)
 
@@ -289,7 +283,6 @@ _LEVEL = 0.95
 
 
 def attribution_row(one: Explained) -> dict[str, Any]:
-    """The line of a picture, for the first of its words."""
     first = one.words[0]
     return {
         "image_id": one.image_id,
@@ -302,7 +295,6 @@ def attribution_row(one: Explained) -> dict[str, Any]:
 
 
 def map_rows(one: Explained) -> Iterator[dict[str, Any]]:
-    """A line for each word of a picture, with its map row by row."""
     for number, word in enumerate(one.words):
         yield {
             "image_id": one.image_id,
@@ -318,7 +310,6 @@ def map_rows(one: Explained) -> Iterator[dict[str, Any]]:
 def write_attribution(
     folder: Path, explained: Iterable[Explained], *, pictures: int, with_maps: bool
 ) -> list[dict[str, Any]]:
-    """Write the table of all pictures, and their maps; returns the table's lines."""
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
@@ -364,7 +355,6 @@ def overlay(pixels: Pixels, heatmap: Float64Array) -> Pixels:
 
 
 def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]) -> list[str]:
-    """The mean score with its interval over pictures, and which pictures have no score."""
     scores = np.array([row["attribution_score"] for row in rows], np.float64)
     uniform = np.array([row["uniform_share"] for row in rows], np.float64)
     known = np.isfinite(scores)

@@ -28,8 +28,6 @@ _SHOWN = 6  # names in a message
 
 @dataclass(frozen=True)
 class MapLayer:
-    """A layer whose output Grad-CAM reads."""
-
     name: str  # of the module within the network
     kind: str  # `grid` or `attention`
     item: int  # which of its outputs, where it has several

@@ -26,7 +26,6 @@ PictureBackboneName = Annotated[str, _text((OWN_NETWORK,))]
 
 
 def is_network(backbone: str) -> bool:
-    """Whether a backbone is a published vision network."""
     return backbone == LITE0 or backbone.startswith((TIMM, HF))
 
 

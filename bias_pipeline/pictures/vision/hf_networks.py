@@ -31,8 +31,6 @@ PREPROCESSING = "preprocessor_config.json"
 
 @dataclass(frozen=True)
 class HfModel(VisionModel):
-    """A network of transformers on disk."""
-
     pretrained: Pretrained
 
     def load(self) -> VisionNet:
@@ -49,7 +47,6 @@ class HfModel(VisionModel):
 
 
 def find_hf(name: str) -> HfModel:
-    """Find a network; nothing is loaded."""
     model = find_pretrained(name, KINDS)
     require_preprocessing(model.folder, model.files)
     path = model.folder / PREPROCESSING
@@ -75,7 +72,6 @@ def find_hf(name: str) -> HfModel:
 
 
 def _input_size(shown: Mapping[str, Any]) -> tuple[object, object]:
-    """Height and width of what a network sees."""
     cut = shown.get("crop_size") if shown.get("do_center_crop") else None
     size = shown.get("size") if cut is None else cut
     if isinstance(size, Mapping):

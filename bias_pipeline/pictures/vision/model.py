@@ -25,8 +25,6 @@ MOST_PIXELS = 1024  # a side
 
 @dataclass(frozen=True)
 class VisionModel(ABC):
-    """A network on disk."""
-
     name: str  # as the user wrote it
     folder: Path  # where it lies
     side: int  # of the square pictures it takes, in pixels
@@ -53,7 +51,6 @@ class VisionRegions:
         return self._model.side
 
     def extract(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
-        """The result of :meth:`regions` as float16."""
         return self.regions(pixels).astype(np.float16)
 
     def regions(self, pixels: npt.NDArray[np.uint8]) -> Float32Array:
@@ -66,7 +63,6 @@ class VisionRegions:
 
 
 def square_side(size: tuple[object, object], path: Path, key: str) -> int:
-    """The side of the pictures of a network, which must be squares."""
     height, width = size
     if height != width or not isinstance(height, int) or not 1 <= height <= MOST_PIXELS:
         raise DataError(

@@ -32,8 +32,6 @@ _LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77d
 
 @dataclass(frozen=True)
 class TimmModel(VisionModel):
-    """A network of timm on disk."""
-
     architecture: str  # as timm calls it
     n_classes: int  # of the head it was trained with
     built_with: Mapping[str, Any]  # more that timm needs to build it
@@ -64,7 +62,6 @@ class TimmModel(VisionModel):
 
 
 def find_timm(name: str) -> TimmModel:
-    """Find a network; nothing is loaded."""
     known = (
         name if Path(name).expanduser().is_dir() or "/" in name else f"timm/{_name_with_tag(name)}"
     )
@@ -135,7 +132,6 @@ def _name_with_tag(name: str) -> str:
 
 
 def timm() -> Any:
-    """The library, imported where it is used."""
     make_importable()
     import timm as library
 
