@@ -36,7 +36,7 @@ from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.models.sentences import Sentences, pooling_of
 from bias_pipeline.pictures.captioners.fitted import KINDS as FITTED
 from bias_pipeline.pictures.captioners.fitted import FittedCaptioner
-from bias_pipeline.pictures.vision.timm_networks import find_timm
+from bias_pipeline.pictures.vision.networks import find_timm
 from bias_pipeline.retrieval.dual_encoders import KINDS as DUAL
 from bias_pipeline.retrieval.dual_encoders import towers_of
 from bias_pipeline.retrieval.fiber.folder import find_fiber

@@ -24,8 +24,7 @@ from bias_pipeline.data.photos import VERSION as PIXELS_VERSION
 from bias_pipeline.data.photos import in_size, pixel_table
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.models.pretrained import device_of
-from bias_pipeline.pictures.vision.find_network import find_network
-from bias_pipeline.pictures.vision.model import VisionRegions
+from bias_pipeline.pictures.vision.networks import VisionRegions, find_network
 
 if TYPE_CHECKING:
     from torch import nn

@@ -50,7 +50,7 @@ from bias_pipeline.pictures.captioners.prompt import (
     PromptCaptioner,
 )
 from bias_pipeline.pictures.captioners.sat import Sat
-from bias_pipeline.pictures.vision.find_network import (
+from bias_pipeline.pictures.vision.networks import (
     OWN_NETWORK,
     find_again,
     find_network,

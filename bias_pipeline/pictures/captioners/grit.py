@@ -36,7 +36,7 @@ from bias_pipeline.pictures.captioners.prompt import (
     PromptedInputs,
 )
 from bias_pipeline.pictures.grit.sizes import SIZES, GritSize, read_vocabulary, shared_rows
-from bias_pipeline.pictures.vision.find_network import (
+from bias_pipeline.pictures.vision.networks import (
     OWN_NETWORK,
     PictureBackboneName,
     find_network,

@@ -49,7 +49,6 @@ class PublishedJudge(Encoder):
     # Pictures become squares of so many pixels before the model's own preprocessing
     side: Annotated[int, Range(low=16, high=1024)] = 384
 
-    @property
     def find_model(self) -> Pretrained:
         return find_pretrained(self.model, self.kinds, revision=self.revision)
 

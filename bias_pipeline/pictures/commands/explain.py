@@ -168,7 +168,7 @@ def _explain(
     }
     with drafted(options.out) as draft:
         rows = write_attribution(
-            draft, how.of(corpus), pictures=options.pictures, with_maps=options.maps
+            draft, how.explain(corpus), pictures=options.pictures, with_maps=options.maps
         )
         lines = describe_attribution(rows, chosen)
         (draft / MANIFEST).write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")

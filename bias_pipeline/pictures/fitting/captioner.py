@@ -72,20 +72,6 @@ class CaptionInputs:
     groups: Float32Array | None = None
     hidden: HiddenInputs | None = None  # the pictures with people hidden, None without an equalizer
 
-    @classmethod
-    def of(
-        cls,
-        captions: Sequence[Sequence[str]],
-        images: IntArray,
-        vocabulary: Mapping[str, int],
-        visual: BackboneInputs,
-        groups: Float32Array | None = None,
-        hidden: HiddenInputs | None = None,
-    ) -> CaptionInputs:
-        """Captions by their words; words outside the vocabulary are unknown."""
-        numbers = [[vocabulary.get(word, UNKNOWN) for word in words] for words in captions]
-        return cls(numbers, images, visual, groups, hidden)
-
     def counts(self, n_words: int) -> IntArray:
         """(W,) how often each of W words occurs, with an end token after each caption.
 
@@ -140,7 +126,7 @@ class Lesson:
     tuned: int = 0  # the last blocks of a published vision network that learn, too
 
     @classmethod
-    def of(
+    def of_corpus(
         cls,
         kind: str,
         recipe: Recipe,
@@ -255,7 +241,9 @@ def _fit_into(
     hidden = None
     if lesson.equalizer is not None:
         hidden = lesson.equalizer.inputs(lesson.backbone, lesson.images)
-    inputs: Any = CaptionInputs.of(words, rows, fitted.vocabulary, visual, vectors, hidden)
+    number_of = fitted.vocabulary
+    numbers = [[number_of.get(word, UNKNOWN) for word in caption] for caption in words]
+    inputs: Any = CaptionInputs(numbers, rows, visual, vectors, hidden)
     network = fitted.seeing_network(fitted.backbone()) if lesson.tuned else fitted.network(visual)
     counts = inputs.counts(len(fitted.vocabulary) + N_SPECIAL)
     learner = _learner(lesson, fitted, network, counts)
@@ -266,8 +254,10 @@ def _fit_into(
     if share.world > 1:
         batches = SharedBatches(batches, share)
         torch.manual_seed(derived_seed("dropout", lesson.seed, share.rank))
+    callbacks: list[Callback]
     if epochs is None:
-        callbacks = _checkpoints(lesson, batches)
+        survival = recipe.survival  # checkpoints from which a killed training continues
+        callbacks = [] if survival is None else [survival.of(lesson.key, batches)]
     else:
         callbacks = [_epoch_writer(fitted, lesson.kind, epochs, provenance)]
     fit(learner, batches, recipe, callbacks)
@@ -297,11 +287,6 @@ def _learner(lesson: Lesson, fitted: Fitted, network: Any, counts: IntArray) -> 
         return CaptionLearner(network, *moves)
     members = lesson.equalizer.members(fitted.vocabulary, len(counts))
     return EqualizedLearner(network, *moves, lesson.equalizer.weights, members)
-
-
-def _checkpoints(lesson: Lesson, batches: LengthBatches | SharedBatches) -> list[Callback]:
-    how = lesson.recipe.survival
-    return [] if how is None else [how.of(lesson.key, batches)]
 
 
 def _epoch_writer(

@@ -139,7 +139,7 @@ class Attribution:
     def _masks(self) -> SeenMasks:
         return SeenMasks(self.captioner)
 
-    def of(self, corpus: Corpus) -> Iterator[Explained]:
+    def explain(self, corpus: Corpus) -> Iterator[Explained]:
         """Every picture of a corpus, in its order."""
         single = [
             word for word in self.words.word_list if " " not in word
@@ -214,7 +214,7 @@ class Attribution:
             mask = ImageMasking(target=self.target).mask(picture.drawn)  # type: ignore[arg-type]
         except ValueError as error:
             raise DataError(f"a mask in the annotations cannot be used: {error}") from error
-        return area_means(self._masks.of(mask), self.layer.grid)
+        return area_means(self._masks.shares(mask), self.layer.grid)
 
 
 def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Iterator[Picture]:
@@ -239,7 +239,7 @@ class SeenMasks:
         self._captioner = captioner
         self._extremes: dict[tuple[int, int], tuple[Float64Array, Float64Array]] = {}
 
-    def of(self, mask: BoolArray) -> Float64Array:
+    def shares(self, mask: BoolArray) -> Float64Array:
         """(H', W') how much of each pixel that the captioner sees is of a mask (H, W), in [0, 1].
 
         The mask is preprocessed like a picture: resized, cropped, padded.

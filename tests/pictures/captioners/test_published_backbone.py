@@ -34,9 +34,8 @@ from bias_pipeline.pictures.fitting.captioner import Lesson, fit_captioner
 from bias_pipeline.pictures.forced_captions import FittedForced
 from bias_pipeline.pictures.gradcam.layers import LayerSearch
 from bias_pipeline.pictures.vision import timm_networks
-from bias_pipeline.pictures.vision.find_network import find_network
-from bias_pipeline.pictures.vision.model import VisionRegions
 from bias_pipeline.pictures.vision.net import blocks_of
+from bias_pipeline.pictures.vision.networks import VisionRegions, find_network
 from bias_pipeline.run import compose
 from tests.attack.test_neural import flags
 from tests.corpora import DATA

@@ -13,9 +13,8 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.pictures.captioners import backbones
 from bias_pipeline.pictures.captioners.backbones import PublishedBackbone
-from bias_pipeline.pictures.vision.model import VisionRegions
-from bias_pipeline.pictures.vision.timm_networks import find_timm
-from bias_pipeline.pictures.vision.timm_networks import timm as timm_library
+from bias_pipeline.pictures.vision.networks import VisionRegions, find_timm
+from bias_pipeline.pictures.vision.networks import timm as timm_library
 from tests.pictures.captioners.test_sat import SAT, accuracy, data
 
 timm = timm_library()

@@ -71,7 +71,7 @@ def rows_of(
     layer = layer_of(model, corpus)
     return [
         attribution_row(one)
-        for one in Attribution(model, layer, words or ExplainedWords(GENDER)).of(corpus)
+        for one in Attribution(model, layer, words or ExplainedWords(GENDER)).explain(corpus)
     ]
 
 
@@ -281,7 +281,7 @@ def test_a_phrase_does_not_lend_its_first_word_to_captions_without_it():
     layer = layer_of(model, corpus_of(CORNER))
 
     def heat(*words: str) -> Any:
-        (one,) = Attribution(model, layer, ExplainedWords(GENDER, words)).of(corpus_of(CORNER))
+        (one,) = Attribution(model, layer, ExplainedWords(GENDER, words)).explain(corpus_of(CORNER))
         return one.words[0].heatmap
 
     assert heat("woman", "man").max() > 0
@@ -350,9 +350,11 @@ def test_masks_are_cropped_as_pictures_are():
     model = captioner("git")  # resizes the shorter side to 32 and crops the middle
     mask = np.zeros((64, 128), bool)
     mask[:, :32] = True  # all of it beside the crop
-    assert SeenMasks(model).of(mask).mean() < 0.01
+    assert SeenMasks(model).shares(mask).mean() < 0.01
     mask[:, 32:64] = True
-    np.testing.assert_allclose(SeenMasks(model).of(mask).mean(axis=0)[[4, -4]], [1, 0], atol=0.02)
+    np.testing.assert_allclose(
+        SeenMasks(model).shares(mask).mean(axis=0)[[4, -4]], [1, 0], atol=0.02
+    )
 
 
 def test_what_is_filled_up_belongs_to_no_mask():
@@ -362,7 +364,7 @@ def test_what_is_filled_up_belongs_to_no_mask():
             shown[:, :, 16:] = 0.5
             return shown
 
-    assert SeenMasks(Padded()).of(np.ones((8, 8), bool)).mean() == 0.5
+    assert SeenMasks(Padded()).shares(np.ones((8, 8), bool)).mean() == 0.5
 
 
 @pytest.mark.parametrize(
