@@ -78,9 +78,16 @@ class Detector(ABC):
         return results
 
     def _results(self, proposed: Candidates, size: tuple[int, int]) -> Iterator[dict[str, object]]:
+        from pycocotools import mask as coco
+
         for row in proposed.scores.argsort(descending=True, stable=True).tolist():
             number = self.numbers[int(proposed.labels[row])]
-            outline = None if proposed.masks is None else _run_lengths(proposed.masks[row])
+            outline = None
+            if proposed.masks is not None:
+                mask = np.asfortranarray(proposed.masks[row].cpu().numpy().astype(np.uint8))
+                coded = coco.encode(mask)
+                size_of_mask = [int(side) for side in coded["size"]]
+                outline = {"size": size_of_mask, "counts": coded["counts"].decode()}
             box = _box(proposed, row, outline, size)
             if number is not None and box is not None:
                 result = {
@@ -89,13 +96,6 @@ class Detector(ABC):
                     "score": round(min(float(proposed.scores[row]), 1.0), 5),
                 }
                 yield result | ({"segmentation": outline} if outline else {})
-
-
-def _run_lengths(mask: Tensor) -> dict[str, Any]:
-    from pycocotools import mask as coco
-
-    coded = coco.encode(np.asfortranarray(mask.cpu().numpy().astype(np.uint8)))
-    return {"size": [int(side) for side in coded["size"]], "counts": coded["counts"].decode()}
 
 
 def _box(

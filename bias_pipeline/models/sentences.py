@@ -133,7 +133,11 @@ class Tokens:
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
         """Numbers of each text, at least one; ``cut`` lists the texts that were cut."""
-        marked = [self._readable(text) for text in texts]
+        marked = []
+        for text in texts:
+            sound = text.encode("utf-8", "replace").decode()  # it refuses half surrogates
+            sound = sound.lower() if self._lowercase else sound
+            marked.append(" ".join(map(self._mark, sound.split(" "))) if "<" in sound else sound)
         rows: list[list[int]] = self._tokenizer(marked)["input_ids"] if marked else []
         long = [place for place, row in enumerate(rows) if len(row) > self.longest]
         self.cut = frozenset(long)
@@ -150,12 +154,6 @@ class Tokens:
     @property
     def padding(self) -> int:
         return int(self._tokenizer.pad_token_id or 0)
-
-    def _readable(self, text: str) -> str:
-        sound = text.encode("utf-8", "replace").decode()  # the tokenizer refuses half surrogates
-        if self._lowercase:
-            sound = sound.lower()
-        return " ".join(map(self._mark, sound.split(" "))) if "<" in sound else sound
 
     def _mark(self, word: str) -> str:
         if len(word) < 3 or word[0] != "<" or word[-1] != ">":

@@ -196,19 +196,16 @@ class WindowAttention(nn.Module):
         q, k, v = parts.permute(5, 0, 1, 3, 6, 2, 4, 7).reshape(
             3, n_rows, down * across * self.n_heads, area, size // self.n_heads
         )
-        bias = self._bias(window).to(q.dtype).expand(down * across, -1, -1, -1)
+        table = self.relative_position_bias_table
+        places = torch.from_numpy(_relative_places(window, self.window)).to(table.device)
+        bias = table[places].permute(2, 0, 1).to(q.dtype)  # (heads, N, N)
+        bias = bias.expand(down * across, -1, -1, -1)
         if apart is not None:
             bias = bias.masked_fill(apart[:, None], -torch.inf)
         attended = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias.flatten(0, 1))
         attended = attended.reshape(n_rows, down, across, self.n_heads, window, window, -1)
         output: Tensor = self.proj(attended.permute(0, 1, 4, 2, 5, 3, 6).reshape(grid.shape))
         return output
-
-    def _bias(self, window: int) -> Tensor:
-        """(heads, N, N) the position bias of the scores."""
-        table = self.relative_position_bias_table
-        places = torch.from_numpy(_relative_places(window, self.window)).to(table.device)
-        return table[places].permute(2, 0, 1)
 
 
 class SwinMlp(nn.Module):
@@ -240,15 +237,13 @@ def _relative_places(window: int, largest: int) -> IntArray:
 @lru_cache(maxsize=64)
 def _separate_regions(height: int, width: int, window: int, shift: int) -> BoolArray:
     """(windows, N, N) patches that are neighbours only because the grid was rolled (figure 4)."""
-    rows, columns = (_strips(length, window, shift) for length in (height, width))
+    rows, columns = (  # which strip of a rolled edge each patch is in
+        (np.arange(length) >= length - window).astype(np.int64)
+        + (np.arange(length) >= length - shift)
+        for length in (height, width)
+    )
     strip = rows[:, None] * 3 + columns
     cut = strip.reshape(height // window, window, width // window, window)
     strips = cut.swapaxes(1, 2).reshape(-1, window * window)
     apart: BoolArray = strips[:, :, None] != strips[:, None]
     return apart
-
-
-def _strips(length: int, window: int, shift: int) -> IntArray:
-    """(length,) which strip of a rolled edge each patch is in."""
-    place = np.arange(length)
-    return (place >= length - window).astype(np.int64) + (place >= length - shift)

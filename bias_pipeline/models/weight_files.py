@@ -77,17 +77,16 @@ def inert_classes(path: Path) -> Iterator[None]:
         named = _names_in_old_file(path)
     harmless = {pair for pair in named if pair[0].startswith(_PACKAGES)} | _NAMES | _DICTS
     before = serialization.get_safe_globals()
-    serialization.add_safe_globals([_class(*pair) for pair in sorted(harmless)])
+    stand_ins = [
+        type(name, (_PlainDict if (module, name) in _DICTS else _Inert,), {"__module__": module})
+        for module, name in sorted(harmless)
+    ]
+    serialization.add_safe_globals(stand_ins)
     try:
         yield
     finally:
         serialization.clear_safe_globals()
         serialization.add_safe_globals(before)
-
-
-def _class(module: str, name: str) -> Any:
-    base = _PlainDict if (module, name) in _DICTS else _Inert
-    return type(name, (base,), {"__module__": module})
 
 
 def _names_in_old_file(path: Path) -> set[Named]:

@@ -108,7 +108,7 @@ def train(out: Path, trained: int = TRAINED, others: int = OTHERS, epochs: int =
     fitted = Fitted("sat", learnt.encoder, vocabulary_of(learnt.words))
     places = np.unique(learnt.captions.image_rows, return_inverse=True)[1]
     pixels = learnt.encoder.visual.read(learnt.images)
-    inputs: Any = CaptionInputs.of(learnt.words, places, fitted.vocabulary, pixels)
+    inputs: Any = CaptionInputs.of_words(learnt.words, places, fitted.vocabulary, pixels)
     order = np.arange(len(places))
     batches = LengthBatches(inputs, order, torch.zeros(len(order)), recipe.batch_size, 0)
 

@@ -105,19 +105,18 @@ class ReleasedBackbone(PictureBackbone):
         from bias_pipeline.models.picture_vectors import regions_of
 
         pictures = pictures_of(data)
-        name = self.path.name
-        return VisualInputs(
-            regions_of(pictures, self.cache, self.spec, name, self._load_extractor), self.size
-        )
+
+        def load() -> _FeatureExtractor:
+            return _FeatureExtractor(self.size, self.path, device_of(self.device))
+
+        regions = regions_of(pictures, self.cache, self.spec, self.path.name, load)
+        return VisualInputs(regions, self.size)
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
         assert isinstance(inputs, VisualInputs)
         from bias_pipeline.pictures.grit.detector import PrecomputedFeatures
 
         return PrecomputedFeatures(self.size)
-
-    def _load_extractor(self) -> _FeatureExtractor:
-        return _FeatureExtractor(self.size, self.path, device_of(self.device))
 
 
 class _FeatureExtractor:

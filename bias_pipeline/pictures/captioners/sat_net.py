@@ -199,16 +199,14 @@ class SatNet(nn.Module):
         linear = (self.state_key, self.gate)
         weights = torch.cat([self.cell.weight_hh, *(layer.weight for layer in linear)])
         biases = torch.cat([self.cell.bias_hh, *(layer.bias for layer in linear)])
-        ground = None if group is None else self._ground_gates(group)
+        ground = None  # (B, 4 H) what the group adds to the gates of the cell
+        if group is not None:
+            assert self.ground is not None
+            by_group = self.cell.weight_ih[:, -group.shape[1] :]
+            ground = nn.functional.linear(torch.relu(self.ground(group)), by_group)
         return EncodedPictures(
             regions, self.region_key(regions), present, (weights, biases), ground
         )
-
-    def _ground_gates(self, group: Tensor) -> Tensor:
-        """The group's (B, K) contribution to the gates of the cell, (B, 4 H)."""
-        assert self.ground is not None
-        weights = self.cell.weight_ih[:, -group.shape[1] :]
-        return nn.functional.linear(torch.relu(self.ground(group)), weights)
 
     def _start(self, encoded: EncodedPictures) -> Step:
         """The state before any word, from the mean region."""

@@ -247,16 +247,13 @@ class ServedCaptioner:
         of_server = fault.status != 200 and fault.attempts > 1
         if fault.absent or (of_server and not self._works):
             raise ResourceError(fault.words)
-        self._count_failure(fault.words)
-        raise _RequestFailedError(fault.words)
-
-    def _count_failure(self, words: str) -> None:
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             raise ResourceError(
-                f"{self._failures} requests in a row have no answer: {words}; see what the server "
-                "logs, then run the same command again"
+                f"{self._failures} requests in a row have no answer: {fault.words}; see what the "
+                "server logs, then run the same command again"
             )
+        raise _RequestFailedError(fault.words)
 
     async def _models(self) -> list[str] | None:
         """The names of the server's models, None if it lists none."""
@@ -374,13 +371,13 @@ class Pace:
     async def turn(self, rest: Callable[[float], Awaitable[None]]) -> float:
         """Wait for a turn, by ``rest`` for some seconds; returns when it came."""
         async with self._queue:
-            while (left := self._wait_s()) > 0:
+            while True:
+                now = time.monotonic()
+                left = max(self._closed_until, self._last + self.gap_s) - now
+                if left <= 0:
+                    self._last = now
+                    return now
                 await rest(min(left, _LOOK_S))
-            self._last = time.monotonic()
-            return self._last
-
-    def _wait_s(self) -> float:
-        return max(self._closed_until, self._last + self.gap_s) - time.monotonic()
 
     def slow_down(self, started: float, wait_s: float) -> None:
         """The server refused a request for being one too many."""

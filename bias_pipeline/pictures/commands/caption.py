@@ -32,7 +32,7 @@ from bias_pipeline.models.generation import Captioner, usual_prompt
 from bias_pipeline.models.merge_shards import all_empty, gather, write_gathered_captions
 from bias_pipeline.models.model_location import require_vocabulary
 from bias_pipeline.models.picture_text import require_image_text
-from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
+from bias_pipeline.models.pretrained import device_of, find_pretrained
 from bias_pipeline.models.runner import (
     Model,
     ProgressCounts,
@@ -184,21 +184,16 @@ def write_captions(options: Namespace) -> BlockStore:
     return store
 
 
-def _check_fitted(model: Pretrained, options: Namespace) -> None:
-    if options.prompt:
-        raise UsageError(f"{model.name}: a {model.kind} takes no prompt; leave out --prompt")
-    if options.dtype != "float32":
-        raise UsageError(f"{model.name}: a {model.kind} computes in float32; leave out --dtype")
-
-
 def _caption_here(
     options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
 ) -> tuple[BlockStore, ProgressCounts]:
     model = find_pretrained(options.model, None, revision=options.revision)
     fitted = model.kind in FITTED
     decoding: Decoding = options.decoding
-    if fitted:
-        _check_fitted(model, options)
+    if fitted and options.prompt:
+        raise UsageError(f"{model.name}: a {model.kind} takes no prompt; leave out --prompt")
+    if fitted and options.dtype != "float32":
+        raise UsageError(f"{model.name}: a {model.kind} computes in float32; leave out --dtype")
     emotion = None if options.emotion is None else read_emotion(options.emotion)
     if not fitted:
         check_emotion(model.name, (), emotion)

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from pytorch_lightning import Callback
     from torch import Tensor
 
-    from bias_pipeline.attack.attacker import LengthBatches, SharedBatches
     from bias_pipeline.pictures.fitting.learning import CaptionLearner
 
 EPOCHS = "epochs"
@@ -71,6 +70,20 @@ class CaptionInputs:
     # (N, K) the vector of each caption's group, None without grounding
     groups: Float32Array | None = None
     hidden: HiddenInputs | None = None  # the pictures with people hidden, None without an equalizer
+
+    @classmethod
+    def of_words(
+        cls,
+        captions: Sequence[Sequence[str]],
+        images: IntArray,
+        vocabulary: Mapping[str, int],
+        visual: BackboneInputs,
+        groups: Float32Array | None = None,
+        hidden: HiddenInputs | None = None,
+    ) -> CaptionInputs:
+        """Words outside the vocabulary are unknown."""
+        numbers = [[vocabulary.get(word, UNKNOWN) for word in words] for words in captions]
+        return cls(numbers, images, visual, groups, hidden)
 
     def counts(self, n_words: int) -> IntArray:
         """(W,) how often each of W words occurs, with an end token after each caption.
@@ -241,9 +254,7 @@ def _fit_into(
     hidden = None
     if lesson.equalizer is not None:
         hidden = lesson.equalizer.inputs(lesson.backbone, lesson.images)
-    number_of = fitted.vocabulary
-    numbers = [[number_of.get(word, UNKNOWN) for word in caption] for caption in words]
-    inputs: Any = CaptionInputs(numbers, rows, visual, vectors, hidden)
+    inputs: Any = CaptionInputs.of_words(words, rows, fitted.vocabulary, visual, vectors, hidden)
     network = fitted.seeing_network(fitted.backbone()) if lesson.tuned else fitted.network(visual)
     counts = inputs.counts(len(fitted.vocabulary) + N_SPECIAL)
     learner = _learner(lesson, fitted, network, counts)

@@ -141,15 +141,14 @@ class Attribution:
 
     def explain(self, corpus: Corpus) -> Iterator[Explained]:
         """Every picture of a corpus, in its order."""
-        single = [
-            word for word in self.words.word_list if " " not in word
-        ]  # "light" names no group
-        numbers = {self.captioner.first_token(word) for word in single or self.words.word_list}
+        words = self.words.word_list
+        single = [word for word in words if " " not in word]  # "light" names no group
+        numbers = {self.captioner.first_token(word) for word in single or words}
         known = sorted(number for number in numbers if number is not None)
         if not known:
             raise DataError(
                 f"{self.captioner.name}: its vocabulary has none of the words "
-                f"{', '.join(self.words.word_list[:5])}; name other words (--words)"
+                f"{', '.join(words[:5])}; name other words (--words)"
             )
         pictures = captioned_pictures(self.captioner, corpus)
         while batch := list(islice(pictures, self.together)):
@@ -157,53 +156,35 @@ class Attribution:
             for picture in batch:
                 form = self.captioner.pixels(picture.shown).shape
                 forms.setdefault(form, []).append(picture)
-            explained = {
-                picture.row: one
-                for alike in forms.values()
-                for picture, one in zip(
-                    alike, self._explain_batch(corpus, alike, known), strict=True
-                )
-            }
+            explained: dict[int, Explained] = {}
+            for alike in forms.values():
+                rows = [picture.row for picture in alike]
+                explained |= zip(rows, self._explain_alike(corpus.ids, alike, known), strict=True)
             yield from (explained[picture.row] for picture in batch)
 
-    def _explain_batch(
-        self, corpus: Corpus, pictures: Sequence[Picture], known: Sequence[int]
-    ) -> list[Explained]:
+    def _explain_alike(
+        self, ids: Sequence[str], pictures: Sequence[Picture], known: Sequence[int]
+    ) -> Iterator[Explained]:
+        """Pictures that the captioner takes in one batch."""
         shown = [picture.shown for picture in pictures]
         captions = self.captioner.write(shown)
         targets = [self._targets(caption) for caption in captions]
         heatmaps = maps(self.captioner, self.layer, shown, captions, targets, known)
-        return [
-            self._one(corpus.ids[picture.row], picture, caption, targets_of, heats_of)
-            for picture, caption, targets_of, heats_of in zip(
-                pictures, captions, targets, heatmaps, strict=True
-            )
-        ]
-
-    def _one(
-        self,
-        image_id: str,
-        picture: Picture,
-        caption: WrittenCaption,
-        targets: Sequence[Target],
-        heatmaps: Sequence[Float64Array],
-    ) -> Explained:
-        people = self._people(picture)
-        words = [
-            WordMap(target.word, heatmap, shares_outside(heatmap, people))
-            for target, heatmap in zip(targets, heatmaps, strict=True)
-        ]
-        return Explained(image_id, " ".join(caption.text.split()), words, picture.drawn.pixels)
+        for picture, caption, *maps_of in zip(pictures, captions, targets, heatmaps, strict=True):
+            people = self._people(picture)
+            words = [
+                WordMap(target.word, heatmap, shares_outside(heatmap, people))
+                for target, heatmap in zip(*maps_of, strict=True)
+            ]
+            text = " ".join(caption.text.split())
+            yield Explained(ids[picture.row], text, words, picture.drawn.pixels)
 
     def _targets(self, caption: WrittenCaption) -> list[Target]:
-        targets = [
-            Target(
-                word,
-                [n for n, (a, b) in enumerate(caption.spans) if a < end and b > start],
-            )
-            for word, start, end in self.words.spans(caption.text)
-        ]
-        return [target for target in targets if target.tokens] or [Target()]
+        targets = []
+        for word, start, end in self.words.spans(caption.text):
+            tokens = [n for n, (a, b) in enumerate(caption.spans) if a < end and b > start]
+            targets += [Target(word, tokens)] if tokens else []
+        return targets or [Target()]
 
     def _people(self, picture: Picture) -> Float64Array:
         """(h, w) the share of each place of the map that people cover; NaN without outlines."""

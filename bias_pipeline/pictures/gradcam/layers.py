@@ -232,24 +232,20 @@ class LayerSearch:
         import torch
 
         outputs: dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]] = {}
-
         calls: Counter[str] = Counter()
 
         def note(name: str, output: Any) -> None:
             calls[name] += 1
             for item, values in layer_outputs(output):
                 if values.is_floating_point() and (not weights or _sums_to_one(values)):
+                    wide = values.double()
+                    sums = (wide.sum(), wide.abs().sum(), (wide**2).sum())
                     outputs.pop((name, item), None)
-                    outputs[name, item] = (tuple(values.shape), _sums(values))
+                    outputs[name, item] = (tuple(values.shape), tuple(map(float, sums)))
 
         with torch.no_grad(), hook_modules(self.modules, note):
             self.captioner.logits([self.pictures[number]], [caption])
         return {key: one for key, one in outputs.items() if weights or calls[key[0]] == 1}
-
-
-def _sums(values: Tensor) -> tuple[float, ...]:
-    wide = values.double()
-    return float(wide.sum()), float(wide.abs().sum()), float((wide**2).sum())
 
 
 def _sums_to_one(values: Tensor) -> bool:

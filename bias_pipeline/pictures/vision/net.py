@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Self
 
 import torch
@@ -64,7 +65,7 @@ class VisionNet(nn.Module, ABC):
     def tune(self, n_blocks: int) -> None:
         if not n_blocks:
             return
-        firsts = [first for block in blocks_of(self.network) for first in _first_parameters(block)]
+        firsts = [w for block in blocks_of(self.network) for w in islice(block.parameters(), 1)]
         if n_blocks > len(firsts):
             raise UsageError(
                 f"fit.tune_backbone={n_blocks}: {self.name} has {len(firsts)} blocks; give at most "
@@ -112,11 +113,6 @@ def blocks_of(network: nn.Module) -> Iterator[nn.Module]:
             yield from child
         else:
             yield from blocks_of(child)
-
-
-def _first_parameters(block: nn.Module) -> list[nn.Parameter]:
-    """The first weight of a block, in a list that is empty if it has none."""
-    return list(block.parameters())[:1]
 
 
 class Sight(nn.Module):

@@ -223,10 +223,13 @@ def find_timm(name: str) -> TimmModel:
     if not timm().is_model(architecture):
         raise DataError(f"{path}: architecture {architecture!r} is not one of timm's")
     settings = expect(config.get("pretrained_cfg", {}), dict, path, "pretrained_cfg")
+    size = settings.get("input_size", [3, 224, 224])
+    if not isinstance(size, list) or len(size) != 3 or size[0] != 3:
+        raise DataError(f"{path}: input_size {size} is not a square of three channels")
     return TimmModel(
         f"timm:{name}",
         folder,
-        _side(settings.get("input_size", [3, 224, 224]), path),
+        square_side((size[1], size[2]), path, "input_size"),
         channels(settings.get("mean", [0.485, 0.456, 0.406]), path, "mean"),
         channels(settings.get("std", [0.229, 0.224, 0.225]), path, "std"),
         {file: digest_of(folder / file) for file in (CONFIG, WEIGHTS)},
@@ -282,13 +285,6 @@ def timm() -> Any:
     import timm as library
 
     return library
-
-
-def _side(size: object, path: Path) -> int:
-    numbers = size if isinstance(size, list) and len(size) == 3 else [0, 0, 0]
-    if numbers[0] != 3:
-        raise DataError(f"{path}: input_size {size} is not a square of three channels")
-    return square_side((numbers[1], numbers[2]), path, "input_size")
 
 
 OWN_NETWORK, ANNOTATIONS, BOXES = "own", "annotations", "boxes"

@@ -59,7 +59,7 @@ def test_words_that_stand_in_one_caption_are_not_learnt():
 def test_captions_are_learnt_from_the_start_to_the_end():
     pixels = PixelInputs(np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 2, 2, 3))
     captions = [["a", "dog"], ["a"], ["cat"]]
-    inputs = CaptionInputs.of(captions, np.array([0, 0, 1]), {"a": 4, "dog": 5}, pixels)
+    inputs = CaptionInputs.of_words(captions, np.array([0, 0, 1]), {"a": 4, "dog": 5}, pixels)
     batch = inputs.batch(np.array([2, 0]))
     assert batch["tokens"].tolist() == [[2, 0, 3, 1], [2, 4, 5, 3]]
     assert np.array_equal(batch["pixels"][1].transpose(1, 2, 0), pixels.table[0])
