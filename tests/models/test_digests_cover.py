@@ -157,7 +157,7 @@ def add_adapter(folder: Path, seed: int = 0) -> None:
             shutil.copy(Path(draft, name), folder / name)
 
 
-def uncovered(model: Pretrained, load: Load) -> set[str]:
+def files_left_out(model: Pretrained, load: Load) -> set[str]:
     """The files that are opened and are no part of a model's identity."""
     with openings(model.folder) as opened:
         load(model)
@@ -172,7 +172,7 @@ def test_all_that_a_loader_of_transformers_opens_is_in_the_digest(tmp_path, kind
     write, kinds, load = LOADERS[kind]
     write(tmp_path)
     add_neighbours(tmp_path)
-    assert uncovered(find_pretrained(str(tmp_path), kinds), load) == set()
+    assert files_left_out(find_pretrained(str(tmp_path), kinds), load) == set()
 
 
 def test_an_adapter_that_is_opened_is_in_the_digest(tmp_path):
@@ -217,7 +217,7 @@ def test_all_that_open_clip_opens_is_in_the_digest(tmp_path, write):
     write(tmp_path)
     add_neighbours(tmp_path)
     model = find_open_clip(str(tmp_path))
-    assert uncovered(model, load_halves) == set()
+    assert files_left_out(model, load_halves) == set()
 
 
 def test_all_that_fiber_opens_is_in_the_digest(tmp_path):
@@ -234,7 +234,7 @@ def test_all_that_a_fitted_captioner_opens_is_in_the_digest(tmp_path, kind):
     folder = test_fitted.write(tmp_path / "mine", kind)
     add_neighbours(folder)
     model = find_pretrained(str(folder), FITTED)
-    assert uncovered(model, lambda model: FittedCaptioner(model, CPU, Decoding())) == set()
+    assert files_left_out(model, lambda model: FittedCaptioner(model, CPU, Decoding())) == set()
 
 
 def test_all_that_static_vectors_are_read_from_is_in_the_digest(tmp_path):

@@ -24,18 +24,18 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return sorted(write_photos(tmp_path_factory.mktemp("photos"), 5).iterdir())
 
 
-def opened(folder: Path) -> Recognizer:
+def open_recognizer(folder: Path) -> Recognizer:
     return recognizer(find_pretrained(str(folder), KINDS), NAMES, CPU)
 
 
-def recognized(recognizer: Recognizer, photos: list[Path]) -> list[dict[str, float]]:
+def recognize(recognizer: Recognizer, photos: list[Path]) -> list[dict[str, float]]:
     return [
         dict(json.loads(description))
         for description in recognizer.describe([recognizer.read(path) for path in photos])
     ]
 
 
-def processed(folder: Path, path: Path) -> Any:
+def process_photo(folder: Path, path: Path) -> Any:
     from transformers import AutoImageProcessor
 
     process = AutoImageProcessor.from_pretrained(folder, backend="pil")
@@ -47,9 +47,9 @@ def test_a_classifier_is_as_sure_as_the_librarys(tmp_path, photos):
 
     folder = write_resnet(tmp_path)
     network: Any = ResNetForImageClassification.from_pretrained(folder).eval()
-    for path, item in zip(photos, recognized(opened(folder), photos), strict=True):
+    for path, item in zip(photos, recognize(open_recognizer(folder), photos), strict=True):
         with torch.inference_mode():
-            logits = network(processed(folder, path)["pixel_values"]).logits[0]
+            logits = network(process_photo(folder, path)["pixel_values"]).logits[0]
         expected = dict(
             zip(["dog", "kite", "sports ball", "person"], logits.softmax(-1).tolist(), strict=False)
         )
@@ -57,7 +57,9 @@ def test_a_classifier_is_as_sure_as_the_librarys(tmp_path, photos):
 
 
 def test_the_surest_label_stands_first(tmp_path, photos):
-    (description,) = (item := opened(write_resnet(tmp_path))).describe([item.read(photos[0])])
+    (description,) = (item := open_recognizer(write_resnet(tmp_path))).describe(
+        [item.read(photos[0])]
+    )
     confidences = [confidence for _, confidence in json.loads(description)]
     assert confidences == sorted(confidences, reverse=True)
 
@@ -74,9 +76,9 @@ def test_clip_is_as_sure_of_names_as_the_librarys(tmp_path, photos):
         max_length=24,
         return_tensors="pt",
     )
-    for path, item in zip(photos, recognized(opened(folder), photos), strict=True):
+    for path, item in zip(photos, recognize(open_recognizer(folder), photos), strict=True):
         with torch.inference_mode():
-            logits = network(**tokens, **processed(folder, path)).logits_per_image[0]
+            logits = network(**tokens, **process_photo(folder, path)).logits_per_image[0]
         expected = dict(zip(NAMES, logits.softmax(-1).tolist(), strict=True))
         assert item == pytest.approx(expected, rel=1e-4)
 
@@ -90,9 +92,9 @@ def test_a_detectors_label_is_as_sure_as_its_surest_box(kind, tmp_path, photos):
     process: Any = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
     if kind == "conditional_detr":  # its own reading of logits; written for DETR's preprocessing
         process = transformers.ConditionalDetrImageProcessor()
-    for path, item in zip(photos, recognized(opened(folder), photos), strict=True):
+    for path, item in zip(photos, recognize(open_recognizer(folder), photos), strict=True):
         with torch.inference_mode():
-            output = network(processed(folder, path)["pixel_values"])
+            output = network(process_photo(folder, path)["pixel_values"])
         (boxes,) = process.post_process_object_detection(output, threshold=0.0)
         for box, label in zip(boxes["scores"].tolist(), boxes["labels"].tolist(), strict=True):
             name = ["dog", "kite", "sports ball", "person", None][label]
@@ -103,7 +105,7 @@ def test_a_detectors_label_is_as_sure_as_its_surest_box(kind, tmp_path, photos):
 
 
 def test_what_is_no_category_is_not_seen(tmp_path, photos):
-    assert "" not in recognized(opened(write_resnet(tmp_path)), photos[:1])[0]
+    assert "" not in recognize(open_recognizer(write_resnet(tmp_path)), photos[:1])[0]
 
 
 def test_only_the_surest_labels_are_kept(tmp_path, photos):
@@ -121,7 +123,7 @@ def test_only_the_surest_labels_are_kept(tmp_path, photos):
     )[: -MOST_LABELS - 1 : -1]
 
 
-def broken(folder: Path) -> Path:
+def write_broken(folder: Path) -> Path:
     from transformers import ResNetForImageClassification
 
     write_resnet(folder)
@@ -142,8 +144,9 @@ def backbone(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("write", "message"), [(broken, "its weights are broken"), (backbone, "weights are missing")]
+    ("write", "message"),
+    [(write_broken, "its weights are broken"), (backbone, "weights are missing")],
 )
 def test_what_cannot_tell_is_refused(write, message, tmp_path, photos):
     with pytest.raises(DataError, match=message):
-        recognized(opened(write(tmp_path)), photos)
+        recognize(open_recognizer(write(tmp_path)), photos)

@@ -42,7 +42,7 @@ def sentences(folder: Path, how: How | None = None, normalize: bool | None = Non
     return Sentences(model, CPU, pooling_of(model, how, normalize))
 
 
-def alone(folder: Path, text: str) -> Any:
+def token_vectors(folder: Path, text: str) -> Any:
     """(L, D) the vectors of a text's tokens, by transformers itself."""
     from transformers import AutoModel, AutoTokenizer
 
@@ -64,7 +64,7 @@ REDUCED: dict[How, Callable[[Any], Any]] = {
 def test_a_vector_is_what_transformers_computes_for_the_text_alone(how, write, tmp_path):
     folder = write(tmp_path)
     vectors = sentences(folder, how).embed(TEXTS)
-    expected = [REDUCED[how](alone(folder, text)) for text in TEXTS]
+    expected = [REDUCED[how](token_vectors(folder, text)) for text in TEXTS]
     np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-5)
 
 
@@ -235,7 +235,7 @@ def test_code_that_lies_with_a_model_is_never_run(bert, tmp_path):
     assert not canary.exists()
 
 
-def test_e17_a_name_that_is_nowhere_is_told_with_all_one_needs(tmp_path, monkeypatch):
+def test_a_name_that_is_nowhere_is_told_with_all_one_needs(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(ResourceError) as refused:
         find_pretrained("somebody/model", KINDS, revision="v2")
@@ -244,12 +244,12 @@ def test_e17_a_name_that_is_nowhere_is_told_with_all_one_needs(tmp_path, monkeyp
         assert part in printed_str
 
 
-def test_e17_a_file_is_no_model(bert):
+def test_a_file_is_no_model(bert):
     with pytest.raises(ResourceError, match=r"config.json: is a file; name the folder that has"):
         find_pretrained(str(bert / "config.json"), KINDS)
 
 
-def test_e17_half_a_download_is_told_with_the_command_that_goes_on(tmp_path, monkeypatch):
+def test_half_a_download_is_told_with_the_command_that_goes_on(tmp_path, monkeypatch):
     commit = "0" * 40
     snapshot = tmp_path / "models--somebody--model" / "snapshots" / commit
     snapshot.mkdir(parents=True)

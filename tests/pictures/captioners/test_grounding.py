@@ -35,13 +35,13 @@ PIXELS = {"pixels": torch.arange(2 * 3 * 32 * 32).remainder(251).view(2, 3, 32, 
 TOKENS = torch.tensor([[2, 5, 7, 4], [2, 9, 6, 8]])
 
 
-def grounded(emotions: tuple[str, ...] = EMOTIONS) -> Fitted:
+def grounded_sat(emotions: tuple[str, ...] = EMOTIONS) -> Fitted:
     return Fitted("sat", Sat(NO_PROMPT, recipe="artemis", **SIZES), WORDS, emotions)
 
 
 def network(emotions: tuple[str, ...] = EMOTIONS) -> SatNet:
     torch.manual_seed(0)
-    net: SatNet = grounded(emotions).network()
+    net: SatNet = grounded_sat(emotions).network()
     for weight in net.parameters():
         nn.init.normal_(weight, std=1.0)
     return net.eval()
@@ -55,7 +55,7 @@ def vector(name: str) -> torch.Tensor:
 def folder(tmp_path: Path) -> Path:
     path = tmp_path / "mine"
     path.mkdir()
-    grounded().save(path, network().state_dict(), "# A card\n")
+    grounded_sat().save(path, network().state_dict(), "# A card\n")
     return path
 
 
@@ -147,7 +147,7 @@ def test_the_predicted_emotion_is_that_of_the_head(folder, photos):
         assert net.guess is not None
         net.guess.weight.zero_()
         net.guess.bias.copy_(torch.tensor([1.0, 0.0, 0.0]))
-    grounded().save(folder, net.state_dict(), "# A card\n")
+    grounded_sat().save(folder, net.state_dict(), "# A card\n")
     assert captions(folder, photos, "predicted") == captions(folder, photos, "awe")
 
 
@@ -170,7 +170,7 @@ def test_a_photo_that_the_table_lacks_is_named(folder, photos):
 
 
 def test_a_captioner_without_grounding_takes_no_emotion(tmp_path):
-    grounded(()).save(tmp_path, network(()).state_dict(), "# A card\n")
+    grounded_sat(()).save(tmp_path, network(()).state_dict(), "# A card\n")
     with pytest.raises(UsageError, match="leave out --emotion"):
         captioner(tmp_path, "awe")
 

@@ -12,7 +12,7 @@ from bias_pipeline.run.compose import cell
 ENCODERS = ("sat", "grit", "hf", "hf_lora")
 
 
-def prompted(prompt: Prompt, *texts: str, train: int = 1) -> Prompted:
+def put_in_prompt(prompt: Prompt, *texts: str, train: int = 1) -> Prompted:
     captions = Captions.from_texts(list(texts))
     labels = np.arange(len(texts)) % 2
     data = LabelledCaptions("model", captions, labels, 2, ("male", "female"))
@@ -26,36 +26,38 @@ def words(captioner: Prompted, numbers: np.ndarray) -> list[str]:
 
 
 def test_the_prompt_follows_the_caption():
-    captioner = prompted(Prompt("gender"), "a dog")
+    captioner = put_in_prompt(Prompt("gender"), "a dog")
     result = words(captioner, captioner.batch(np.array([0]))["tokens"][0])
     assert result == ["<start>", "a", "dog", "therefore", "the", "gender", "is"]
 
 
 def test_shorter_captions_are_filled_up():
-    captioner = prompted(Prompt("race"), "a dog", "dog")
+    captioner = put_in_prompt(Prompt("race"), "a dog", "dog")
     batch = captioner.batch(np.array([0, 1]))
     assert words(captioner, batch["tokens"][1])[-1] == "."
     assert batch["lengths"].tolist() == captioner.lengths.tolist() == [7, 6]
 
 
 def test_words_that_are_not_learnt_from_are_unknown():
-    captioner = prompted(Prompt("gender"), "a dog", "a cat")
+    captioner = put_in_prompt(Prompt("gender"), "a dog", "a cat")
     assert words(captioner, captioner.batch(np.array([1]))["tokens"][0])[2] == "?"
 
 
 def test_answers_of_several_words_have_a_number_each():
-    captioner = prompted(Prompt("race", answers={"male": "Light skin"}), "a dog")
+    captioner = put_in_prompt(Prompt("race", answers={"male": "Light skin"}), "a dog")
     assert [len(numbers) for numbers in captioner.answers] == [2, 1]
 
 
 def test_a_question_stands_before_the_caption():
-    captioner = prompted(Prompt("age", "what is the {attribute} of {caption} ? {answer}"), "a dog")
+    captioner = put_in_prompt(
+        Prompt("age", "what is the {attribute} of {caption} ? {answer}"), "a dog"
+    )
     result = words(captioner, captioner.batch(np.array([0]))["tokens"][0])
     assert result == ["<start>", "what", "is", "the", "age", "of", "a", "dog", "?"]
 
 
 def test_a_caption_after_the_answer_is_scored_too():
-    captioner = prompted(Prompt("gender", "the {answer} : {caption}"), "a dog", "dog")
+    captioner = put_in_prompt(Prompt("gender", "the {answer} : {caption}"), "a dog", "dog")
     batch = captioner.batch(np.array([0, 1]))
     assert words(captioner, batch["tokens"][0]) == ["<start>", "the"]
     assert words(captioner, batch["tail"][0]) == [":", "a", "dog"]

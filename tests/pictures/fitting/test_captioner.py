@@ -13,9 +13,8 @@ from bias_pipeline.attack.lightning_loop import CheckpointSettings
 from bias_pipeline.attack.recipe import Adam, Recipe
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, ResourceError
-from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.pictures.captioners.backbones import PixelInputs
-from bias_pipeline.pictures.captioners.fitted import KINDS, Fitted
+from bias_pipeline.pictures.captioners.fitted import KINDS
 from bias_pipeline.pictures.captioners.grit import Grit
 from bias_pipeline.pictures.captioners.prompt import Answers, Prompt
 from bias_pipeline.pictures.captioners.sat import Sat
@@ -46,10 +45,6 @@ def lesson(kind: str = "sat", epochs: int = 2, side: str = "model", **settings: 
     trainer = {**flags(), "max_epochs": epochs, **settings}
     recipe = Recipe(ENCODERS[kind], Answers(), Adam(0.005), 16, trainer)
     return Lesson.of_corpus(kind, recipe, corpus(), side, 0)
-
-
-def fitted(folder: Path) -> Fitted:
-    return Fitted.read(find_pretrained(str(folder), KINDS))
 
 
 def test_words_that_stand_in_one_caption_are_not_learnt():

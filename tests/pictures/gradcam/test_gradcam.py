@@ -110,11 +110,11 @@ def test_the_layer_is_the_last_that_carries_all_of_the_picture():
     ],
 )
 def test_a_layer_is_chosen_in_networks_of_all_kinds(kind, name, grid):
-    layer = searched(kind).find()
+    layer = layer_search(kind).find()
     assert (layer.name, layer.grid) == (name, grid)
 
 
-def searched(kind: str) -> LayerSearch:
+def layer_search(kind: str) -> LayerSearch:
     model = captioner(kind)
     pictures = [model.prepare(photo) for photo in photos()]
     return LayerSearch(model, pictures, model.write(pictures)[0])
@@ -129,7 +129,7 @@ def searched(kind: str) -> LayerSearch:
     ],
 )
 def test_attention_of_words_to_the_picture_is_a_layer(kind, name):
-    layer = searched(kind).named("attention")
+    layer = layer_search(kind).find_named("attention")
     assert (layer.name, layer.kind) == (name, "attention")
 
 
@@ -142,7 +142,7 @@ def test_attention_of_words_to_the_picture_is_a_layer(kind, name):
 )
 def test_a_layer_that_it_does_not_have_is_refused(kind, layer, message):
     with pytest.raises(UsageError, match=message):
-        searched(kind).named(layer)
+        layer_search(kind).find_named(layer)
 
 
 def sat_word(model: Any, word: int) -> Any:
@@ -226,7 +226,7 @@ def test_attention_times_gradient_is_that_of_finite_differences():
     ((ours,),) = maps(model, layer, pictures, [caption], [[Target("x", [step])]], [4])
     taken: list[torch.Tensor] = []
 
-    def changed(place: int, by: float) -> float:
+    def value_after(place: int, by: float) -> float:
         calls = []
 
         def hook(_: Any, __: Any, weights: torch.Tensor) -> torch.Tensor:
@@ -244,7 +244,7 @@ def test_attention_times_gradient_is_that_of_finite_differences():
         return value
 
     for place in (0, 20, 63):
-        slope = (changed(place, 0.01) - changed(place, -0.01)) / 0.02
+        slope = (value_after(place, 0.01) - value_after(place, -0.01)) / 0.02
         expected = max(slope, 0) * float(taken[0][0, place])
         assert ours.ravel()[place] == pytest.approx(expected, rel=0.02, abs=1e-6)
 
