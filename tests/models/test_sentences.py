@@ -90,14 +90,9 @@ def test_an_empty_text_has_a_vector_where_a_model_adds_no_tokens(tmp_path):
     assert np.isfinite(sentences(write_gpt2(tmp_path)).embed(["", "a man"])).all()
 
 
-def test_a_mark_of_masking_is_the_models_mask(bert):
-    model = sentences(bert)
-    np.testing.assert_array_equal(*model.embed(["a <gender> rides", "a [MASK] rides"]))
-
-
-def test_a_mark_of_alignment_is_the_models_unknown_token(bert):
-    model = sentences(bert)
-    np.testing.assert_array_equal(*model.embed(["a <unk> rides", "a [UNK] rides"]))
+@pytest.mark.parametrize(("mark", "token"), [("<gender>", "[MASK]"), ("<unk>", "[UNK]")])
+def test_a_mark_of_masking_or_alignment_is_a_token_of_the_model(mark, token, bert):
+    np.testing.assert_array_equal(*sentences(bert).embed([f"a {mark} rides", f"a {token} rides"]))
 
 
 def test_half_a_sign_is_read_as_something(bert):
@@ -147,20 +142,6 @@ def test_normalised_vectors_have_length_one(bert):
     np.testing.assert_allclose(np.linalg.norm(sentences(bert).embed(TEXTS), axis=1), 1, atol=1e-6)
 
 
-def test_an_unknown_pooling_is_refused_with_the_key_to_set(bert):
-    write_sentence_parts(bert, "max_tokens")
-    with pytest.raises(DataError, match=r"1_Pooling/config.json: pools by max_.*encoder\.pooling"):
-        sentences(bert)
-
-
-def test_an_unknown_part_of_a_sentence_model_is_refused(bert):
-    write_sentence_parts(bert)
-    parts = json.loads((bert / "modules.json").read_text())
-    (bert / "modules.json").write_text(json.dumps([*parts, {"path": "3", "type": "x.Dense"}]))
-    with pytest.raises(DataError, match=r"modules\.json: a part 'Dense' is not supported"):
-        sentences(bert)
-
-
 # Captions longer than the model's positions
 
 
@@ -180,41 +161,55 @@ def test_a_models_own_limit_counts(bert):
 # What cannot be used
 
 
-def test_another_kind_of_model_is_refused_and_is_no_misspelling(bert):
-    change(bert / "config.json", model_type="resnet")
-    message = "model type 'resnet' is not supported here; Known: albert, bert"
-    with pytest.raises(DataError, match=message):
-        find_pretrained(str(bert), KINDS)
-
-
 def change(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
-def test_broken_weights_are_refused(bert):
-    weights = bert / "model.safetensors"
+def add_part(folder: Path) -> None:
+    write_sentence_parts(folder)
+    parts = json.loads((folder / "modules.json").read_text())
+    (folder / "modules.json").write_text(json.dumps([*parts, {"path": "3", "type": "x.Dense"}]))
+
+
+def cut_weights(folder: Path) -> None:
+    weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:2000])
-    with pytest.raises(DataError, match=r"cannot be loaded \(.*; fetch its files again"):
-        sentences(bert)
 
 
-def test_weights_of_another_configuration_are_refused(bert):
-    change(bert / "config.json", hidden_size=48)
-    with pytest.raises(DataError, match=r"weights of other sizes than config\.json says"):
-        sentences(bert)
-
-
-def test_weights_that_are_no_numbers_are_refused(bert):
-    file = load_file(bert / "model.safetensors")
+def spoil_weights(folder: Path) -> None:
+    file = load_file(folder / "model.safetensors")
     file["embeddings.word_embeddings.weight"][:] = np.nan
-    save_file(file, bert / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(DataError, match="its weights are broken"):
-        sentences(bert).embed(["a dog"])
+    save_file(file, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def test_a_token_that_the_network_does_not_know_is_refused(bert):
-    (bert / "tokenizer_config.json").write_text('{"cls_token": "x"}')
-    with pytest.raises(DataError, match=r"has a token of number \d+, but"):
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (
+            lambda bert: write_sentence_parts(bert, "max_tokens"),
+            r"1_Pooling/config.json: pools by max_.*encoder\.pooling",
+        ),
+        (add_part, r"modules\.json: a part 'Dense' is not supported"),
+        (
+            lambda bert: change(bert / "config.json", model_type="resnet"),
+            "model type 'resnet' is not supported here; Known: albert, bert",
+        ),
+        (cut_weights, r"cannot be loaded \(.*; fetch its files again"),
+        (
+            lambda bert: change(bert / "config.json", hidden_size=48),
+            r"weights of other sizes than config\.json says",
+        ),
+        (spoil_weights, "its weights are broken"),
+        (
+            lambda bert: (bert / "tokenizer_config.json").write_text('{"cls_token": "x"}'),
+            r"has a token of number \d+, but",
+        ),
+    ],
+    ids=["pooling", "part", "kind", "cut", "sizes", "no numbers", "token"],
+)
+def test_a_model_that_cannot_be_used_is_refused(spoil, message, bert):
+    spoil(bert)
+    with pytest.raises(DataError, match=message):
         sentences(bert).embed(["a dog"])
 
 

@@ -576,32 +576,23 @@ def test_files_are_equal_byte_for_byte(written_files, tmp_path):
     assert contents(tmp_path / "two") == written_files
 
 
-def test_captions_file_holds_every_human_caption(small_world, written_files):
-    content = json.loads(written_files["annotations/captions.json"])
-    pairs = [(entry["image_id"], entry["caption"]) for entry in content["annotations"]]
-    assert pairs == [(image.id, text) for image in small_world.images for text in image.human]
-    assert content["licenses"] == []
-
-
-def test_instances_file_holds_every_object(small_world, written_files):
-    content = json.loads(written_files["annotations/instances.json"])
-    names = {category["id"]: category["name"] for category in content["categories"]}
-    result: dict[int, set[str]] = {}
-    for entry in content["annotations"]:
-        result.setdefault(entry["image_id"], set()).add(names[entry["category_id"]])
-    assert result == {image.id: set(image.objects) for image in small_world.images}
-
-
-def test_attributes_file_holds_the_raw_labels(small_world, written_files):
+def test_files_hold_captions_objects_and_raw_labels_of_the_world(small_world, written_files):
+    images = small_world.images
+    human = json.loads(written_files["annotations/captions.json"])
+    pairs = [(entry["image_id"], entry["caption"]) for entry in human["annotations"]]
+    assert pairs == [(image.id, text) for image in images for text in image.human]
+    assert human["licenses"] == []
+    instances = json.loads(written_files["annotations/instances.json"])
+    names = {category["id"]: category["name"] for category in instances["categories"]}
+    objects: dict[int, set[str]] = {}
+    for entry in instances["annotations"]:
+        objects.setdefault(entry["image_id"], set()).add(names[entry["category_id"]])
+    assert objects == {image.id: set(image.objects) for image in images}
     header, first, *_ = written_files["attributes.csv"].decode().splitlines()
-    image = small_world.images[0]
     assert header == "id,bb_gender,bb_skin,age,emotion"
-    assert first == ",".join([str(image.id), *image.labels.values()])
-
-
-def test_results_file_holds_one_caption_per_image(small_world, written_files):
-    content = json.loads(written_files["captioners/faithful.json"])
-    captions = {entry["image_id"]: entry["caption"] for entry in content}
+    assert first == ",".join([str(images[0].id), *images[0].labels.values()])
+    results = json.loads(written_files["captioners/faithful.json"])
+    captions = {entry["image_id"]: entry["caption"] for entry in results}
     assert captions == world_captions(small_world, NEUTRAL)
 
 

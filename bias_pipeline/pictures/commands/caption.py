@@ -89,32 +89,24 @@ def parser() -> Parser:
         "(default: nothing for BLIP, GIT and vision-encoder-decoder, the authors' own for BLIP-2, "
         "Florence-2 and PaliGemma, a question for all others)",
     )
-    parser.add_argument(
-        "--max-new-tokens",
-        type=number(NewTokens),
-        help=f"most tokens of a caption (default: {NEW_TOKENS})",
-    )
-    parser.add_argument(
-        "--beams",
-        type=number(Beams),
-        default=1,
-        help="beams of beam search; 1 is greedy decoding (default: 1)",
-    )
-    parser.add_argument(
-        "--temperature",
-        type=number(Temperature),
-        default=0.0,
-        help="sample words at this temperature; 0 does not sample (default: 0)",
-    )
-    parser.add_argument(
-        "--seed", type=number(Seed), default=0, help="seed of the sampling (default: 0)"
-    )
-    parser.add_argument(
-        "--n",
-        type=number(Number),
-        default=1,
-        help="captions for each photo: samples, or the best of as many --beams (default: 1)",
-    )
+    for name, kind, usual, about in (
+        ("max-new-tokens", NewTokens, None, f"most tokens of a caption (default: {NEW_TOKENS})"),
+        ("beams", Beams, 1, "beams of beam search; 1 is greedy decoding (default: 1)"),
+        (
+            "temperature",
+            Temperature,
+            0.0,
+            "sample words at this temperature; 0 does not sample (default: 0)",
+        ),
+        ("seed", Seed, 0, "seed of the sampling (default: 0)"),
+        (
+            "n",
+            Number,
+            1,
+            "captions for each photo: samples, or the best of as many --beams (default: 1)",
+        ),
+    ):
+        parser.add_argument(f"--{name}", type=number(kind), default=usual, help=about)
     parser.add_argument(
         "--dtype",
         choices=("float32", "bfloat16"),

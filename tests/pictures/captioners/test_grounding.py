@@ -81,14 +81,14 @@ def test_the_emotion_enters_every_step_of_the_cell():
     with torch.no_grad():
         reading = net.initial_state(vector("anger"), **PIXELS)
         for place in range(TOKENS.shape[1]):
-            state = reading.step.state
+            state = reading.step
             reading, _ = net.step(reading, TOKENS[:, place])
             assert net.ground is not None
             emotion = torch.relu(net.ground(vector("anger")))
             parts = [net.vectors(TOKENS[:, place]), reading.step.context, emotion]
             hidden, cell = net.cell(torch.cat(parts, dim=1), (state.hidden, state.cell))
-            assert torch.allclose(reading.step.state.hidden, hidden, atol=1e-6)
-            assert torch.allclose(reading.step.state.cell, cell, atol=1e-6)
+            assert torch.allclose(reading.step.hidden, hidden, atol=1e-6)
+            assert torch.allclose(reading.step.cell, cell, atol=1e-6)
 
 
 def test_another_emotion_makes_other_words_likely_at_every_step():

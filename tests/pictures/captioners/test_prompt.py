@@ -25,10 +25,23 @@ def words(captioner: Prompted, numbers: np.ndarray) -> list[str]:
     return [names[number] for number in numbers.tolist()]
 
 
-def test_the_prompt_follows_the_caption():
-    captioner = put_in_prompt(Prompt("gender"), "a dog")
-    result = words(captioner, captioner.batch(np.array([0]))["tokens"][0])
-    assert result == ["<start>", "a", "dog", "therefore", "the", "gender", "is"]
+@pytest.mark.parametrize(
+    ("prompt", "texts", "row", "expected"),
+    [
+        (Prompt("gender"), ["a dog"], 0, "<start> a dog therefore the gender is"),
+        # words that are not learnt from are unknown
+        (Prompt("gender"), ["a dog", "a cat"], 1, "<start> a ? therefore the gender is"),
+        (
+            Prompt("age", "what is the {attribute} of {caption} ? {answer}"),
+            ["a dog"],
+            0,
+            "<start> what is the age of a dog ?",
+        ),
+    ],
+)
+def test_what_is_read_before_the_answer(prompt, texts, row, expected):
+    captioner = put_in_prompt(prompt, *texts)
+    assert words(captioner, captioner.batch(np.array([row]))["tokens"][0]) == expected.split()
 
 
 def test_shorter_captions_are_filled_up():
@@ -38,22 +51,9 @@ def test_shorter_captions_are_filled_up():
     assert batch["lengths"].tolist() == captioner.lengths.tolist() == [7, 6]
 
 
-def test_words_that_are_not_learnt_from_are_unknown():
-    captioner = put_in_prompt(Prompt("gender"), "a dog", "a cat")
-    assert words(captioner, captioner.batch(np.array([1]))["tokens"][0])[2] == "?"
-
-
 def test_answers_of_several_words_have_a_number_each():
     captioner = put_in_prompt(Prompt("race", answers={"male": "Light skin"}), "a dog")
     assert [len(numbers) for numbers in captioner.answers] == [2, 1]
-
-
-def test_a_question_stands_before_the_caption():
-    captioner = put_in_prompt(
-        Prompt("age", "what is the {attribute} of {caption} ? {answer}"), "a dog"
-    )
-    result = words(captioner, captioner.batch(np.array([0]))["tokens"][0])
-    assert result == ["<start>", "what", "is", "the", "age", "of", "a", "dog", "?"]
 
 
 def test_a_caption_after_the_answer_is_scored_too():
