@@ -22,7 +22,7 @@ from bias_pipeline.corpus.pictures import Drawn, Pixels
 from bias_pipeline.scenes.lexicon import enumeration, options, pick
 from bias_pipeline.scenes.pixels import Colour, Icon, Kind, Shape, icon, role_map
 from bias_pipeline.scenes.slots import Slot, check_dials, draw, normalise, read_slots
-from bias_pipeline.scenes.world import HUMANS, named_draws, rows_of, uniforms
+from bias_pipeline.scenes.world import HUMANS, Stream, rows_of
 
 # ArtEmis' nine emotions as it writes them; the shares are ours, contentment the most frequent and
 # anger the least, as there.
@@ -183,7 +183,7 @@ FELT = 0.8  # feeling_rate: the utterance says what is felt
 NAMED = 0.4  # length: each motif
 THOUGHT_SAID = 0.4  # length
 
-_IMAGE, _CAPTIONER = 0, HUMANS + 1  # streams of draws; those between are the annotators'
+_CAPTIONER = HUMANS + 1  # its stream of draws; those before are the pictures' and annotators'
 _FIRST_ID = 1000
 
 # What is felt, the most frequent word first: an adjective after "feel", and a noun.
@@ -271,10 +271,9 @@ def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
         (True, 5)
     """
     keys = range(n_images)
-    emotions = _emotions(seed, keys)
-    motifs = _motifs(seed, keys, emotions)
+    emotions, motifs = _emotions_and_motifs(Stream(seed, keys))
     columns = [
-        _utterances(seed, keys, emotions, motifs, annotator, AffectSettings())
+        _utterances(Stream(seed, keys, annotator), emotions, motifs, AffectSettings())
         for annotator in range(1, HUMANS + 1)
     ]
     shown = rows_of({name: motifs[name] for name in MOTIFS})
@@ -288,40 +287,33 @@ def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
 def affect_captions(n_images: int, seed: int, dials: AffectSettings) -> Mapping[int, str]:
     """Image id to a captioner's caption; all captioners draw the same numbers."""
     keys = range(n_images)
-    emotions = _emotions(seed, keys)
-    motifs = _motifs(seed, keys, emotions)
-    captions = _utterances(seed, keys, emotions, motifs, _CAPTIONER, dials)
+    emotions, motifs = _emotions_and_motifs(Stream(seed, keys))
+    captions = _utterances(Stream(seed, keys, _CAPTIONER), emotions, motifs, dials)
     return {_FIRST_ID + key: utterance.text for key, utterance in zip(keys, captions, strict=True)}
 
 
-def _emotions(seed: int, keys: Sequence[int]) -> IntArray:
-    u = uniforms(seed, keys, _IMAGE, ["affect emotion"])[:, 0]
-    return np.searchsorted(np.cumsum(shares())[:-1], u, side="right")
-
-
-def _motifs(seed: int, keys: Sequence[int], emotions: IntArray) -> dict[str, IntArray]:
-    u = uniforms(seed, keys, _IMAGE, [f"affect {name}" for name in MOTIFS])
-    return {name: draw(tables()[name], [emotions], u[:, i]) for i, name in enumerate(MOTIFS)}
+def _emotions_and_motifs(images: Stream) -> tuple[IntArray, dict[str, IntArray]]:
+    """(N,) emotions, and slot name to (N,) options of the motifs."""
+    u = images.uniforms(["affect emotion"])[:, 0]
+    emotions = np.searchsorted(np.cumsum(shares())[:-1], u, side="right")
+    u = images.uniforms([f"affect {name}" for name in MOTIFS])
+    motifs = {name: draw(tables()[name], [emotions], u[:, i]) for i, name in enumerate(MOTIFS)}
+    return emotions, motifs
 
 
 def _utterances(
-    seed: int,
-    keys: Sequence[int],
-    emotions: IntArray,
-    motifs: Mapping[str, IntArray],
-    stream: int,
-    dials: AffectSettings,
+    stream: Stream, emotions: IntArray, motifs: Mapping[str, IntArray], dials: AffectSettings
 ) -> list[Utterance]:
     """What one annotator, or captioner, says of each picture."""
-    draws = named_draws(uniforms(seed, keys, stream, [f"affect {p}" for p in _PURPOSES]), _PURPOSES)
+    draws = stream.by_image(_PURPOSES, "affect ")
     agrees = np.array([d["agrees"] for d in draws]) < AGREES
     any_emotion = np.searchsorted(
         np.cumsum(shares())[:-1], [d["feels"] for d in draws], side="right"
     )
     felt = np.where(agrees, emotions, any_emotion)
-    thoughts = uniforms(seed, keys, stream, ["affect own thought"])[:, 0]
+    thoughts = stream.uniforms(["affect own thought"])[:, 0]
     actual = {**motifs, THOUGHT: draw(tables()[THOUGHT], [felt], thoughts)}
-    perceived = _perceive(seed, keys, emotions, actual, stream, dials.affect)
+    perceived = _perceive(stream, emotions, actual, dials.affect)
     return [
         Utterance(EMOTIONS[code], _text(row, EMOTIONS[code], d, dials))
         for code, row, d in zip(felt.tolist(), rows_of(perceived), draws, strict=True)
@@ -329,17 +321,12 @@ def _utterances(
 
 
 def _perceive(
-    seed: int,
-    keys: Sequence[int],
-    emotions: IntArray,
-    actual: Mapping[str, IntArray],
-    stream: int,
-    affect: float,
+    stream: Stream, emotions: IntArray, actual: Mapping[str, IntArray], affect: float
 ) -> dict[str, IntArray]:
     """The options that are seen or thought, some of them imagined."""
     q = imagined_tables(affect)
-    u = uniforms(seed, keys, stream, [f"affect imagines {name}" for name in SLOTS])
-    coins = uniforms(seed, keys, stream, [f"affect coin {name}" for name in SLOTS])
+    u = stream.uniforms([f"affect imagines {name}" for name in SLOTS])
+    coins = stream.uniforms([f"affect coin {name}" for name in SLOTS])
     return {
         name: np.where(coins[:, i] < abs(affect), draw(q[name], [emotions], u[:, i]), actual[name])
         for i, name in enumerate(SLOTS)
@@ -423,7 +410,8 @@ class AffectDrawing:
         motifs = self.image.motifs
         pixels = np.empty((side, side, 3), np.uint8)
         pixels[:] = _PALETTE[SLOTS["colour"].options[motifs["colour"]]]
-        move = uniforms(self.image.seed, [self.image.key], 0, ["affect x", "affect y"])[0]
+        place = Stream(self.image.seed, [self.image.key])
+        move = place.uniforms(["affect x", "affect y"])[0]
         for name in MOTIFS[1:]:
             left, top, width, height = _PLACES[name]
             if name in ("subject", "gesture"):

@@ -9,7 +9,7 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.scenes.activities import SETTINGS
-from bias_pipeline.scenes.grammar import Description, caption
+from bias_pipeline.scenes.grammar import PURPOSES, Description, caption
 from bias_pipeline.scenes.scene import stage
 from bias_pipeline.scenes.slots import (
     GROUPS,
@@ -24,15 +24,14 @@ from bias_pipeline.scenes.slots import (
 )
 from bias_pipeline.scenes.world import (
     HUMANS,
+    IMAGE_PURPOSES,
     Columns,
+    Stream,
     World,
-    annotator_draws,
     choices,
     group_codes,
-    image_draws,
     recognised_groups,
     rows_of,
-    uniforms,
 )
 
 CAPTIONERS: Mapping[str, BiasSettings] = {
@@ -76,16 +75,17 @@ def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[i
         >>> sorted(captions) == [image.id for image in world.images]
         True
     """
-    keys = [image.key for image in world.images]
-    stream = STREAM + APART * sample
-    columns = perceive(world.seed, keys, group_codes(world.seed, keys), dials, stream)
-    return captions_of(world, columns, dials, stream)
+    stream = world.stream(STREAM + APART * sample)
+    codes = group_codes(world.stream())
+    actual = choices(world.stream(), codes, world_tables())
+    return captions_of(world, imagine_over(actual, codes, dials, stream), dials, stream)
 
 
-def captions_of(world: World, columns: Columns, dials: BiasSettings, stream: int) -> dict[int, str]:
+def captions_of(
+    world: World, columns: Columns, dials: BiasSettings, stream: Stream
+) -> dict[int, str]:
     """Image id to the caption of what a captioner perceives."""
-    keys = [image.key for image in world.images]
-    beliefs = _believed_groups(world.seed, keys, columns, dials, stream)
+    beliefs = _believed_groups(columns, dials, stream)
     assumed_groups = [  # the groups that the captioner assumes; unsure ones stay unsure
         {
             name: belief.get(name, group) if group else ""
@@ -109,16 +109,15 @@ def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
         >>> any({"man", "woman"} & set(text.lower().split()) for text in captions.values())
         False
     """
-    keys = [image.key for image in world.images]
-    codes = group_codes(world.seed, keys)
-    actual = choices(world.seed, keys, codes, world_tables(), 0)
+    stream = world.stream(STREAM)
+    actual = choices(world.stream(), group_codes(world.stream()), world_tables())
     assumed = {attribute: suggested_groups(attribute, actual) for attribute in GROUPS}
-    columns = perceive(world.seed, keys, codes, dials, assumed=assumed)
+    columns = imagine_over(actual, assumed, dials, stream)
     assumed_groups = [
         {**dict.fromkeys(GROUPS, ""), **belief}
-        for belief in _believed_groups(world.seed, keys, columns, dials, STREAM)
+        for belief in _believed_groups(columns, dials, stream)
     ]
-    return _write_captions(world, columns, assumed_groups, dials, STREAM)
+    return _write_captions(world, columns, assumed_groups, dials, stream)
 
 
 def _write_captions(
@@ -126,18 +125,20 @@ def _write_captions(
     columns: Columns,
     assumed_groups: Sequence[Mapping[str, str]],
     dials: BiasSettings,
-    stream: int,
+    stream: Stream,
 ) -> dict[int, str]:
     """Image id to the caption of what is perceived, with the groups that are in mind."""
-    keys = [image.key for image in world.images]
-    sentences = range(stream, stream + int(dials.sentences))
+    sentences = (
+        stream._replace(number=stream.number + k).by_image(PURPOSES)
+        for k in range(int(dials.sentences))
+    )
     rows = zip(
         world.images,
         rows_of(columns),
-        image_draws(world.seed, keys),
-        zip(*(annotator_draws(world.seed, keys, each) for each in sentences), strict=True),
+        world.stream().by_image(IMAGE_PURPOSES),
+        zip(*sentences, strict=True),
         assumed_groups,
-        _looks(world.seed, keys, assumed_groups, dials, stream),
+        _looks(assumed_groups, dials, stream),
         strict=True,
     )
     captions = {}
@@ -151,15 +152,11 @@ def _write_captions(
 
 
 def _looks(
-    seed: int,
-    keys: Sequence[int],
-    groups: Sequence[Mapping[str, str]],
-    dials: BiasSettings,
-    stream: int,
+    groups: Sequence[Mapping[str, str]], dials: BiasSettings, stream: Stream
 ) -> Iterator[str]:
     """What each caption says of the person's looks; mostly nothing."""
     names = tuple(GROUPS[dials.attribute])
-    coins = uniforms(seed, keys, stream, ["says looks", "own list", "adjective"])
+    coins = stream.uniforms(["says looks", "own list", "adjective"])
     for (says, leans, which), group in zip(coins.tolist(), groups, strict=True):
         if says >= dials.adjectives:
             yield ""
@@ -171,30 +168,12 @@ def _looks(
         yield f"The person looks {words[int(which * len(words))]}."
 
 
-def perceive(
-    seed: int,
-    keys: Sequence[int],
-    codes: Columns,
-    dials: BiasSettings,
-    stream: int = STREAM,
-    assumed: Columns | None = None,
-) -> dict[str, IntArray]:
-    """Slot name to (N,) the options that a captioner perceives: the picture's, or imagined ones."""
-    actual = choices(seed, keys, codes, world_tables(), 0)
-    return imagined_over(actual, seed, keys, assumed or codes, dials, stream)
-
-
-def imagined_over(
-    actual: Columns,
-    seed: int,
-    keys: Sequence[int],
-    codes: Columns,
-    dials: BiasSettings,
-    stream: int,
+def imagine_over(
+    actual: Columns, codes: Columns, dials: BiasSettings, stream: Stream
 ) -> dict[str, IntArray]:
     """Slot name to (N,) the options of pictures, some replaced by what a captioner imagines."""
-    imagined = choices(seed, keys, codes, imagined_tables(dials), stream)
-    coins = uniforms(seed, keys, stream, [f"imagines {kind_of(slot)}" for slot in SLOTS])
+    imagined = choices(stream, codes, imagined_tables(dials))
+    coins = stream.uniforms([f"imagines {kind_of(slot)}" for slot in SLOTS])
     return {
         slot: np.where(coins[:, i] < abs(dials.a_to_t), imagined[slot], actual[slot])
         for i, slot in enumerate(SLOTS)
@@ -254,11 +233,11 @@ def strongest(total: Float64Array) -> IntArray:
 
 
 def _believed_groups(
-    seed: int, keys: Sequence[int], columns: Columns, dials: BiasSettings, stream: int
+    columns: Columns, dials: BiasSettings, stream: Stream
 ) -> Iterator[dict[str, str]]:
     """The groups that the captioner takes from the scene instead of the person; mostly empty."""
     names = tuple(GROUPS[dials.attribute])
-    coins = uniforms(seed, keys, stream, ["follows the scene"])[:, 0]
+    coins = stream.uniforms(["follows the scene"])[:, 0]
     for coin, group in zip(
         coins.tolist(), suggested_groups(dials.attribute, columns).tolist(), strict=True
     ):

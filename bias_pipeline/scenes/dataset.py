@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -94,7 +94,7 @@ def write_affect(
     from bias_pipeline.scenes.affect_world import AffectDrawing, affect_captions, affect_world
 
     world = affect_world(n_images, seed)
-    release = [
+    release: list[list[object]] = [
         ["art_style", "painting", "emotion", "utterance", "repetition"],
         *(
             [DRAWN, image.id, emotion, text, len(image.utterances)]
@@ -177,7 +177,7 @@ def _annotations(captions: Iterable[tuple[int, str]]) -> list[dict[str, object]]
 
 def _instances(world: World) -> bytes:
     """The boxes of all objects, hidden ones too."""
-    annotations = []
+    annotations: list[object] = []
     for image in world.images:
         for box in image.layout:
             width, height = round(box.width * image.width, 2), round(box.height * image.height, 2)
@@ -198,7 +198,8 @@ def _instances(world: World) -> bytes:
 
 def _picture_files(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
     """Pictures, and the instances visible in them."""
-    header, annotations = _header(world), []
+    header = _header(world)
+    annotations: list[object] = []
     for image, entry in zip(world.images, header["images"], strict=True):
         entry |= {"width": side, "height": side}
         drawn = SceneDrawing(image, "gender", leak).draw(side)
@@ -369,17 +370,16 @@ class ScenesDataset(Generator):
             files = self._people_files(COLUMNS[labels.field])
         made_by = hashlib.sha256(f"{_code()} {self.dials!r}".encode()).hexdigest()[:8]
         folder = self.root / f"{files.folder}-{made_by}"  # files of other dials stay theirs
-        contents = {
-            **files.shared,
-            _file_of(captioner): lambda: files.captions(self.dials[captioner]),
-        }
+        captions = partial(files.captions, self.dials[captioner])
+        contents: dict[str, Callable[[], bytes]] = {**files.shared, _file_of(captioner): captions}
         absent = [name for name in contents if not (folder / name).is_file()]
         if absent:
             _place(folder, ((name, contents[name]()) for name in absent))
-        paths = [str(folder / name) for name in contents]
-        reader = CocoDataset(str(folder), *paths[:-1], trained_on_reference=True)
+        *shared, results = (str(folder / name) for name in contents)
+        labels_file, human, instances, *_ = [*shared, None, None]
+        reader = CocoDataset(str(folder), labels_file, human, instances, trained_on_reference=True)
         reader.name, reader.sample = self.name, self.sample
-        corpus = reader.load(paths[-1], attribute)
+        corpus = reader.load(results, attribute)
         drawings = {str(image): drawing for image, drawing in files.drawings}
         pictures = Pictures(tuple(drawings[image] for image in corpus.ids))
         # Its files are nothing that a reader knows or could mend.
