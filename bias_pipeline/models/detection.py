@@ -212,6 +212,8 @@ class _Boxes(_Published):
         return load_boxes(model, device)
 
     def _candidates_of(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
+        import torch
+
         logits = _numbers(output.logits[row])
         if self._one_label:  # the last label is that of no object
             scores, labels = logits.softmax(-1)[:, :-1].max(-1)
@@ -220,7 +222,11 @@ class _Boxes(_Published):
         else:
             scores, queries, labels = _most_confident(logits.sigmoid())
         retained = scores >= self._least
-        boxes = _in_pixels(output.pred_boxes[row].float(), size)[queries[retained]]
+        # Centre, width and height as shares of the picture become edges in its pixels.
+        centre, extent = output.pred_boxes[row].float()[queries[retained]].chunk(2, dim=1)
+        height, width = size
+        edges = torch.cat([centre - extent / 2, centre + extent / 2], dim=1)
+        boxes = edges * torch.tensor([width, height, width, height], device=edges.device)
         return Candidates(scores[retained], labels[retained], boxes, None)
 
 
@@ -260,13 +266,3 @@ def _most_confident(sure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     scores, places = sure.flatten().topk(min(MOST, sure.numel()))
     n_labels = sure.shape[1]
     return scores, places // n_labels, places % n_labels
-
-
-def _in_pixels(boxes: Tensor, size: tuple[int, int]) -> Tensor:
-    """(Q, 4) centre, width and height as shares of the picture to edges in its pixels."""
-    import torch
-
-    height, width = size
-    centre, extent = boxes[:, :2], boxes[:, 2:]
-    edges = torch.cat([centre - extent / 2, centre + extent / 2], dim=1)
-    return edges * torch.tensor([width, height, width, height], device=boxes.device)

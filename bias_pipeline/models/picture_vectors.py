@@ -160,13 +160,12 @@ def answers_to(
     questions: Sequence[Question], store: BlockStore, load: Callable[[], Model], batch: int
 ) -> Float32Array:
     """(N, K) log-probabilities of each of K answers; cached ones are not computed again."""
-    names = [_name(question) for question in questions]
+    names = []
+    for question in questions:
+        shown = question.pictures.shown(question.row)
+        asked = repr((shown, question.before, question.follows))
+        names.append(hashlib.sha256(asked.encode()).hexdigest())
     question_of = dict(zip(names, questions, strict=True))
     _compute_missing(question_of, known_names(store), store, load, batch)
     place = {name: row for row, name in enumerate(question_of)}
     return vectors_of_names(list(question_of), store)[[place[name] for name in names]]
-
-
-def _name(question: Question) -> str:
-    shown = question.pictures.shown(question.row)
-    return hashlib.sha256(repr((shown, question.before, question.follows)).encode()).hexdigest()

@@ -244,11 +244,16 @@ class Preprocessing:
 
 
 def tokenizer(model: Pretrained) -> Any:
+    import transformers
+
     require_vocabulary(model.folder, model.files)
+    path = model.folder / "tokenizer_config.json"
+    config = load_json(path, what="a tokenizer's configuration") if path.is_file() else {}
+    # Version 5's name of a class that version 4 lacks
+    fast = isinstance(config, dict) and config.get("tokenizer_class") == "TokenizersBackend"
+    kind: Any = transformers.PreTrainedTokenizerFast if fast else transformers.AutoTokenizer
     try:
-        read = _tokenizer_class(model.folder).from_pretrained(
-            model.folder, local_files_only=True, trust_remote_code=False
-        )
+        read = kind.from_pretrained(model.folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # whatever a broken or absent file makes of the library
         raise DataError(
             f"{model.name}: its tokenizer cannot be loaded ({first_line(error)})"
@@ -270,16 +275,6 @@ def check_tokens(name: str, rows: Iterable[Sequence[int]], n_tokens: int) -> Non
             f"{name}: its tokenizer has a token of number {highest}, but its network has only "
             f"{n_tokens:,} tokens, from 0; take the tokenizer of the same model"
         )
-
-
-def _tokenizer_class(folder: Path) -> Any:
-    """The library's class for a tokenizer; version 4 lacks version 5's name."""
-    import transformers
-
-    path = folder / "tokenizer_config.json"
-    config = load_json(path, what="a tokenizer's configuration") if path.is_file() else {}
-    named = isinstance(config, dict) and config.get("tokenizer_class") == "TokenizersBackend"
-    return transformers.PreTrainedTokenizerFast if named else transformers.AutoTokenizer
 
 
 def device_of(name: str) -> torch.device:

@@ -194,15 +194,14 @@ class Recognizer(ABC):
         confidences = self.confidences(photos)
         if not np.isfinite(confidences).all():
             raise DataError("the model gives scores that are not numbers; its weights are broken")
-        return [json.dumps(_most_confident(self.names, row.tolist())) for row in confidences]
-
-
-def _most_confident(names: Sequence[str], confidences: Sequence[float]) -> list[tuple[str, float]]:
-    best: dict[str, float] = {}
-    for name, confidence in zip(names, confidences, strict=True):
-        if name:
-            best[name] = max(best.get(name, 0.0), confidence)
-    return list(by_confidence(best)[:MOST_LABELS])
+        texts = []
+        for row in confidences.tolist():
+            best: dict[str, float] = {}
+            for name, confidence in zip(self.names, row, strict=True):
+                if name:
+                    best[name] = max(best.get(name, 0.0), confidence)
+            texts.append(json.dumps(by_confidence(best)[:MOST_LABELS]))
+        return texts
 
 
 class Network(NamedTuple):

@@ -122,7 +122,12 @@ def caption(description: Description) -> str:
     parts = [sentence, place, objects, surroundings]
     if description.says("place first", PLACE_FIRST):
         parts = [place, sentence, objects, surroundings]
-    return _surface(description, _join(*parts))
+    text = _join(*parts)
+    surface = description.draws["surface"]
+    if surface < 0.3:
+        return text
+    text = text[0].upper() + text[1:]
+    return text if surface < 0.45 else f"{text}."
 
 
 def _place(description: Description, room: float) -> str:
@@ -148,14 +153,6 @@ def _join(*parts: str) -> str:
 
 def _length(text: str) -> int:
     return text.count(" ") + 1
-
-
-def _surface(description: Description, text: str) -> str:
-    u = description.draws["surface"]
-    if u < 0.3:
-        return text
-    text = text[0].upper() + text[1:]
-    return text if u < 0.45 else f"{text}."
 
 
 # --- who
@@ -314,7 +311,13 @@ def _objects(description: Description) -> list[str]:
         for i, name in enumerate(description.scene.others)
         if description.names(f"other {i}")
     ]
-    return [*_others(description, named), *_nearby(description)]
+    objects, nearby = _others(description, named), description.scene.nearby
+    if nearby and description.names("nearby"):
+        noun = description.word("nearby noun", CATEGORIES[nearby].nouns)
+        seen = description.details("nearby coloured", COLOUR)
+        thing = noun_phrase(noun, description.scene.near_colour if seen else "")
+        objects.append(f"{description.word('nearby relation', lexicon.NEAR)} {thing}")
+    return objects
 
 
 def _others(description: Description, named: Sequence[tuple[str, str]]) -> list[str]:
@@ -329,12 +332,3 @@ def _others(description: Description, named: Sequence[tuple[str, str]]) -> list[
     if CATEGORIES[named[0][0]].supercategory in _LARGE:
         return [f"{description.word('around', lexicon.NEAR)} {things}"]
     return ["with " + _join(things, description.word("around", lexicon.AROUND))]
-
-
-def _nearby(description: Description) -> list[str]:
-    nearby = description.scene.nearby
-    if not nearby or not description.names("nearby"):
-        return []
-    noun = description.word("nearby noun", CATEGORIES[nearby].nouns)
-    look = description.scene.near_colour if description.details("nearby coloured", COLOUR) else ""
-    return [f"{description.word('nearby relation', lexicon.NEAR)} {noun_phrase(noun, look)}"]

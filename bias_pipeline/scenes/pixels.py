@@ -308,14 +308,12 @@ class SceneDrawing:
         people = [box for box in boxes if box.name == PERSON]
         before = [box for box in boxes if box.name != PERSON and not _stands_behind(box)]
         yield from map(_object, behind)
-        yield from map(self._person, people)
-        yield from map(_object, before)
-
-    def _person(self, box: Box) -> _Thing:
         scene = self.image.scene
-        pose = 15.0 * (_number(scene.activity.name) % 5)
+        shapes = figure(15.0 * (_number(scene.activity.name) % 5))
         body = _DYES.get(scene.clothing_colour, _DYES["dark"])
-        return _Thing(box, figure(pose), colours(body, self.image.labels))
+        for box in people:
+            yield _Thing(box, shapes, colours(body, self.image.labels))
+        yield from map(_object, before)
 
     def _put(
         self, thing: _Thing, number: int, pixels: Pixels, owner: npt.NDArray[np.int16]

@@ -98,14 +98,6 @@ def check_emotion(model: str, known: Sequence[str], emotion: Emotion | None) -> 
             raise UsageError(f"--emotion: {name!r} is unknown; {did_you_mean(name, allowed)}")
 
 
-def emotion_of(image: str, emotion: Emotion) -> str:
-    if isinstance(emotion, str):
-        return emotion
-    if image not in emotion:
-        raise DataError(f"--emotion: the table has no emotion of image {image}; add it")
-    return emotion[image]
-
-
 VERSION = 1  # raise it whenever the same folder would give other captions or answers
 CLASSES: Mapping[str, type[Sat] | type[Grit]] = {"sat": Sat, "grit": Grit}
 KINDS = tuple(CLASSES)
@@ -336,10 +328,14 @@ class FittedCaptioner:
         return self._net.prepare(self._reader(path)), image_id(path.name)
 
     def describe(self, photos: Sequence[tuple[Pixels, str]]) -> list[list[str]]:
+        import torch
+
         picture = self._net.picture([pixels for pixels, _ in photos])
         images = [image for _, image in photos]
         if self._emotion is not None:
-            picture["group"] = self._group(picture, images)
+            codes = self._codes(picture, images)
+            n_emotions = len(self._net.fitted.emotions)
+            picture["group"] = torch.nn.functional.one_hot(codes, n_emotions).float()
         texts_of = partial(self._texts, picture)
         return decode_captions(self._decoding, images, self._net.device, texts_of)
 
@@ -348,13 +344,6 @@ class FittedCaptioner:
         picture = self._net.picture([pixels for pixels, _ in photos])
         codes = self._codes(picture, [image for _, image in photos])
         return [self._net.fitted.emotions[code] for code in codes.tolist()]
-
-    def _group(self, picture: Mapping[str, torch.Tensor], images: Sequence[str]) -> torch.Tensor:
-        """(B, K) the vector of each picture's emotion, 1 for that emotion and 0 for the others."""
-        import torch
-
-        codes = self._codes(picture, images)
-        return torch.nn.functional.one_hot(codes, len(self._net.fitted.emotions)).float()
 
     def _codes(self, picture: Mapping[str, torch.Tensor], images: Sequence[str]) -> torch.Tensor:
         """(B,) the number of each picture's emotion."""
@@ -365,8 +354,14 @@ class FittedCaptioner:
             with torch.inference_mode():
                 codes: torch.Tensor = network.guess(network.means(**picture)).argmax(dim=1)
                 return codes
-        assert self._emotion is not None
-        names = [emotion_of(image, self._emotion) for image in images]
+        chosen = self._emotion
+        assert chosen is not None
+        if isinstance(chosen, str):
+            chosen = dict.fromkeys(images, chosen)
+        absent = next((image for image in images if image not in chosen), None)
+        if absent is not None:
+            raise DataError(f"--emotion: the table has no emotion of image {absent}; add it")
+        names = [chosen[image] for image in images]
         return torch.tensor([emotions.index(name) for name in names], device=self._net.device)
 
     def _texts(

@@ -254,6 +254,7 @@ class Grit(PromptCaptioner):
     ) -> GritNet:
         from bias_pipeline.pictures.captioners.grit_net import GritNet
         from bias_pipeline.pictures.captioners.nets import init_he
+        from bias_pipeline.pictures.grit.checkpoint import load_captions
         from bias_pipeline.pictures.grit.detector import PublishedDetector
 
         detector, n_words = self.visual.build(visual), len(vocabulary) + N_SPECIAL
@@ -271,8 +272,10 @@ class Grit(PromptCaptioner):
         )
         if self.he:
             init_he(net)
-        if checkpoint is not None:
-            self._begin(net, checkpoint, vocabulary)
+        if checkpoint is not None and self.vocabulary is not None:
+            theirs = read_vocabulary(Path(self.vocabulary).expanduser(), checkpoint.n_words)
+            rows = shared_rows(vocabulary, theirs)
+            load_captions(net, checkpoint, rows, f"encoder.size={self.size}")
         return net
 
     def build(self, inputs: PromptedInputs) -> GritNet:
@@ -302,10 +305,3 @@ class Grit(PromptCaptioner):
                 "encoder.vocabulary out"
             )
         return checkpoint
-
-    def _begin(self, net: GritNet, checkpoint: GritCheckpoint, words: Mapping[str, int]) -> None:
-        from bias_pipeline.pictures.grit.checkpoint import load_captions
-
-        if self.vocabulary is not None:
-            theirs = read_vocabulary(Path(self.vocabulary).expanduser(), checkpoint.n_words)
-            load_captions(net, checkpoint, shared_rows(words, theirs), f"encoder.size={self.size}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.attack.encoder import Head, Items, NetEncoder
-from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Configurable, OneLine
 from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
@@ -135,74 +134,48 @@ class Prompted:
         return [[self.vocabulary[word] for word in words] for words in self._answers]
 
     @cached_property
-    def _lines_before(self) -> _Ragged:
-        return self._sequences([START], self.prompt.words_before)
+    def _lines(self) -> tuple[list[list[int]], list[list[int]]]:
+        """(N,) numbers of the words before each answer, and of those after it."""
+        captions, number = self.data.captions, self.vocabulary
+        table = np.array([number.get(word, UNKNOWN) for word in captions.types], np.int64)
+        ends = captions.starts[1:-1]
+        texts = [part.tolist() for part in np.split(table[captions.tokens], ends)[: len(captions)]]
+        before, after = (
+            [
+                [n for word in words for n in (text if word == CAPTION else [number[word]])]
+                for text in texts
+            ]
+            for words in (self.prompt.words_before, self.prompt.words_after)
+        )
+        return [[START, *line] for line in before], after
 
     @cached_property
-    def _lines_after(self) -> _Ragged:
-        return self._sequences([], self.prompt.words_after)
-
-    def _sequences(self, first: Sequence[int], words: Iterable[str]) -> _Ragged:
-        numbers: list[int | None] = [*first, *(self.vocabulary.get(word) for word in words)]
-        place = numbers.index(None) if None in numbers else None  # the caption's, if it is here
-        table = np.array([self.vocabulary.get(w, UNKNOWN) for w in self.data.captions.types])
-        return _Ragged(numbers, place, self.data.captions, table.astype(np.int64))
-
-    @property
     def lengths(self) -> IntArray:
         """(N,) words that are read before the answer."""
-        return self._lines_before.lengths
+        return np.array(list(map(len, self._lines[0])), np.int64)
 
     @property
     def whole_lengths(self) -> IntArray:
         """(N,) words of each caption in its prompt, with the longest answer and what follows it."""
-        return self.lengths + max(map(len, self._answers), default=0) + self._lines_after.lengths
+        after = np.array(list(map(len, self._lines[1])), np.int64)
+        return self.lengths + max(map(len, self._answers), default=0) + after
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``tokens`` (B, L), ``lengths`` (B,), and the same of what follows the answer, if any."""
-        arrays = {
-            "tokens": self._lines_before.pad_lines(rows),
-            "lengths": self._lines_before.lengths[rows],
-        }
+        before, after = ([lines[row] for row in rows.tolist()] for lines in self._lines)
+        arrays = {"tokens": _pad(before), "lengths": self.lengths[rows]}
         if self.prompt.words_after:
-            arrays["tail"] = self._lines_after.pad_lines(rows)
-            arrays["tail_lengths"] = self._lines_after.lengths[rows]
+            arrays["tail"] = _pad(after)
+            arrays["tail_lengths"] = np.array(list(map(len, after)), np.int64)
         return arrays
 
 
-@dataclass(frozen=True, eq=False)
-class _Ragged:
-    """Lines of fixed words with a caption at one place."""
-
-    numbers: Sequence[int | None]  # of the fixed words
-    place: int | None  # position of the caption among them; None if there is none
-    captions: Captions  # N
-    table: IntArray  # (V,) the number of each distinct word of theirs
-
-    @cached_property
-    def lengths(self) -> IntArray:
-        if self.place is None:
-            return np.full(len(self.captions), len(self.numbers), np.int64)
-        return self.captions.lengths + len(self.numbers) - 1
-
-    def pad_lines(self, rows: IntArray) -> IntArray:
-        lines = [self._line(int(row)) for row in rows]
-        table = np.full((len(rows), max(map(len, lines), default=0)), PAD, np.int64)
-        for line, numbers in zip(table, lines, strict=True):
-            line[: len(numbers)] = numbers
-        return table
-
-    def _line(self, row: int) -> list[int]:
-        if self.place is None:
-            return [number for number in self.numbers if number is not None]
-        captions = self.captions
-        tokens = self.table[captions.tokens[captions.starts[row] : captions.starts[row + 1]]]
-        head, tail = self.numbers[: self.place], self.numbers[self.place + 1 :]
-        return [
-            *(n for n in head if n is not None),
-            *tokens.tolist(),
-            *(n for n in tail if n is not None),
-        ]
+def _pad(lines: Sequence[Sequence[int]]) -> IntArray:
+    """(B, L)."""
+    table = np.full((len(lines), max(map(len, lines), default=0)), PAD, np.int64)
+    for row, line in zip(table, lines, strict=True):
+        row[: len(line)] = line
+    return table
 
 
 AnswerNumbers: TypeAlias = Sequence[Sequence[int]]

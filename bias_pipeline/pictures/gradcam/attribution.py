@@ -275,19 +275,6 @@ def attribution_row(one: Explained) -> dict[str, Any]:
     }
 
 
-def map_rows(one: Explained) -> Iterator[dict[str, Any]]:
-    for number, word in enumerate(one.words):
-        yield {
-            "image_id": one.image_id,
-            "number": number,
-            "word": word.word or None,
-            "attribution_score": word.shares.mass,
-            "height": word.heatmap.shape[0],
-            "width": word.heatmap.shape[1],
-            "map": word.heatmap.ravel().tolist(),
-        }
-
-
 def write_attribution(
     folder: Path, explained: Iterable[Explained], *, pictures: int, with_maps: bool
 ) -> list[dict[str, Any]]:
@@ -297,8 +284,18 @@ def write_attribution(
     maps: list[dict[str, Any]] = []
     for number, one in enumerate(explained):
         rows.append(attribution_row(one))
-        if with_maps:
-            maps += map_rows(one)
+        for place, word in enumerate(one.words) if with_maps else ():
+            maps.append(
+                {
+                    "image_id": one.image_id,
+                    "number": place,
+                    "word": word.word or None,
+                    "attribution_score": word.shares.mass,
+                    "height": word.heatmap.shape[0],
+                    "width": word.heatmap.shape[1],
+                    "map": word.heatmap.ravel().tolist(),
+                }
+            )
         if number < pictures:
             draw_maps(folder / PICTURES, one)
     pd.DataFrame(rows).to_parquet(folder / TABLE, index=False)
