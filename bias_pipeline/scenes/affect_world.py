@@ -157,26 +157,6 @@ def imagined_tables(affect: float) -> dict[str, Float64Array]:
     return {name: np.broadcast_to(averages[name], t.shape) for name, t in tables().items()}
 
 
-def amplification(affect: float) -> float:
-    """How much more often the motifs of a captioner are typical of the emotion.
-
-    The directional amplification emotion -> option: the mean over slots, emotions and options of
-    ``sign(P(o | e) - P(o)) (P_seen(o | e) - P(o | e))``, with ``P_seen = (1 - a) P + a Q`` where
-    ``a`` is the absolute value of ``affect`` and Q what it imagines; 0 for a person.
-
-    Example:
-        >>> round(amplification(0.5), 3), amplification(0.0), amplification(-0.5) < 0
-        (0.061, 0.0, True)
-    """
-    q = imagined_tables(affect)
-    means = []
-    for name in MOTIFS:
-        table = tables()[name]
-        leaning = np.sign(np.round(table - shares() @ table, 12))
-        means.append(float(np.mean(leaning * abs(affect) * (q[name] - table))))
-    return float(np.mean(means))
-
-
 # Probabilities of a person's utterance; the comment names the dial that multiplies one.
 AGREES = 0.7  # an annotator feels the picture's emotion; the others feel any, by its share
 FELT = 0.8  # feeling_rate: the utterance says what is felt

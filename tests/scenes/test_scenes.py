@@ -30,9 +30,16 @@ from bias_pipeline.scenes.lexicon import (
     REVEALING,
     plural,
 )
-from bias_pipeline.scenes.slots import GROUPS, BiasSettings, world_tables
-from bias_pipeline.scenes.truth import truth
+from bias_pipeline.scenes.slots import (
+    GROUPS,
+    SLOTS,
+    BiasSettings,
+    table_by_group,
+    world_tables,
+)
+from bias_pipeline.scenes.truth import perceived_tables, truth
 from bias_pipeline.scenes.world import Image, World, generate
+from tests.scenes.object_truth import OBJECTS, amplification, named_shares, object_share
 
 GENDER_WORDS = REVEALING["Male"] | REVEALING["Female"]
 NEUTRAL = BiasSettings()
@@ -467,34 +474,33 @@ def test_a_dial_at_its_end_gives_none_or_all(measure, dials, expected):
 
 
 def test_neutral_dials_plant_nothing():
-    planted = truth(NEUTRAL)
-    assert planted.contradicted.tolist() == [0, 0]
-    assert all(planted.amplification(slot) == 0 for slot in planted.world)
+    assert truth(NEUTRAL).contradicted.tolist() == [0, 0]
+    assert all(amplification(NEUTRAL, slot) == 0 for slot in SLOTS)
 
 
 def test_planted_amplification_grows_with_its_dial():
-    planted = [truth(BiasSettings(a_to_t=a)) for a in (-1, -0.5, 0, 0.5, 1)]
+    dials = [BiasSettings(a_to_t=a) for a in (-1, -0.5, 0, 0.5, 1)]
     for slot in ("activity", "clothing home", "carried street", "nearby sport"):
-        assert increasing([known.amplification(slot) for known in planted])
+        assert increasing([amplification(one, slot) for one in dials])
 
 
 def test_without_any_influence_both_groups_see_the_same():
-    perceived = truth(BiasSettings(a_to_t=-1.0)).perceived
-    assert all(np.allclose(table[0], table[1]) for table in perceived.values())
+    for table in perceived_tables(BiasSettings(a_to_t=-1.0)).values():
+        assert np.allclose(*table_by_group("gender", table))
 
 
 def test_tables_are_probabilities():
-    for table in (*world_tables().values(), *truth(BiasSettings(a_to_t=0.3)).perceived.values()):
+    for table in (*world_tables().values(), *perceived_tables(BiasSettings(a_to_t=0.3)).values()):
         assert (table >= 0).all()
         assert np.allclose(table.sum(axis=-1), 1)
 
 
 @pytest.mark.parametrize("group", [0, 1])
 def test_objects_occur_as_often_as_the_truth_says(world, group):
-    name, planted = list(GROUPS["gender"])[group], truth(NEUTRAL)
+    name, shares = list(GROUPS["gender"])[group], object_share("gender", world_tables())
     images = [image for image in world.images if image.groups["gender"] == name]
-    for i, known in enumerate(planted.objects[group]):
-        observed = np.mean([planted.names[i] in image.objects for image in images])
+    for thing, known in zip(OBJECTS, shares[group], strict=True):
+        observed = np.mean([thing in image.objects for image in images])
         assert observed == pytest.approx(known, abs=4.5 * np.sqrt(known / len(images)) + 0.002)
 
 
@@ -503,9 +509,8 @@ def test_objects_are_named_as_often_as_the_truth_says(world, group):
     name, dials = list(GROUPS["gender"])[group], CAPTIONERS["amplifier"]
     images = [image for image in world.images if image.groups["gender"] == name][:700]
     lines = [named_objects(captions_of(dials)[image.id]) for image in images]
-    planted = truth(dials)
-    for i, known in enumerate(planted.named[group]):
-        observed = np.mean([planted.names[i] in result for result in lines])
+    for thing, known in zip(OBJECTS, named_shares(dials)[group], strict=True):
+        observed = np.mean([thing in result for result in lines])
         assert observed == pytest.approx(known, abs=4.5 * np.sqrt(known / len(images)) + 0.004)
 
 
