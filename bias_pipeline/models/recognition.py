@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ from bias_pipeline.models.detection import (
     load_boxes,
 )
 from bias_pipeline.models.pretrained import Preprocessing, Pretrained, find_pretrained, load
+from bias_pipeline.models.timm_networks import TimmNetwork, find_network_of_timm, is_timm
 from bias_pipeline.models.torchvision import make_importable
 from bias_pipeline.models.weight_files import read_numbers
 
@@ -213,11 +215,15 @@ class Network(NamedTuple):
 
 
 def find_network(source: str) -> Network:
-    """A model of one of :data:`KINDS`, or a file of weights of torchvision's detectors."""
+    """A model of :data:`KINDS`, a network of timm, or a file of torchvision's detectors."""
     if is_weights(source):
         path = check_weights(Path(source).expanduser())
         files = {"weights": digest_of(path)}
         return Network(path.name, files, False, lambda _, device: _Torchvision(path, device))
+    if is_timm(source):
+        found = find_network_of_timm(source)
+        load_classifier = lambda _, device: _TimmClassifier(found, device)  # noqa: E731
+        return Network(found.name, found.files, False, load_classifier)
     model = find_pretrained(source, KINDS)
     return Network(
         model.name,
@@ -265,6 +271,35 @@ class _Classifier(Recognizer):
             pixels = torch.from_numpy(np.stack(photos)).to(self._device)
             logits = self._network(pixel_values=pixels).logits
             return np.asarray(logits.float().softmax(-1).cpu().numpy())
+
+
+class _TimmClassifier(Recognizer):
+    """The same of timm: the middle of a picture, as its library prepares it."""
+
+    def __init__(self, model: TimmNetwork, device: torch.device) -> None:
+        self.names = [plain_label(label) for label in model.labels]
+        self._model, self._device = model, device
+        self._network = model.build().to(device)
+
+    def read(self, path: Path) -> Float32Array:
+        """(3, S, S)."""
+        from PIL.Image import Resampling
+
+        photo, side = read_photo(path), self._model.side
+        shorter = math.floor(side / self._model.cut)
+        width, height = (int(shorter * length / min(photo.size)) for length in photo.size)
+        shown = photo.resize((width, height), Resampling[self._model.interpolation.upper()])
+        left, top = round((width - side) / 2), round((height - side) / 2)
+        middle = np.asarray(shown.crop((left, top, left + side, top + side)), np.float32) / 255
+        mean, std = (np.array(one, np.float32) for one in (self._model.mean, self._model.std))
+        return np.ascontiguousarray(((middle - mean) / std).transpose(2, 0, 1))
+
+    def confidences(self, photos: Sequence[Float32Array]) -> Float32Array:
+        import torch
+
+        with torch.inference_mode():
+            pixels = torch.from_numpy(np.stack(photos)).to(self._device)
+            return np.asarray(self._network(pixels).float().softmax(-1).cpu().numpy())
 
 
 class _Clip(Recognizer):

@@ -34,9 +34,9 @@ from bias_pipeline.models.picture_text import PictureText
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.models.sentences import Sentences, pooling_of
+from bias_pipeline.models.timm_networks import find_timm
 from bias_pipeline.pictures.captioners.fitted import KINDS as FITTED
 from bias_pipeline.pictures.captioners.fitted import FittedCaptioner
-from bias_pipeline.pictures.vision.networks import find_timm
 from bias_pipeline.retrieval.dual_encoders import KINDS as DUAL
 from bias_pipeline.retrieval.dual_encoders import towers_of
 from bias_pipeline.retrieval.fiber.folder import find_fiber
@@ -258,5 +258,5 @@ def test_all_that_a_network_of_timm_opens_is_in_the_digest(tmp_path):
     model = find_timm(network(tmp_path, "resnet10t", 64))
     add_neighbours(model.folder)
     with openings(model.folder) as opened:
-        model.load()
+        model.build()
     assert {"model.safetensors"} <= opened <= set(model.files)

