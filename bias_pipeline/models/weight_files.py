@@ -77,7 +77,7 @@ def inert_classes(path: Path) -> Iterator[None]:
         named = _names_in_old_file(path)
     harmless = {pair for pair in named if pair[0].startswith(_PACKAGES)} | _NAMES | _DICTS
     before = serialization.get_safe_globals()
-    stand_ins = [
+    stand_ins: list[Any] = [
         type(name, (_PlainDict if (module, name) in _DICTS else _Inert,), {"__module__": module})
         for module, name in sorted(harmless)
     ]

@@ -12,6 +12,7 @@ from bias_pipeline.commands.arguments import Parser, number
 from bias_pipeline.commands.photos import check_photo_options, photo_parser
 from bias_pipeline.data.photos import find_photos
 from bias_pipeline.declared import Range
+from bias_pipeline.errors import UsageError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.blocks import BlockStore, photo_stamps
@@ -20,6 +21,7 @@ from bias_pipeline.models.merge_shards import gather, write_detections
 from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.models.recognition import SUFFIXES, TorchvisionDetector, check_weights
 from bias_pipeline.models.runner import Model, describe_share, report_progress
+from bias_pipeline.models.timm_networks import is_timm
 from bias_pipeline.run.overrides import path_override
 
 MinScore = Annotated[float, Range(above=0, below=1)]
@@ -66,6 +68,11 @@ def data_detect_options_of(words: Sequence[str]) -> Namespace:
 def _detect(options: Namespace) -> None:
     photos, path = find_photos(options.folder), Path(options.model).expanduser()
     model: Pretrained | None = None
+    if is_timm(options.model):
+        raise UsageError(
+            f"--model {options.model}: a classifier says what a picture shows and not where, so it "
+            "cannot be masked; metric.context takes it"
+        )
     if path.suffix in SUFFIXES:
         files: Mapping[str, str] = {"weights": digest_of(check_weights(path))}
     else:
