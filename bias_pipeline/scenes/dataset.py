@@ -394,7 +394,9 @@ class ScenesDataset(Generator):
         return texts
 
     @classmethod
-    def captioned(cls, n_images: int, seed: int, association: float) -> tuple[Pictures, list[str]]:
+    def draw_captioned(
+        cls, n_images: int, seed: int, association: float
+    ) -> tuple[Pictures, list[str]]:
         world = generate(n_images, seed)
         captions = world_captions(world, BiasSettings(a_to_t=association))
         pictures = Pictures(tuple(SceneDrawing(image, "gender") for image in world.images))
@@ -410,7 +412,7 @@ class ScenesDataset(Generator):
         return [image.key for image in images]
 
     @classmethod
-    def planted(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
+    def planted_bias(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
         from bias_pipeline.scenes.truth import planted_for
 
         dials = CAPTIONERS.get(captioner)
