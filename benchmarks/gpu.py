@@ -28,7 +28,7 @@ from benchmarks.record import publish, table
 from bias_pipeline.corpus.predictions import LabelledCaptions, Predictions
 from bias_pipeline.corpus.split import Split
 from bias_pipeline.language.language_model import LanguageModel
-from bias_pipeline.models.blocks import BlockStore
+from bias_pipeline.models.blocks import BlockStore, read_block
 from bias_pipeline.run.compose import cell
 
 N_IMAGES, N_ATTACKED, N_BERT, N_TEXTS = 1_000, 5_000, 200, 2_000
@@ -181,7 +181,7 @@ def _values(out: Path) -> list[Any]:
     store = BlockStore(out, {}, "of any settings")
     rows: dict[str, Any] = {}
     for path in out.glob("*/blocks/*/*.block"):
-        block = store.table(path)
+        block = read_block(path)
         assert block is not None
         rows |= dict(zip(block["id"].to_pylist(), block["value"].to_pylist(), strict=True))
     return [rows[identifier] for identifier in sorted(rows)]

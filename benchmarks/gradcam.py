@@ -57,7 +57,7 @@ def table_lines(kind: str, folder: Path) -> list[str]:
     generator = np.random.default_rng(0)
     shape = (model.side, model.side, 3)
     pictures: list[Any] = [
-        model.shown(Image.fromarray(generator.integers(0, 256, shape, np.uint8)))
+        model.prepare(Image.fromarray(generator.integers(0, 256, shape, np.uint8)))
         for _ in range(BATCH)
     ]
     tokens = generator.integers(4, N_WORDS, (BATCH, N_TOKENS)).tolist()

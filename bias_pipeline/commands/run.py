@@ -96,7 +96,7 @@ def _print_planted(results: Sequence[Result]) -> None:
     simulated = [one for one in results if one.rows[0].dataset.partition(" ")[0] == source.name]
     for result in with_settings(simulated):
         row = result.rows[0]
-        planted_parts = source.planted(row.captioner, row.attribute, row.metric)
+        planted_parts = source.planted_bias(row.captioner, row.attribute, row.metric)
         for row in result.rows:
             if planted := planted_parts.get(row.part):
                 known = NumberCell(planted.value, fraction=True, digits=1)

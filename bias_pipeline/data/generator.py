@@ -46,7 +46,9 @@ class Generator(Dataset):
 
     @classmethod
     @abstractmethod
-    def captioned(cls, n_images: int, seed: int, association: float) -> tuple[Pictures, list[str]]:
+    def draw_captioned(
+        cls, n_images: int, seed: int, association: float
+    ) -> tuple[Pictures, list[str]]:
         """Pictures, and a caption of each.
 
         Args:
@@ -61,7 +63,7 @@ class Generator(Dataset):
 
     @classmethod
     @abstractmethod
-    def planted(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
+    def planted_bias(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
         """Headline of a metric to what is planted for it; none where that is unknown."""
 
     @abstractmethod

@@ -27,6 +27,7 @@ from bias_pipeline.models.picture_vectors import labels_in
 from bias_pipeline.models.pretrained import device_of
 from bias_pipeline.models.recognition import PROMPT, Network, find_network, is_weights
 from bias_pipeline.models.runner import Model, first_reasons
+from bias_pipeline.models.timm_networks import is_timm
 
 OBJECTS = "objects"  # those of the data set's annotations
 VERSION = 1  # raise it whenever any stored confidence changes
@@ -210,6 +211,7 @@ def networks(context: object) -> list[str]:
         and source != OBJECTS
         and not is_file(source)
         and not is_weights(source)
+        and not is_timm(source)
     ]
 
 

@@ -18,7 +18,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
@@ -94,7 +94,6 @@ class BlockStore:
             raise cannot_write(f"to {self.root}", error) from error
 
     def introduce(self) -> None:
-        """Write the model and settings of the folder."""
         text = json.dumps({"model": self.model, "settings": self.settings}, indent=1)
         self._renew(self.folder / SETTINGS, text)
 
@@ -119,7 +118,7 @@ class BlockStore:
 
         If anything is noted on its texts, ``note`` too.
         """
-        table = _table(self._path(ids))
+        table = read_block(self._path(ids))
         return table if table is not None and table["id"].to_pylist() == list(ids) else None
 
     def index(self) -> dict[Path, dict[str, int]]:
@@ -127,21 +126,18 @@ class BlockStore:
 
         A process reads a block again only if its size or time has changed.
         """
-        blocks = {path: _stamps(path) for path in sorted(self.folder.glob("blocks/*/*.block"))}
+        blocks: dict[Path, dict[str, int]] = {}
+        for path in sorted(self.folder.glob("blocks/*/*.block")):
+            with suppress(FileNotFoundError):
+                status = path.stat()
+                blocks[path] = _stamps_of_version(path, status.st_size, status.st_mtime_ns)
         return {path: stamps for path, stamps in blocks.items() if stamps}
 
-    def stamped(self, stamp: int) -> set[str]:
+    def names_with(self, stamp: int) -> set[str]:
         """The ids with a stamp, in all intact blocks."""
         return {
-            identifier
-            for stamps in self.index().values()
-            for identifier, given in stamps.items()
-            if given == stamp
+            name for stamps in self.index().values() for name, one in stamps.items() if one == stamp
         }
-
-    def table(self, path: Path) -> pa.Table | None:
-        """Columns ``id stamp value reason`` of one block, None if it is absent or damaged."""
-        return _table(path)
 
     def put(self, block: Block) -> None:
         import pyarrow as pa
@@ -178,8 +174,7 @@ class BlockStore:
             raise cannot_write(f"to {self.root}", error) from error
 
     @cached_property
-    def planned(self) -> list[str]:
-        """The images of the latest plan."""
+    def planned_images(self) -> list[str]:
         plans = list(self.folder.glob("plans/*.json"))
         if not plans:
             raise ResourceError(f"{self.folder}: has no plan; start the job again")
@@ -190,11 +185,10 @@ class BlockStore:
         return expect(load_json(latest, what="a list of image ids"), list, latest, "")
 
     def gather(self) -> tuple[list[pa.Table], dict[str, str], set[str]]:
-        """The finished results of the latest plan."""
         tables: list[pa.Table] = []
         missing: dict[str, str] = {}
         open_ids: set[str] = set()
-        for ids in blocks_of(self.planned):
+        for ids in blocks_of(self.planned_images):
             table = self.read(ids)
             if table is None:
                 missing |= dict.fromkeys(ids, NOT_YET)
@@ -212,7 +206,6 @@ class BlockStore:
 
 @contextmanager
 def store_in(cache: str | None, settings: Mapping[str, object], model: str) -> Iterator[BlockStore]:
-    """A store in a cache, or a temporary one."""
     if cache is not None:
         yield BlockStore(Path(cache), settings, model)
         return
@@ -220,14 +213,17 @@ def store_in(cache: str | None, settings: Mapping[str, object], model: str) -> I
         yield BlockStore(Path(folder), settings, model)
 
 
-def _table(path: Path) -> pa.Table | None:
-    """A block, None if it is absent or damaged."""
+def read_block(path: Path) -> pa.Table | None:
+    """Columns ``id stamp value reason`` of a block, None if it is absent or damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         # Without threads: a thread pool that is still starting aborts an ending process.
-        content = _unsealed(path.read_bytes())
+        raw = path.read_bytes()
+        checksum, content = raw[:32], raw[32:]
+        if hashlib.sha256(content).digest() != checksum:
+            raise ValueError("its checksum does not fit")
         table = pq.ParquetFile(BytesIO(content), pre_buffer=False).read(use_threads=False)
         noted = [_NOTE] if _NOTE in table.column_names else []
         return table.select(["id", "stamp", "value", "reason", *noted])
@@ -238,30 +234,14 @@ def _table(path: Path) -> pa.Table | None:
         return None
 
 
-def _stamps(path: Path) -> dict[str, int]:
-    """The ids of a block with their stamps, empty if it is absent or damaged."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return {}
-    return _stamps_of_version(path, status.st_size, status.st_mtime_ns)
-
-
 @lru_cache(maxsize=100_000)
 def _stamps_of_version(path: Path, size: int, changed: int) -> dict[str, int]:
-    del size, changed  # the arguments identify a version of the file
-    table = _table(path)
+    """The ids of a block with their stamps; size and time identify a version of the file."""
+    del size, changed
+    table = read_block(path)
     if table is None:
         return {}
     return dict(zip(table["id"].to_pylist(), table["stamp"].to_pylist(), strict=True))
-
-
-def _unsealed(raw: bytes) -> bytes:
-    """A block's table, after its checksum."""
-    checksum, content = raw[:32], raw[32:]
-    if hashlib.sha256(content).digest() != checksum:
-        raise ValueError("its checksum does not fit")
-    return content
 
 
 def _content(path: Path) -> bytes:
@@ -278,22 +258,18 @@ def _column(values: Sequence[Any]) -> pa.Array:
     """
     import pyarrow as pa
 
-    first = next((value for value in values if value is not None), None)
-    if first is None or isinstance(first, str):
+    first = next((value for value in values if value is not None), "")
+    if isinstance(first, str):
         return pa.array(values, pa.string())
     if isinstance(first, list):
         return pa.array(values, pa.list_(pa.string()))
     half = getattr(first, "dtype", None) == "float16"
-    kind = pa.float16() if half else pa.float32()
-    return pa.array(values, pa.list_(kind))
+    return pa.array(values, pa.list_(pa.float16() if half else pa.float32()))
 
 
 def block_notes(table: pa.Table) -> list[Sequence[str] | None]:
     """(N,) the notes on each image's texts, None where nothing is noted."""
-    if _NOTE not in table.column_names:
-        return [None] * len(table)
-    notes: list[Sequence[str] | None] = table[_NOTE].to_pylist()
-    return notes
+    return table[_NOTE].to_pylist() if _NOTE in table.column_names else [None] * len(table)
 
 
 def block_values(table: pa.Table) -> list[Any]:
@@ -340,14 +316,14 @@ def _stores(root: Path) -> tuple[list[BlockStore], list[DataError]]:
     stores, damaged = [], []
     for path in sorted(root.glob(f"*/{SETTINGS}")):
         try:
-            stores.append(_stored(path))
+            stores.append(_read_store(path))
         except DataError as error:
             log.warning("%s", error)
             damaged.append(error)
     return stores, damaged
 
 
-def _stored(path: Path) -> BlockStore:
+def _read_store(path: Path) -> BlockStore:
     read = expect(load_json(path, what="settings of a run"), dict, path, "")
     settings = expect(read.get("settings"), dict, path, "settings")
     store = BlockStore(path.parent.parent, settings, expect(read.get("model"), str, path, "model"))
@@ -453,7 +429,7 @@ def blocks_of(ids: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 GONE = 0  # of a photo that cannot be read
-_OF_CONTENT = 1 << 60  # added to a part of a digest; above any size in bytes
+_OF_CONTENT = 1 << 60  # added to a part of a digest, so that no photo has the stamps above
 _DIGITS = 15  # hexadecimal digits of a digest; with the above it fits into a signed 64-bit integer
 
 
@@ -469,16 +445,6 @@ def photo_stamps(photos: Sequence[Path]) -> list[int]:
     return [
         GONE if digest is None else _OF_CONTENT | int(digest[:_DIGITS], 16) for digest in digests
     ]
-
-
-def is_of_content(stamp: int) -> bool:
-    """Whether a stamp is of content; earlier versions wrote sizes in bytes.
-
-    Example:
-        >>> is_of_content(123456), is_of_content(-1)
-        (False, False)
-    """
-    return stamp >= _OF_CONTENT
 
 
 def by_name(sources: Sequence[object]) -> list[int]:

@@ -39,8 +39,6 @@ MOST = 100  # the most confident of one picture; as in COCO's evaluation
 
 
 class Photo(NamedTuple):
-    """A photo (3, H, W) as a network takes it, and its own height and width."""
-
     pixels: Float32Array
     size: tuple[int, int]
 
@@ -56,8 +54,6 @@ class Candidates(NamedTuple):
 
 
 class Detector(ABC):
-    """A network that detects objects."""
-
     # COCO's number of each of its L labels, None for those that COCO does not have
     numbers: Sequence[int | None]
 
@@ -82,9 +78,16 @@ class Detector(ABC):
         return results
 
     def _results(self, proposed: Candidates, size: tuple[int, int]) -> Iterator[dict[str, object]]:
+        from pycocotools import mask as coco
+
         for row in proposed.scores.argsort(descending=True, stable=True).tolist():
             number = self.numbers[int(proposed.labels[row])]
-            outline = None if proposed.masks is None else _run_lengths(proposed.masks[row])
+            outline = None
+            if proposed.masks is not None:
+                mask = np.asfortranarray(proposed.masks[row].cpu().numpy().astype(np.uint8))
+                coded = coco.encode(mask)
+                size_of_mask = [int(side) for side in coded["size"]]
+                outline = {"size": size_of_mask, "counts": coded["counts"].decode()}
             box = _box(proposed, row, outline, size)
             if number is not None and box is not None:
                 result = {
@@ -93,13 +96,6 @@ class Detector(ABC):
                     "score": round(min(float(proposed.scores[row]), 1.0), 5),
                 }
                 yield result | ({"segmentation": outline} if outline else {})
-
-
-def _run_lengths(mask: Tensor) -> dict[str, Any]:
-    from pycocotools import mask as coco
-
-    coded = coco.encode(np.asfortranarray(mask.cpu().numpy().astype(np.uint8)))
-    return {"size": [int(side) for side in coded["size"]], "counts": coded["counts"].decode()}
 
 
 def _box(
@@ -151,12 +147,12 @@ def _self_contained(config: Mapping[str, Any]) -> dict[str, Any]:
         and settings.get("backbone_kwargs")
         and not settings.get("backbone_config")
     ):
-        return _described(settings)
+        return _with_inline_backbone(settings)
     built_on = {"backbone", "backbone_config"} & set(settings)
     return settings | ({"use_pretrained_backbone": False} if built_on else {})
 
 
-def _described(config: Mapping[str, Any]) -> dict[str, Any]:
+def _with_inline_backbone(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration with timm's backbone inline; newer libraries would fetch it."""
     import transformers
 
@@ -195,7 +191,7 @@ class _Published(Detector):
     def _load(self, model: Pretrained, device: torch.device) -> Any: ...
 
     @abstractmethod
-    def _proposed(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
+    def _candidates_of(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
         """The candidates of one picture of a batch."""
 
     def read(self, path: Path) -> Photo:
@@ -208,16 +204,16 @@ class _Published(Detector):
         pixels = torch.from_numpy(np.stack([photo.pixels for photo in photos])).to(self._device)
         output = self._network(pixel_values=pixels)
         for row, photo in enumerate(photos):
-            yield self._proposed(output, row, photo.size)
+            yield self._candidates_of(output, row, photo.size)
 
 
 class _Boxes(_Published):
-    """Detectors whose queries have a box each."""
-
     def _load(self, model: Pretrained, device: torch.device) -> Any:
         return load_boxes(model, device)
 
-    def _proposed(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
+    def _candidates_of(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
+        import torch
+
         logits = _numbers(output.logits[row])
         if self._one_label:  # the last label is that of no object
             scores, labels = logits.softmax(-1)[:, :-1].max(-1)
@@ -226,7 +222,11 @@ class _Boxes(_Published):
         else:
             scores, queries, labels = _most_confident(logits.sigmoid())
         retained = scores >= self._least
-        boxes = _in_pixels(output.pred_boxes[row].float(), size)[queries[retained]]
+        # Centre, width and height as shares of the picture become edges in its pixels.
+        centre, extent = output.pred_boxes[row].float()[queries[retained]].chunk(2, dim=1)
+        height, width = size
+        edges = torch.cat([centre - extent / 2, centre + extent / 2], dim=1)
+        boxes = edges * torch.tensor([width, height, width, height], device=edges.device)
         return Candidates(scores[retained], labels[retained], boxes, None)
 
 
@@ -238,7 +238,7 @@ class _Masks(_Published):
 
         return load(model, AutoModelForUniversalSegmentation, device, unused=_IDLE)
 
-    def _proposed(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
+    def _candidates_of(self, output: Any, row: int, size: tuple[int, int]) -> Candidates:
         from torch.nn.functional import interpolate
 
         sure = _numbers(output.class_queries_logits[row]).softmax(-1)[:, :-1]
@@ -266,13 +266,3 @@ def _most_confident(sure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     scores, places = sure.flatten().topk(min(MOST, sure.numel()))
     n_labels = sure.shape[1]
     return scores, places // n_labels, places % n_labels
-
-
-def _in_pixels(boxes: Tensor, size: tuple[int, int]) -> Tensor:
-    """(Q, 4) centre, width and height as shares of the picture to edges in its pixels."""
-    import torch
-
-    height, width = size
-    centre, extent = boxes[:, :2], boxes[:, 2:]
-    edges = torch.cat([centre - extent / 2, centre + extent / 2], dim=1)
-    return edges * torch.tensor([width, height, width, height], device=boxes.device)

@@ -21,9 +21,14 @@ from bias_pipeline.data.photos import image_id, read_photo
 from bias_pipeline.errors import BiasPipelineError, DataError, UsageError
 from bias_pipeline.io.files import read_csv
 from bias_pipeline.models.model_location import hub_cache
-from bias_pipeline.models.picture_text import placed, processor_of, require_image_text, templated
+from bias_pipeline.models.picture_text import (
+    fill_template,
+    place_picture,
+    processor_of,
+    require_image_text,
+)
 from bias_pipeline.models.pretrained import Pretrained, first_line, load
-from bias_pipeline.models.sampling import Decoding, Noise, several
+from bias_pipeline.models.sampling import Decoding, Noise, decode_captions
 from bias_pipeline.models.torchvision import make_importable
 
 if TYPE_CHECKING:
@@ -59,8 +64,6 @@ def usual_prompt(kind: str) -> str:
 
 
 class PreparedPhoto(NamedTuple):
-    """A photo as the network takes it."""
-
     # Name to (1, ...) tensors; the first axis may be that of a photo's pieces
     inputs: dict[str, torch.Tensor]
     image: str  # the photo's id, which decides what is drawn
@@ -100,15 +103,15 @@ class Captioner:
         reads_types = "token_type_ids" in inspect.signature(network.forward).parameters
         self._unread = {"labels"} | (set() if reads_types else {"token_type_ids"})
         self._pad(network.generation_config)
-        self._check_length(text, self._shown(Image.new("RGB", (40, 30)), ""))
+        self._check_length(text, self._prepare(Image.new("RGB", (40, 30)), ""))
 
     def _question(self) -> str | None:
         """The text beside every photo, or None."""
         kind, prompt = self._model.kind, self._decoding.prompt
         if kind == PAIR or not (prompt or usual_prompt(kind)):
             return None
-        text = templated(self._processor, prompt)
-        return placed(kind, self._processor, prompt) if text is None else text
+        text = fill_template(self._processor, prompt)
+        return place_picture(kind, self._processor, prompt) if text is None else text
 
     def _pad(self, config: Any) -> None:
         """Give captions that end before others of their batch a token to be filled with."""
@@ -122,7 +125,7 @@ class Captioner:
         positions = getattr(text, "max_position_embeddings", None)
         if positions is None or hasattr(text, "relative_attention_num_buckets"):  # T5's reads all
             return
-        most = positions - max(2, len(self._begun(sample)))  # a sign at either end
+        most = positions - max(2, len(self._first_tokens(sample)))  # a sign at either end
         if self._decoding.max_new_tokens > most:
             raise UsageError(
                 f"the captioner writes at most {most} tokens after its prompt; use "
@@ -130,9 +133,9 @@ class Captioner:
             )
 
     def read(self, path: Path) -> PreparedPhoto:
-        return self._shown(self._reader(path), image_id(path.name))
+        return self._prepare(self._reader(path), image_id(path.name))
 
-    def _shown(self, photo: Image, image: str) -> PreparedPhoto:
+    def _prepare(self, photo: Image, image: str) -> PreparedPhoto:
         options: dict[str, Any] = {"return_tensors": "pt"}
         begins = self._processor.tokenizer.bos_token
         if self._text is not None:
@@ -165,7 +168,7 @@ class Captioner:
         first = config.bos_token_id if start is None else start
         return {"decoder_input_ids": words.new_tensor([[first, *words[0]]])}
 
-    def _begun(self, shown: PreparedPhoto) -> list[int]:
+    def _first_tokens(self, shown: PreparedPhoto) -> list[int]:
         """The tokens before a caption, if ``generate`` repeats them."""
         name = "decoder_input_ids" if self._writes_apart else _IDS
         if name not in shown.inputs:
@@ -178,11 +181,9 @@ class Captioner:
     def describe(self, photos: Sequence[PreparedPhoto]) -> list[list[str]]:
         """Captions for each photo, as many as wanted, without the prompt; all of one form."""
         images = [photo.image for photo in photos]
-        return several(self._decoding, images, self._device, partial(self._written, photos))
+        return decode_captions(self._decoding, images, self._device, partial(self._write, photos))
 
-    def _written(
-        self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int
-    ) -> list[str]:
+    def _write(self, photos: Sequence[PreparedPhoto], noise: Noise | None, best: int) -> list[str]:
         """The best texts of B photos of one form, the texts of a photo after each other."""
         rows = self._tokens(photos, noise, best)
         texts = self._processor.tokenizer.batch_decode(rows, skip_special_tokens=True)
@@ -214,13 +215,12 @@ class Captioner:
             ) from error
         rows: list[list[int]] = written.tolist()
         for place, row in enumerate(rows):
-            begun = self._begun(photos[place // best])
+            begun = self._first_tokens(photos[place // best])
             if row[: len(begun)] == begun:
                 del row[: len(begun)]
         return rows
 
     def _inputs(self, photos: Sequence[PreparedPhoto]) -> dict[str, torch.Tensor]:
-        """The network's inputs for B photos of one form."""
         import torch
 
         batch = {

@@ -52,20 +52,16 @@ def gather(options: Namespace, job: str, name: str) -> Gathered:
         raise UsageError(f"--to {out}: the file's ending must be {Path(name).suffix}")
     store = find_store(options.gather, job, options.run)
     tables, missing, open_ids = store.gather()
-    _write_missing(options.gather / MISSING, missing)
     if missing:
+        lines = [("image_id", "reason"), *sorted(missing.items(), key=_by_id)]
+        content = csv_text(lines).encode("utf-8", "replace")
+        write_file(options.gather / MISSING, content, sync=True)
         _report_missing(options.gather, missing, open_ids, strict=not options.no_strict)
+    else:
+        (options.gather / MISSING).unlink(missing_ok=True)
     if not tables:
         raise ResourceError(f"{options.gather}: nothing is finished yet")
     return Gathered(store, tables, out)
-
-
-def _write_missing(path: Path, missing: Mapping[str, str]) -> None:
-    if not missing:
-        path.unlink(missing_ok=True)
-        return
-    lines = [("image_id", "reason"), *sorted(missing.items(), key=_by_id)]
-    write_file(path, csv_text(lines).encode("utf-8", "replace"), sync=True)
 
 
 def _by_id(pair: tuple[str, object]) -> tuple[int, int, str]:

@@ -27,15 +27,11 @@ if TYPE_CHECKING:
 MAIN = "main"
 # The keys of a configuration that name a model, and those of its revision.
 _NAMING = {"model": "revision", "language_model": "lm_revision", "sentence_encoder": ""}
-
-
 PUBLISHED = "published"  # the key of the default model
 
 
 @dataclass(frozen=True)
 class Need:
-    """What an encoder or a metric needs."""
-
     model: str  # a folder or a name on the hub
     revision: str = MAIN  # of a name
 
@@ -47,11 +43,8 @@ def encoder_needs() -> dict[str, Need]:
         >>> encoder_needs()["minilm"].model
         'sentence-transformers/all-MiniLM-L6-v2'
     """
-    import yaml
-
     needs: dict[str, Need] = {}
-    for name in choices_of(conf_dir() / "encoder"):
-        read = yaml.safe_load((conf_dir() / "encoder" / f"{name}.yaml").read_text())
+    for name, read in _settings_of("encoder"):
         settings: Mapping[str, Any] = read.get("encoder", {})
         named = settings.get("model") or settings.get(PUBLISHED)
         if named:
@@ -66,13 +59,19 @@ def metric_needs() -> dict[str, Need]:
         >>> metric_needs()["gender_score.sentence_encoder"].model
         'sentence-transformers/all-MiniLM-L6-v2'
     """
+    return {
+        f"{name}.{key}": need
+        for name, read in _settings_of("metric")
+        for key, need in needs_within(read).items()
+    }
+
+
+def _settings_of(group: str) -> Iterator[tuple[str, Any]]:
+    """Each choice of a group of the configuration, as its file has it."""
     import yaml
 
-    needs: dict[str, Need] = {}
-    for name in choices_of(conf_dir() / "metric"):
-        read = yaml.safe_load((conf_dir() / "metric" / f"{name}.yaml").read_text())
-        needs |= {f"{name}.{key}": need for key, need in needs_within(read).items()}
-    return needs
+    for name in choices_of(conf_dir() / group):
+        yield name, yaml.safe_load((conf_dir() / group / f"{name}.yaml").read_text())
 
 
 def needs_within(node: object) -> dict[str, Need]:
@@ -82,24 +81,22 @@ def needs_within(node: object) -> dict[str, Need]:
         >>> needs_within({"probe": {"encoder": {"model": "gpt2"}}, "sentence_encoder": None})
         {'probe.encoder.model': Need(model='gpt2', revision='main')}
     """
-    return dict(_named(node, ""))
+    return dict(_needs_of(node, ""))
 
 
-def _named(node: object, start: str) -> Iterator[tuple[str, Need]]:
+def _needs_of(node: object, start: str) -> Iterator[tuple[str, Need]]:
     if isinstance(node, Mapping):
         for key, value in node.items():
             if key in _NAMING and isinstance(value, str):
                 yield f"{start}{key}", Need(value, node.get(_NAMING[key]) or MAIN)
-            yield from _named(value, f"{start}{key}.")
+            yield from _needs_of(value, f"{start}{key}.")
     elif isinstance(node, list):
         for number, value in enumerate(node):
-            yield from _named(value, f"{start}{number}.")
+            yield from _needs_of(value, f"{start}{number}.")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A model's folder."""
-
     folder: Path  # where its files are
     source: str  # where they come from: `a folder`, `the package NAME`, `the hub's cache`
     revision: str = ""  # of the hub, if known; else empty
@@ -148,27 +145,21 @@ def find_place(name: str, revision: str = MAIN) -> Place:
         return Place(folder, "a folder")
     if folder.is_file():
         raise ResourceError(f"model {name}: is a file; name the folder that has its config.json")
-    return _packaged(name, revision) or _cached(name, revision)
-
-
-def _packaged(name: str, revision: str) -> Place | None:
-    carried = CARRIED.get(name)
-    if carried is None or revision != MAIN:
-        return None
-    folder = package_folder(carried.package)
-    if folder is None or not (folder / carried.inside).is_dir():
-        return None
-    return Place(folder / carried.inside, f"the package {carried.package}", sha256=carried.sha256)
+    carried = CARRIED.get(name) if revision == MAIN else None
+    package = package_folder(carried.package) if carried else None
+    if carried and package and (package / carried.inside).is_dir():
+        source = f"the package {carried.package}"
+        return Place(package / carried.inside, source, sha256=carried.sha256)
+    return _place_in_cache(name, revision)
 
 
 def hub_cache() -> Path:
-    """The folder of the hub client's cache."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     return Path(HF_HUB_CACHE)
 
 
-def _cached(name: str, revision: str) -> Place:
+def _place_in_cache(name: str, revision: str) -> Place:
     import huggingface_hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -253,20 +244,18 @@ def check_digest(path: Path, file: RepoSibling) -> None:
     """Refuse and remove a file that does not have the hub's digest."""
     large = file.lfs
     wanted = large["sha256"] if large else file.blob_id
-    digest = sha256_of(path) if large else _git_blob(path)
+    if large:
+        digest = sha256_of(path)
+    else:  # that of git
+        content = path.read_bytes()
+        header = f"blob {len(content)}\0".encode()
+        digest = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
     if wanted is not None and digest != wanted:
         path.resolve().unlink()
         raise DataError(
             f"{path.name}: its digest is {digest[:12]}, the hub's {wanted[:12]}; it was removed, "
             "fetch it again"
         )
-
-
-def _git_blob(path: Path) -> str:
-    """The git hash of a file."""
-    content = path.read_bytes()
-    header = f"blob {len(content)}\0".encode()
-    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
 @contextmanager
@@ -349,13 +338,13 @@ def check_config(path: Path, config: Mapping[str, Any]) -> None:
     rotary = any(key.startswith("rope_") for key, _ in _entries(config))
     for key, value in _entries(config):
         if _names_code(key, value):
-            raise _refused(path, key, value, "code of a hub is not loaded; take it out")
+            raise _refusal(path, key, value, "code of a hub is not loaded; take it out")
         counts_layers = "layer" in key and "per_layer" not in key
         most = MOST_LAYERS if counts_layers else LARGEST
         if key == "max_position_embeddings" and rotary:
             most = _MOST_POSITIONS
         if type(value) is int and abs(value) > most and not key.endswith(_PERIODS):
-            raise _refused(path, key, value, f"at most {most:,} are built")
+            raise _refusal(path, key, value, f"at most {most:,} are built")
 
 
 def check_preprocessing(path: Path, config: Mapping[str, Any]) -> None:
@@ -368,7 +357,7 @@ def check_preprocessing(path: Path, config: Mapping[str, Any]) -> None:
             for _, side in _entries({key: part.get(key)}):
                 whole = type(side) is int and 1 <= side <= most
                 if side is not None and not whole and not isinstance(side, dict | list):
-                    raise _refused(path, key, side, f"pictures have 1 to {most} pixels {of}")
+                    raise _refusal(path, key, side, f"pictures have 1 to {most} pixels {of}")
 
 
 def _names_code(key: str, value: Any) -> bool:
@@ -391,5 +380,5 @@ def _entries(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
             yield from _entries(value, key)
 
 
-def _refused(path: Path, key: str, value: object, why: str) -> DataError:
+def _refusal(path: Path, key: str, value: object, why: str) -> DataError:
     return DataError(f"{path}: {key} is {str(value)[:60]!r}; {why}")

@@ -98,13 +98,13 @@ class _Pair:
         return self.image_processor(images=images, return_tensors=return_tensors)
 
 
-def placed(kind: str, processor: Any, prompt: str) -> str:
+def place_picture(kind: str, processor: Any, prompt: str) -> str:
     """A prompt with the picture's placeholder before it, for models without a template."""
     sign = "" if kind in _PLACED else str(getattr(processor, "image_token", "") or "")
     return _PLACES.get(kind, f"{sign}\n" if sign else "") + prompt
 
 
-def templated(processor: Any, prompt: str) -> str | None:
+def fill_template(processor: Any, prompt: str) -> str | None:
     """A question about one picture in the model's chat template; None without a template."""
     if processor.chat_template is None:
         return None
@@ -125,8 +125,6 @@ _IDS, _TYPES = "input_ids", "token_type_ids"
 
 
 class Question(NamedTuple):
-    """One question."""
-
     pictures: Pictures  # the corpus's pictures
     row: int  # the picture's row
     before: str  # the text before the answer
@@ -134,8 +132,6 @@ class Question(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A question as the network takes it."""
-
     inputs: dict[str, torch.Tensor]  # name to (1, ...) tensors, with the text before the answer
     follows: tuple[tuple[int, ...], ...]  # K lists of tokens
 
@@ -168,11 +164,10 @@ class PictureText:
         self._starts = _starts(self.network) if self._recodes else ()
 
     def read(self, question: Question) -> Request:
-        """A question as the network takes it."""
         from PIL import Image
 
         pixels = read_pixels(question.pictures, question.row, self._side)
-        text = placed(self._model.kind, self._processor, question.before)
+        text = place_picture(self._model.kind, self._processor, question.before)
         with self._lock:
             try:
                 made = self._processor(
@@ -185,7 +180,7 @@ class PictureText:
                 ) from error
             follows = tuple(self._tokens(question.before, follow) for follow in question.follows)
         inputs = {name: tensor for name, tensor in made.items() if name != _TYPES}
-        request = Request(inputs if self._recodes else self._begun(inputs), follows)
+        request = Request(inputs if self._recodes else self._without_end(inputs), follows)
         self._check_length(request, question)
         return request
 
@@ -205,7 +200,7 @@ class PictureText:
             )
         return added
 
-    def _begun(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def _without_end(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Inputs without the end token, so that the text can continue."""
         tokenizer = self._processor.tokenizer
         ends = {tokenizer.eos_token_id, tokenizer.sep_token_id}
@@ -257,7 +252,6 @@ class PictureText:
         return torch.cat(parts)[torch.from_numpy(order)]
 
     def _answer_log_probs(self, requests: Sequence[Request]) -> torch.Tensor:
-        """(B, K) of questions of one form."""
         import torch
 
         device = self.network.device
@@ -293,23 +287,16 @@ class PictureText:
             first = tokens.new_tensor(self._starts).expand(len(tokens), -1)
             words = self._words({**inputs, "decoder_input_ids": torch.cat([first, tokens], 1)})
         else:
-            words = self._words(self._extended(inputs, tokens))
+            added = {_IDS: tokens, "attention_mask": torch.ones_like(tokens)}
+            others, shape = torch.zeros_like(tokens), inputs[_IDS].shape
+            longer = {
+                name: torch.cat([tensor, added.get(name, others)], 1)
+                for name, tensor in inputs.items()
+                if tensor.shape == shape
+            }
+            words = self._words({**inputs, **longer})
         scores = words[:, -n_tokens - 1 : -1].gather(2, tokens[..., None])
         return scores.squeeze(2).sum(dim=1)
-
-    @staticmethod
-    def _extended(inputs: dict[str, torch.Tensor], tokens: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Inputs with more tokens at the end, their masks and types as for words."""
-        import torch
-
-        added = {_IDS: tokens, "attention_mask": torch.ones_like(tokens)}
-        shape = inputs[_IDS].shape
-        return {
-            name: torch.cat([tensor, added.get(name, torch.zeros_like(tokens))], 1)
-            if tensor.shape == shape
-            else tensor
-            for name, tensor in inputs.items()
-        }
 
 
 def _starts(network: Any) -> tuple[int, ...]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from bias_pipeline.data.photos import read_pixels
 from bias_pipeline.data.regions import Labels
 from bias_pipeline.io.arrays import Filling, mapped_table
 from bias_pipeline.io.machine import n_threads
-from bias_pipeline.models.blocks import BlockStore, by_name, store_in
+from bias_pipeline.models.blocks import BlockStore, by_name, read_block, store_in
 from bias_pipeline.models.runner import Model, describe_share
 from bias_pipeline.models.text_vectors import known_names, vectors_by_block, vectors_of_names
 
@@ -34,13 +35,13 @@ Regions = npt.NDArray[np.float16]
 
 
 class RegionExtractor(Protocol):
-    """A frozen network of squares with ``side`` pixels a side, ``together`` in a batch."""
+    """A frozen network of squares with ``side`` pixels a side."""
 
     @property
     def side(self) -> int: ...
 
     @property
-    def together(self) -> int: ...
+    def batch_size(self) -> int: ...
 
     def extract(self, pixels: Pixels, /) -> Regions:
         """(B, side, side, 3) pictures to (B, ...) features."""
@@ -93,26 +94,31 @@ def _rows(
     model: str,
     extractor: RegionExtractor,
 ) -> Iterator[tuple[int, Regions]]:
-    """Each picture's row and features, block by block."""
     rows: dict[str, list[int]] = {}
     for row in range(len(pictures)):
         rows.setdefault(pictures.shown(row), []).append(row)
     with store_in(cache, spec, model) as store:
         wanted = {name: _Picture(pictures, copies[0]) for name, copies in rows.items()}
-        _extract_missing(wanted, store, extractor)
+        model_of = partial(_ExtractionModel, extractor)
+        _compute_missing(wanted, known_names(store), store, model_of, extractor.batch_size)
         for names, vectors in vectors_by_block(list(rows), store):
             for name, vector in zip(names, vectors, strict=True):
                 yield from ((row, vector) for row in rows[name])
 
 
-def _extract_missing(
-    wanted: Mapping[str, _Picture], store: BlockStore, extractor: RegionExtractor
-) -> None:
-    known = known_names(store)
-    missing = {name: picture for name, picture in wanted.items() if name not in known}
+def _compute_missing(
+    wanted: Mapping[str, Any],
+    known: Container[str],
+    store: BlockStore,
+    load: Callable[[], Model],
+    batch: int,
+) -> bool:
+    """Compute and store what is wanted and not known yet; whether anything was."""
+    missing = {name: source for name, source in wanted.items() if name not in known}
     if missing:
-        how = Namespace(shard="0/1", batch=extractor.together, threads=n_threads())
-        describe_share(missing, by_name, store, lambda: _ExtractionModel(extractor), how)
+        how = Namespace(shard="0/1", batch=batch, threads=n_threads())
+        describe_share(missing, by_name, store, load, how)
+    return bool(missing)
 
 
 BATCH = 16  # pictures at once
@@ -122,12 +128,9 @@ def labels_in(
     pictures: Mapping[str, Path], store: BlockStore, load: Callable[[], Model]
 ) -> tuple[dict[str, Labels], dict[str, str]]:
     """The labels of pictures; cached ones are not computed again."""
-    known = _stored(store)
-    missing = {digest: path for digest, path in pictures.items() if digest not in known}
-    if missing:
-        how = Namespace(shard="0/1", batch=BATCH, threads=n_threads())
-        describe_share(missing, by_name, store, load, how)
-        known = _stored(store, lasting=False)
+    known = _stored_labels(store)
+    if _compute_missing(pictures, known, store, load, BATCH):
+        known = _stored_labels(store, lasting=False)
     labels: dict[str, Labels] = {}
     unreadable: dict[str, str] = {}
     for digest in pictures:
@@ -139,11 +142,11 @@ def labels_in(
     return labels, unreadable
 
 
-def _stored(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
+def _stored_labels(store: BlockStore, *, lasting: bool = True) -> dict[str, tuple[str, str | None]]:
     """Digest to value and reason; temporary failures only on request, where there is no other."""
     results = {}
     for path in store.index():
-        table = store.table(path)
+        table = read_block(path)
         if table is None:
             continue
         columns = (table[name].to_pylist() for name in ("id", "stamp", "value", "reason"))
@@ -157,17 +160,12 @@ def answers_to(
     questions: Sequence[Question], store: BlockStore, load: Callable[[], Model], batch: int
 ) -> Float32Array:
     """(N, K) log-probabilities of each of K answers; cached ones are not computed again."""
-    names = [_name(question) for question in questions]
+    names = []
+    for question in questions:
+        shown = question.pictures.shown(question.row)
+        asked = repr((shown, question.before, question.follows))
+        names.append(hashlib.sha256(asked.encode()).hexdigest())
     question_of = dict(zip(names, questions, strict=True))
-    known = known_names(store)
-    missing = {name: question for name, question in question_of.items() if name not in known}
-    if missing:
-        how = Namespace(shard="0/1", batch=batch, threads=n_threads())
-        describe_share(missing, by_name, store, load, how)
+    _compute_missing(question_of, known_names(store), store, load, batch)
     place = {name: row for row, name in enumerate(question_of)}
     return vectors_of_names(list(question_of), store)[[place[name] for name in names]]
-
-
-def _name(question: Question) -> str:
-    shown = question.pictures.shown(question.row)
-    return hashlib.sha256(repr((shown, question.before, question.follows)).encode()).hexdigest()

@@ -53,8 +53,6 @@ BESIDE = (
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A model on disk."""
-
     name: str  # as the user wrote it
     folder: Path  # where it lies
     kind: str  # its `model_type`
@@ -64,7 +62,6 @@ class Pretrained:
     packed: int = 0  # bytes of what it is unpacked from at first use; 0: it lies in its folder
 
     def __hash__(self) -> int:
-        """The hash of its files' digests."""
         return hash((self.name, *self.files.items()))
 
 
@@ -74,7 +71,7 @@ def find_pretrained(name: str, kinds: Sequence[str] | None, *, revision: str = "
     folder = place.folder
     path = folder / "config.json"
     if not path.is_file():
-        raise unfinished(name, place, path.name)
+        raise missing_file(name, place, path.name)
     config = expect(load_json(path, what="a model's configuration"), dict, path, "")
     kind = str(config.get("model_type"))
     if kinds is not None and kind not in kinds:
@@ -101,7 +98,7 @@ def _weights(name: str, place: Place) -> list[str]:
     index = folder / INDEX
     others = [path for path in folder.iterdir() if path.suffix in _OTHER_WEIGHTS]
     if not index.is_file() and not others:
-        raise unfinished(name, place, WEIGHTS)
+        raise missing_file(name, place, WEIGHTS)
     if not index.is_file():
         raise DataError(
             f"{folder}: neither {WEIGHTS} nor {INDEX}; other formats can run code and are not "
@@ -116,7 +113,7 @@ def _weights(name: str, place: Place) -> list[str]:
         raise DataError(f"{index}: names files that are not safetensors in its folder")
     absent = sorted(file_name for file_name in names if not (folder / file_name).is_file())
     if absent:
-        raise unfinished(name, place, absent[0])
+        raise missing_file(name, place, absent[0])
     return sorted(names)
 
 
@@ -138,7 +135,7 @@ def checkpoint_of(model: Pretrained) -> Path:
     return model.folder / next(iter(model.files))
 
 
-def unfinished(name: str, place: Place, file: str) -> ResourceError:
+def missing_file(name: str, place: Place, file: str) -> ResourceError:
     """The error for a model with a missing file, as after an incomplete download."""
     if place.revision:
         remedy = f"{prefetch_advice(name, place.revision)} fetches the rest"
@@ -155,7 +152,6 @@ def load(
     dtype: str = "float32",
     config: Any = None,
 ) -> Any:
-    """The network, ready to predict."""
     import torch
     from transformers.utils import logging as library
 
@@ -194,7 +190,6 @@ def load(
 
 
 def first_line(error: Exception) -> str:
-    """The first line of a library's error."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
@@ -249,11 +244,16 @@ class Preprocessing:
 
 
 def tokenizer(model: Pretrained) -> Any:
+    import transformers
+
     require_vocabulary(model.folder, model.files)
+    path = model.folder / "tokenizer_config.json"
+    config = load_json(path, what="a tokenizer's configuration") if path.is_file() else {}
+    # Version 5's name of a class that version 4 lacks
+    fast = isinstance(config, dict) and config.get("tokenizer_class") == "TokenizersBackend"
+    kind: Any = transformers.PreTrainedTokenizerFast if fast else transformers.AutoTokenizer
     try:
-        read = _tokenizer_class(model.folder).from_pretrained(
-            model.folder, local_files_only=True, trust_remote_code=False
-        )
+        read = kind.from_pretrained(model.folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # whatever a broken or absent file makes of the library
         raise DataError(
             f"{model.name}: its tokenizer cannot be loaded ({first_line(error)})"
@@ -275,16 +275,6 @@ def check_tokens(name: str, rows: Iterable[Sequence[int]], n_tokens: int) -> Non
             f"{name}: its tokenizer has a token of number {highest}, but its network has only "
             f"{n_tokens:,} tokens, from 0; take the tokenizer of the same model"
         )
-
-
-def _tokenizer_class(folder: Path) -> Any:
-    """The library's class for a tokenizer; version 4 lacks version 5's name."""
-    import transformers
-
-    path = folder / "tokenizer_config.json"
-    config = load_json(path, what="a tokenizer's configuration") if path.is_file() else {}
-    named = isinstance(config, dict) and config.get("tokenizer_class") == "TokenizersBackend"
-    return transformers.PreTrainedTokenizerFast if named else transformers.AutoTokenizer
 
 
 def device_of(name: str) -> torch.device:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ from bias_pipeline.models.detection import (
     load_boxes,
 )
 from bias_pipeline.models.pretrained import Preprocessing, Pretrained, find_pretrained, load
+from bias_pipeline.models.timm_networks import TimmNetwork, find_network_of_timm, is_timm
 from bias_pipeline.models.torchvision import make_importable
 from bias_pipeline.models.weight_files import read_numbers
 
@@ -73,9 +75,12 @@ class TorchvisionDetector(Detector):
     def __init__(self, path: Path, min_score: float, device: torch.device) -> None:
         TORCHVISION.require()
         make_importable()
-        _interpret()
+        pooling = importlib.import_module("torchvision.ops.roi_align")
+        plain = getattr(pooling._roi_align, "__wrapped__", None)
+        if plain is not None:  # without its operators torchvision would compile it
+            pooling.__dict__["_roi_align"] = plain
         weights = read_numbers(check_weights(path))
-        network = _built(_state_dict(weights, path), path)
+        network = _build(_state_dict(weights, path), path)
         network.roi_heads.score_thresh = min_score
         network.roi_heads.detections_per_img = MOST
         self._network, self._device = network.to(device).eval(), device
@@ -93,14 +98,6 @@ class TorchvisionDetector(Detector):
         for output in self._network(pixels):
             masks = output["masks"][:, 0] >= _SURE if "masks" in output else None
             yield Candidates(output["scores"], output["labels"], output["boxes"], masks)
-
-
-def _interpret() -> None:
-    """Run region pooling uncompiled: without its operators torchvision would compile it."""
-    cutting = importlib.import_module("torchvision.ops.roi_align")
-    written = getattr(cutting._roi_align, "__wrapped__", None)
-    if written is not None:
-        cutting.__dict__["_roi_align"] = written
 
 
 def check_weights(path: Path) -> Path:
@@ -140,34 +137,26 @@ def _present_name(name: str) -> str:
     return f"roi_heads.mask_head.{int(mask[1]) - 1}.0.{mask[2]}" if mask else name
 
 
-def _built(weights: Mapping[str, Tensor], path: Path) -> Any:
-    """The one network that weights fit."""
+def _build(weights: Mapping[str, Tensor], path: Path) -> Any:
     import torch
 
     detection = importlib.import_module("torchvision.models.detection")
     for name in _NETWORKS:
         with torch.device("meta"):
-            network = _empty(detection, name)
+            network = _fresh_network(detection, name)
         if _shapes(network.state_dict()) == _shapes(weights):
-            whole = _empty(detection, name)
+            whole = _fresh_network(detection, name)
             whole.load_state_dict(weights, strict=False)  # counters may be absent
-            return _as_trained(whole) if name in _FROZEN else whole
+            for part in whole.modules() if name in _FROZEN else ():
+                if isinstance(part, torch.nn.BatchNorm2d):
+                    part.eps = 0.0  # as in training, where it was frozen
+            return whole
     raise DataError(
         f"{path}: does not match any of {', '.join(_NETWORKS)} with {_N_CLASSES} classes"
     )
 
 
-def _as_trained(network: nn.Module) -> nn.Module:
-    """Set the normalisation as in training: frozen, without an epsilon."""
-    from torch import nn
-
-    for part in network.modules():
-        if isinstance(part, nn.BatchNorm2d):
-            part.eps = 0.0
-    return network
-
-
-def _empty(detection: Any, name: str) -> nn.Module:
+def _fresh_network(detection: Any, name: str) -> nn.Module:
     network: nn.Module = detection.__dict__[name](
         weights=None, weights_backbone=None, num_classes=_N_CLASSES
     )
@@ -207,20 +196,17 @@ class Recognizer(ABC):
         confidences = self.confidences(photos)
         if not np.isfinite(confidences).all():
             raise DataError("the model gives scores that are not numbers; its weights are broken")
-        return [json.dumps(_most_confident(self.names, row.tolist())) for row in confidences]
-
-
-def _most_confident(names: Sequence[str], confidences: Sequence[float]) -> list[tuple[str, float]]:
-    best: dict[str, float] = {}
-    for name, confidence in zip(names, confidences, strict=True):
-        if name:
-            best[name] = max(best.get(name, 0.0), confidence)
-    return list(by_confidence(best)[:MOST_LABELS])
+        texts = []
+        for row in confidences.tolist():
+            best: dict[str, float] = {}
+            for name, confidence in zip(self.names, row, strict=True):
+                if name:
+                    best[name] = max(best.get(name, 0.0), confidence)
+            texts.append(json.dumps(by_confidence(best)[:MOST_LABELS]))
+        return texts
 
 
 class Network(NamedTuple):
-    """A network named by the user."""
-
     name: str  # of a model or a file
     files: Mapping[str, str]  # digests of the files that decide its answers
     prompted: bool  # whether it is prompted with names, like CLIP, and has no labels of its own
@@ -229,11 +215,15 @@ class Network(NamedTuple):
 
 
 def find_network(source: str) -> Network:
-    """A model of one of :data:`KINDS`, or a file of weights of torchvision's detectors."""
+    """A model of :data:`KINDS`, a network of timm, or a file of torchvision's detectors."""
     if is_weights(source):
         path = check_weights(Path(source).expanduser())
         files = {"weights": digest_of(path)}
         return Network(path.name, files, False, lambda _, device: _Torchvision(path, device))
+    if is_timm(source):
+        found = find_network_of_timm(source)
+        load_classifier = lambda _, device: _TimmClassifier(found, device)  # noqa: E731
+        return Network(found.name, found.files, False, load_classifier)
     model = find_pretrained(source, KINDS)
     return Network(
         model.name,
@@ -280,7 +270,36 @@ class _Classifier(Recognizer):
         with torch.inference_mode():
             pixels = torch.from_numpy(np.stack(photos)).to(self._device)
             logits = self._network(pixel_values=pixels).logits
-            return _array(logits.float().softmax(-1))
+            return np.asarray(logits.float().softmax(-1).cpu().numpy())
+
+
+class _TimmClassifier(Recognizer):
+    """The same of timm: the middle of a picture, as its library prepares it."""
+
+    def __init__(self, model: TimmNetwork, device: torch.device) -> None:
+        self.names = [plain_label(label) for label in model.labels]
+        self._model, self._device = model, device
+        self._network = model.build().to(device)
+
+    def read(self, path: Path) -> Float32Array:
+        """(3, S, S)."""
+        from PIL.Image import Resampling
+
+        photo, side = read_photo(path), self._model.side
+        shorter = math.floor(side / self._model.cut)
+        width, height = (int(shorter * length / min(photo.size)) for length in photo.size)
+        shown = photo.resize((width, height), Resampling[self._model.interpolation.upper()])
+        left, top = round((width - side) / 2), round((height - side) / 2)
+        middle = np.asarray(shown.crop((left, top, left + side, top + side)), np.float32) / 255
+        mean, std = (np.array(one, np.float32) for one in (self._model.mean, self._model.std))
+        return np.ascontiguousarray(((middle - mean) / std).transpose(2, 0, 1))
+
+    def confidences(self, photos: Sequence[Float32Array]) -> Float32Array:
+        import torch
+
+        with torch.inference_mode():
+            pixels = torch.from_numpy(np.stack(photos)).to(self._device)
+            return np.asarray(self._network(pixels).float().softmax(-1).cpu().numpy())
 
 
 class _Clip(Recognizer):
@@ -299,10 +318,7 @@ class _Clip(Recognizer):
     def confidences(self, photos: Sequence[Float32Array]) -> Float32Array:
         logits = self._scale * (self._photos.describe(photos) @ self._texts.T)
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-        probabilities: Float32Array = (powers / powers.sum(axis=1, keepdims=True)).astype(
-            np.float32
-        )
-        return probabilities
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True), np.float32)
 
 
 class _Detector(Recognizer):
@@ -319,18 +335,17 @@ class _Detector(Recognizer):
         return self._prepare(read_photo(path))
 
     def confidences(self, photos: Sequence[Float32Array]) -> Float32Array:
-        return np.stack([self._of_one(photo) for photo in photos])  # each has a size of its own
-
-    def _of_one(self, photo: Float32Array) -> Float32Array:
-        """(L,) the most confident box of each label."""
         import torch
 
+        rows = []
         with torch.inference_mode():
-            pixels = torch.from_numpy(photo[None]).to(self._device)
-            logits = self._network(pixel_values=pixels).logits[0].float()
-            # DETR's last label means no object.
-            each = logits.softmax(-1)[:, :-1] if self._one_label else logits.sigmoid()
-            return _array(each.max(dim=0).values)
+            for photo in photos:  # each has a size of its own
+                pixels = torch.from_numpy(photo[None]).to(self._device)
+                logits = self._network(pixel_values=pixels).logits[0].float()
+                # DETR's last label means no object.
+                each = logits.softmax(-1)[:, :-1] if self._one_label else logits.sigmoid()
+                rows.append(each.max(dim=0).values.cpu().numpy())
+        return np.stack(rows)
 
 
 class _Torchvision(Recognizer):
@@ -355,8 +370,3 @@ class _Torchvision(Recognizer):
                     candidates.scores.cpu().numpy(),
                 )
         return confidences
-
-
-def _array(values: torch.Tensor) -> Float32Array:
-    array: Float32Array = values.cpu().numpy()
-    return array

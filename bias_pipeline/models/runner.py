@@ -32,7 +32,6 @@ from bias_pipeline.models.blocks import (
     block_notes,
     block_values,
     blocks_of,
-    is_of_content,
 )
 
 if TYPE_CHECKING:
@@ -71,12 +70,9 @@ class Model(Reader, Protocol):
 
 @dataclass
 class ProgressCounts:
-    """Counts of a task's work."""
-
     blocks: int = 0  # blocks of its share
     finished: int = 0  # blocks that existed already
     changed: int = 0  # images whose content has changed since they were described
-    earlier: int = 0  # images of an earlier version, which identified photos by size
     described: int = 0  # images or texts, unreadable ones too
     empty: int = 0  # empty texts among them
     seconds: float = 0.0  # for them, without loading the model
@@ -91,23 +87,11 @@ class ProgressCounts:
         texts = [text for outcome in outcomes.values() for text in _texts(outcome)]
         self.empty += sum(not text.strip() for text in texts)
 
-    def add_outdated(self, before: int, now: int) -> None:
-        """Count an image whose stamp differs from its block's stamp."""
-        if is_of_content(now) and before > 0 and not is_of_content(before):
-            self.earlier += 1
-        elif before != UNSETTLED:
-            self.changed += 1
-
     def sentences(self, noun: str) -> list[str]:
         """The lines of the report."""
         lines = []
         if self.finished:
             lines.append(f"{self.finished} of {counted(self.blocks, 'blocks')} existed already")
-        if self.earlier:
-            lines.append(
-                f"{counted(self.earlier, f'{noun} were')} described by an earlier version, which "
-                "identified photos by size only, and again now"
-            )
         if self.changed:
             lines.append(counted(self.changed, f"{noun} have changed and were described again"))
         if self.described:
@@ -154,8 +138,6 @@ def first_reasons(reasons: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Remaining:
-    """What is left to do of one task's share."""
-
     # The ids of each unfinished block, and those among them to describe now
     blocks: Sequence[tuple[Sequence[str], Sequence[str]]]
     stamps: Mapping[str, int]  # of all images of the share
@@ -163,7 +145,6 @@ class Remaining:
 
     @property
     def images(self) -> list[str]:
-        """The images to describe, in the order of their blocks."""
         return [image for _, wanted in self.blocks for image in wanted]
 
 
@@ -174,7 +155,6 @@ def remaining(
     shard: str,
     limit: int | None = None,
 ) -> Remaining:
-    """What is left to do of a task's share."""
     share = (Shard.parse(shard) if shard else Shard.of_slurm()).share(blocks_of(sources))
     images = list(chain.from_iterable(share))
     stamps = dict(zip(images, stamps_of([sources[image] for image in images]), strict=True))
@@ -189,8 +169,7 @@ def remaining(
         tally.failed_before |= {i: reasons[i] for i in reasons if before[i] == stamps[i]}
         tally.finished += not outdated
         wanted = [image for image in outdated if image in allowed]
-        for image in set(wanted) & before.keys():
-            tally.add_outdated(before[image], stamps[image])
+        tally.changed += sum(before.get(image, UNSETTLED) != UNSETTLED for image in wanted)
         if wanted:
             left.append((ids, wanted))
     return Remaining(left, stamps, tally)
@@ -210,94 +189,60 @@ def describe_share(
     then is stored before the error is raised.
     """
     left = remaining(sources, stamps_of, store, options.shard, limit)
-    work = _Work(load(), sources) if left.blocks else None
+    work = _Work(load(), sources, left, store) if left.blocks else None
     store.plan(list(sources))  # a run that cannot begin leaves nothing
     if work is not None:
         if "torch" in sys.modules:  # else the model computes nothing
             sys.modules["torch"].set_num_threads(options.threads)
         started = time.monotonic()
-        open_blocks = deque(left.blocks)
-
-        def keep() -> None:
-            for block in open_blocks:
-                _put(block, left, work.values, store)
-
-        try:
-            with contextlib.closing(work.described(left.images, options, keep)) as described:
-                _store_as_described(described, open_blocks, left, work.values, store, keep)
-        finally:
-            while open_blocks:
-                _put_first(open_blocks, left, work.values, store)
-        if work.failure is not None:
-            raise work.failure
+        work.describe_and_store(options)
         left.tally.seconds = time.monotonic() - started
     return left.tally
 
 
-def _store_as_described(
-    described: Iterable[str],
-    open_blocks: deque[tuple[Sequence[str], Sequence[str]]],
-    left: Remaining,
-    values: dict[str, Any],
-    store: BlockStore,
-    keep: Callable[[], None],
-) -> None:
-    """Store every finished block, and from time to time the open blocks."""
-    kept_at = time.monotonic()
-    for image in described:
-        if image == open_blocks[0][1][-1]:
-            _put_first(open_blocks, left, values, store)
-            signals.stop_if_requested()
-        elif time.monotonic() - kept_at > KEEP_S:
-            keep()
-            kept_at = time.monotonic()
-
-
-def _put_first(
-    open_blocks: deque[tuple[Sequence[str], Sequence[str]]],
-    left: Remaining,
-    values: dict[str, Any],
-    store: BlockStore,
-) -> None:
-    """Store what was described of the first open block, and close it."""
-    described = _put(open_blocks[0], left, values, store)
-    left.tally.add(described)
-    for image in described:
-        del values[image]
-    open_blocks.popleft()
-
-
-def _put(
-    block: tuple[Sequence[str], Sequence[str]],
-    left: Remaining,
-    values: Mapping[str, Any],
-    store: BlockStore,
-) -> dict[str, Any]:
-    """Store what was described of a block, if anything, and return it."""
-    ids, wanted = block
-    described = {image: values[image] for image in wanted if image in values}
-    if described:
-        store.put(_block(ids, left.stamps, described, store.read(ids)))
-    return described
-
-
 class _Work:
-    """Describes sources until the model fails."""
+    """Describes what is left until the model fails, and stores it block by block."""
 
-    def __init__(self, model: Reader | Model, sources: Mapping[str, Any]) -> None:
-        self._model, self._sources = model, sources
+    def __init__(
+        self,
+        model: Reader | Model,
+        sources: Mapping[str, Any],
+        left: Remaining,
+        store: BlockStore,
+    ) -> None:
+        self._model, self._sources, self._left, self._store = model, sources, left, store
+        self._open_blocks = deque(left.blocks)
         # Image to value, or why it has none, of images whose block is not stored
-        self.values: dict[str, Any] = {}
-        self.failure: BiasPipelineError | None = None  # the first, which ends the work
+        self._values: dict[str, Any] = {}
+        self._failure: BiasPipelineError | None = None  # the first, which ends the work
 
-    def described(
-        self, images: Sequence[str], options: Namespace, keep: Callable[[], None]
-    ) -> Generator[str, None, None]:
+    def describe_and_store(self, options: Namespace) -> None:
+        """Store every finished block, and from time to time the open blocks."""
+        kept_at = time.monotonic()
+        try:
+            with contextlib.closing(self._describe(options)) as described:
+                for image in described:
+                    if image == self._open_blocks[0][1][-1]:
+                        self._close_first_block()
+                        signals.stop_if_requested()
+                    elif time.monotonic() - kept_at > KEEP_S:
+                        self._store_open_blocks()
+                        kept_at = time.monotonic()
+        finally:
+            while self._open_blocks:
+                self._close_first_block()
+        if self._failure is not None:
+            raise self._failure
+
+    def _describe(self, options: Namespace) -> Generator[str, None, None]:
         """Each image after its value is there, in order, until the model fails."""
-        wanted = takewhile(lambda _: self.failure is None, images)
+        images = self._left.images
+        wanted = takewhile(lambda _: self._failure is None, images)
         # Answers wait for a slow one before them; what a model reads waits in memory.
         window = (2 if isinstance(self._model, Model) else _WINDOW_OF_ANSWERS) * options.batch
-        reading = ahead(self._read, wanted, options.threads, window, keep, KEEP_S)
+        reading = ahead(
+            self._read, wanted, options.threads, window, self._store_open_blocks, KEEP_S
+        )
         with bar("images"), contextlib.closing(reading):
             values: Iterator[Any] = track(reading, len(images))
             if isinstance(self._model, Model):
@@ -310,19 +255,38 @@ class _Work:
         """A source as the model takes it, or why it cannot be read; called from threads."""
         source: Any = UnreadableError(NOT_YET, lasting=False)
         try:
-            if self.failure is None:
+            if self._failure is None:
                 source = self._model.read(self._sources[image])
         except UnreadableError as error:
             source = error
         except BiasPipelineError as error:
-            self.failure = self.failure or error
+            self._failure = self._failure or error
         if not isinstance(self._model, Model):  # an answer behind a slow one would be lost
             self._add(image, source)
         return source
 
     def _add(self, image: str, value: Any) -> None:
         if not (isinstance(value, UnreadableError) and str(value) == NOT_YET):
-            self.values[image] = value
+            self._values[image] = value
+
+    def _store_open_blocks(self) -> None:
+        for block in self._open_blocks:
+            self._put(*block)
+
+    def _close_first_block(self) -> None:
+        described = self._put(*self._open_blocks[0])
+        self._left.tally.add(described)
+        for image in described:
+            del self._values[image]
+        self._open_blocks.popleft()
+
+    def _put(self, ids: Sequence[str], wanted: Sequence[str]) -> dict[str, Any]:
+        """Store what was described of a block, if anything, and return it."""
+        described = {image: self._values[image] for image in wanted if image in self._values}
+        if described:
+            stamps = self._left.stamps
+            self._store.put(_block(ids, stamps, described, self._store.read(ids)))
+        return described
 
 
 def in_batches(model: Model, read: Iterator[Any], batch: int) -> Iterator[Any]:
@@ -363,7 +327,15 @@ def _block(
 
     Temporary failures get a stamp that no source has.
     """
-    rows = {} if before is None else _unchanged(before, stamps)
+    rows: dict[str, tuple[Any, ...]] = {}
+    if before is not None:
+        fields = [before[name].to_pylist() for name in ("id", "stamp", "reason")]
+        kept = zip(*fields, block_values(before), block_notes(before), strict=True)
+        rows = {
+            image: (stamp, value, reason, notes)
+            for image, stamp, reason, value, notes in kept
+            if stamp == stamps[image]
+        }
     for image, outcome in outcomes.items():
         if isinstance(outcome, UnreadableError):
             stamp = stamps[image] if outcome.lasting else UNSETTLED
@@ -373,15 +345,6 @@ def _block(
     absent = (UNSETTLED, None, NOT_YET, None)
     columns = zip(*(rows.get(image, absent) for image in ids), strict=True)
     return Block(ids, *(list(column) for column in columns))
-
-
-def _unchanged(block: pa.Table, stamps: Mapping[str, int]) -> dict[str, tuple[Any, ...]]:
-    """Image to stamp, value, reason and notes, of images whose stamp did not change."""
-    ids, known = block["id"].to_pylist(), block["stamp"].to_pylist()
-    fields = zip(
-        known, block_values(block), block["reason"].to_pylist(), block_notes(block), strict=True
-    )
-    return {image: row for image, row in zip(ids, fields, strict=True) if row[0] == stamps[image]}
 
 
 def _within_memory(model: Model, sources: Sequence[Any], batch: int) -> Iterable[Any]:
@@ -399,7 +362,6 @@ def _within_memory(model: Model, sources: Sequence[Any], batch: int) -> Iterable
 def report_progress(
     tally: ProgressCounts, noun: str, command: str, store: BlockStore, lines: Sequence[str] = ()
 ) -> None:
-    """Print a task's counts, more lines about them, and the next command."""
     for line in (*tally.sentences(noun), *lines):
         print_out(line)
     print_out("when all tasks are done, this command gathers everything into one file:")
@@ -427,14 +389,14 @@ def ahead(
         for item in items:
             waiting.append(pool.submit(function, item))
             if len(waiting) > window:
-                yield _awaited(waiting.popleft(), meanwhile, every_s)
+                yield _wait_for(waiting.popleft(), meanwhile, every_s)
         while waiting:
-            yield _awaited(waiting.popleft(), meanwhile, every_s)
+            yield _wait_for(waiting.popleft(), meanwhile, every_s)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _awaited(future: Future[T], meanwhile: Callable[[], None], every_s: float) -> T:
+def _wait_for(future: Future[T], meanwhile: Callable[[], None], every_s: float) -> T:
     while not wait([future], every_s).done:
         meanwhile()
     return future.result()

@@ -44,7 +44,6 @@ class Decoding:
     seed: int = 0  # of sampling
 
     def __post_init__(self) -> None:
-        """Check that they fit together."""
         if self.temperature and self.beams > 1:
             raise UsageError(
                 f"--temperature {self.temperature:g} draws words and --beams {self.beams} searches "
@@ -57,7 +56,6 @@ class Decoding:
             )
 
     def __str__(self) -> str:
-        """In words."""
         if self.temperature:
             how = f"at temperature {self.temperature:g} with seed {self.seed}"
             how = f"{self.n} draws {how}" if self.n > 1 else f"a draw {how}"
@@ -117,7 +115,7 @@ class Noise:
         return scores / self._temperature - waits.clamp_min(torch.finfo(scores.dtype).tiny).log()
 
 
-def several(
+def decode_captions(
     decoding: Decoding,
     images: Sequence[str],
     device: torch.device,

@@ -49,14 +49,20 @@ def own_pooling(folder: Path, otherwise: How, chosen: How | None = None) -> Pool
     if not path.is_file():
         return Pooling(chosen or otherwise)
     modules = expect(load_json(path, what="a sentence model's parts"), list, path, "")
-    paths = {_kind(module, path): str(module.get("path", "")) for module in modules}
+    paths = {
+        str(expect(module, dict, path, "").get("type")).rpartition(".")[2]: module.get("path", "")
+        for module in modules
+    }
     unknown = sorted(set(paths) - set(_KNOWN))
     if unknown:
         raise DataError(f"{path}: a part {unknown[0]!r} is not supported; parts are {_KNOWN}")
-    reading = _optional(folder / "sentence_bert_config.json")
+    settings = folder / "sentence_bert_config.json"
+    reading: Mapping[str, Any] = {}
+    if settings.is_file():
+        reading = expect(load_json(settings, what="a model's settings"), dict, settings, "")
     longest = reading.get("max_seq_length")
     if chosen is None and "Pooling" in paths:
-        chosen = _how(folder / paths["Pooling"] / "config.json")
+        chosen = _how(folder / str(paths["Pooling"]) / "config.json")
     return Pooling(
         chosen or otherwise,
         normalize="Normalize" in paths,
@@ -65,32 +71,15 @@ def own_pooling(folder: Path, otherwise: How, chosen: How | None = None) -> Pool
     )
 
 
-def _kind(module: Any, path: Path) -> str:
-    """The last part of a module's class."""
-    return str(expect(module, dict, path, "").get("type")).rpartition(".")[2]
-
-
-def _optional(path: Path) -> Mapping[str, Any]:
-    if not path.is_file():
-        return {}
-    settings: Mapping[str, Any] = expect(load_json(path, what="a model's settings"), dict, path, "")
-    return settings
-
-
 def _how(path: Path) -> How:
     """The one way that is switched on."""
     settings = expect(load_json(path, what="a model's pooling"), dict, path, "")
     named = settings.get("pooling_mode")
     prefix = "pooling_mode_"
-    chosen = (
-        [named]
-        if isinstance(named, str)
-        else [
-            key.removeprefix(prefix)
-            for key, on in settings.items()
-            if key.startswith(prefix) and on
-        ]
-    )
+    switched_on = [
+        key.removeprefix(prefix) for key, on in settings.items() if key.startswith(prefix) and on
+    ]
+    chosen = [named] if isinstance(named, str) else switched_on
     if len(chosen) != 1 or chosen[0] not in _HOWS:
         raise DataError(
             f"{path}: pools by {' and '.join(chosen) or 'nothing'}; mean, cls and last token are "
@@ -122,7 +111,6 @@ def default_pooling(kind: str) -> How:
 
 
 def pooling_of(model: Pretrained, how: How | None, normalize: bool | None) -> Pooling:
-    """A model's own pooling, with the user's choices."""
     pooling = own_pooling(model.folder, default_pooling(model.kind), how)
     return pooling if normalize is None else replace(pooling, normalize=normalize)
 
@@ -145,7 +133,11 @@ class Tokens:
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
         """Numbers of each text, at least one; ``cut`` lists the texts that were cut."""
-        marked = [self._readable(text) for text in texts]
+        marked = []
+        for text in texts:
+            sound = text.encode("utf-8", "replace").decode()  # it refuses half surrogates
+            sound = sound.lower() if self._lowercase else sound
+            marked.append(" ".join(map(self._mark, sound.split(" "))) if "<" in sound else sound)
         rows: list[list[int]] = self._tokenizer(marked)["input_ids"] if marked else []
         long = [place for place, row in enumerate(rows) if len(row) > self.longest]
         self.cut = frozenset(long)
@@ -153,42 +145,27 @@ class Tokens:
             rows[place] = self._tokenizer(marked[place], truncation=True, max_length=self.longest)[
                 "input_ids"
             ]
-        rows = [row or [self._nothing()] for row in rows]
+        first = (self._tokenizer.bos_token_id, self._tokenizer.eos_token_id)
+        nothing = next(n for n in (*first, self._tokenizer.pad_token_id, 0) if n is not None)
+        rows = [row or [int(nothing)] for row in rows]
         check_tokens(self._name, rows, self._n_tokens)
         return rows
 
     @property
     def padding(self) -> int:
-        """The number that fills shorter texts up."""
         return int(self._tokenizer.pad_token_id or 0)
-
-    def _readable(self, text: str) -> str:
-        sound = text.encode("utf-8", "replace").decode()  # the tokenizer refuses half surrogates
-        if self._lowercase:
-            sound = sound.lower()
-        return " ".join(map(self._mark, sound.split(" "))) if "<" in sound else sound
 
     def _mark(self, word: str) -> str:
         if len(word) < 3 or word[0] != "<" or word[-1] != ">":
             return word
         tokenizer = self._tokenizer
+        token = tokenizer.mask_token
         if word == UNKNOWN:  # a byte-level vocabulary knows every word
-            return (
-                str(tokenizer.unk_token or word)
-                if tokenizer.unk_token != tokenizer.eos_token
-                else word
-            )
-        return str(tokenizer.mask_token or word)
-
-    def _nothing(self) -> int:
-        """The token for an empty text."""
-        tokenizer = self._tokenizer
-        known = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, 0)
-        return int(next(number for number in known if number is not None))
+            token = tokenizer.unk_token if tokenizer.unk_token != tokenizer.eos_token else None
+        return str(token or word)
 
 
 def tokens_of(model: Pretrained, pooling: Pooling) -> Tokens:
-    """A model's tokens, without its weights."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(
@@ -198,7 +175,6 @@ def tokens_of(model: Pretrained, pooling: Pooling) -> Tokens:
 
 
 def positions_of(config: Any, kind: str) -> int:
-    """How many tokens a network reads at once."""
     most = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
     if not most:
         return 1 << 20  # positions are relative
@@ -211,7 +187,6 @@ def vector_size(config: Any) -> int:
 
 
 def network_of(model: Pretrained, device: torch.device) -> Any:
-    """The network, float32, without a head."""
     from transformers import AutoModel
 
     return load(model, AutoModel, device, UNUSED)

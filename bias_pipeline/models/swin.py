@@ -118,8 +118,7 @@ class Merging(nn.Module):
         self.reduction = nn.Linear(4 * size, merged, bias=False)
 
     def forward(self, grid: Tensor) -> Tensor:
-        """(B, H, W, C) to (B, H / 2, W / 2, D), rounded up."""
-        filled = _filled(grid, 2)
+        filled = _pad_grid(grid, 2)
         four = [filled[:, row::2, column::2] for column in (0, 1) for row in (0, 1)]
         merged: Tensor = self.reduction(self.norm(torch.cat(four, dim=3)))
         return merged
@@ -147,19 +146,18 @@ class SwinBlock(nn.Module):
         self.mlp = SwinMlp(size, 4 * size)
 
     def forward(self, grid: Tensor, more: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """(B, H, W, C) to the same."""
-        attended = self._attended(self.norm1(grid))
-        grid = grid + self._dropped(attended if more is None else attended + more(attended))
-        return grid + self._dropped(self.mlp(self.norm2(grid)))
+        attended = self._attend(self.norm1(grid))
+        grid = grid + self._drop_rows(attended if more is None else attended + more(attended))
+        return grid + self._drop_rows(self.mlp(self.norm2(grid)))
 
-    def _attended(self, grid: Tensor) -> Tensor:
+    def _attend(self, grid: Tensor) -> Tensor:
         height, width = grid.shape[1:3]
         window = self.window
         if self.shrinks and min(height, width) <= window:
             window, shift = min(height, width), 0
         else:
             shift = window // 2 if self.shifted else 0
-        filled = _filled(grid, window)
+        filled = _pad_grid(grid, window)
         if not shift:
             return self.attn(filled, window, None)[:, :height, :width]
         apart = torch.from_numpy(_separate_regions(*filled.shape[1:3], window, shift)).to(
@@ -168,7 +166,7 @@ class SwinBlock(nn.Module):
         rolled = self.attn(filled.roll((-shift, -shift), (1, 2)), window, apart)
         return rolled.roll((shift, shift), (1, 2))[:, :height, :width]
 
-    def _dropped(self, branch: Tensor) -> Tensor:
+    def _drop_rows(self, branch: Tensor) -> Tensor:
         """A branch, left out of some rows in training (Huang et al. 2016)."""
         if not self.training or not self.drop_path:
             return branch
@@ -198,7 +196,10 @@ class WindowAttention(nn.Module):
         q, k, v = parts.permute(5, 0, 1, 3, 6, 2, 4, 7).reshape(
             3, n_rows, down * across * self.n_heads, area, size // self.n_heads
         )
-        bias = self._bias(window).to(q.dtype).expand(down * across, -1, -1, -1)
+        table = self.relative_position_bias_table
+        places = torch.from_numpy(_relative_places(window, self.window)).to(table.device)
+        bias = table[places].permute(2, 0, 1).to(q.dtype)  # (heads, N, N)
+        bias = bias.expand(down * across, -1, -1, -1)
         if apart is not None:
             bias = bias.masked_fill(apart[:, None], -torch.inf)
         attended = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias.flatten(0, 1))
@@ -206,28 +207,19 @@ class WindowAttention(nn.Module):
         output: Tensor = self.proj(attended.permute(0, 1, 4, 2, 5, 3, 6).reshape(grid.shape))
         return output
 
-    def _bias(self, window: int) -> Tensor:
-        """(heads, N, N) the position bias of the scores."""
-        table = self.relative_position_bias_table
-        places = torch.from_numpy(_relative_places(window, self.window)).to(table.device)
-        return table[places].permute(2, 0, 1)
-
 
 class SwinMlp(nn.Module):
-    """Two linear layers with a GELU between them."""
-
     def __init__(self, size: int, inner: int) -> None:
         super().__init__()
         self.fc1 = nn.Linear(size, inner)
         self.fc2 = nn.Linear(inner, size)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """(..., C) to the same."""
         output: Tensor = self.fc2(nn.functional.gelu(self.fc1(vectors)))
         return output
 
 
-def _filled(grid: Tensor, side: int) -> Tensor:
+def _pad_grid(grid: Tensor, side: int) -> Tensor:
     """A grid with zeros below and to the right, so that squares of a side fill it."""
     down, across = -grid.shape[1] % side, -grid.shape[2] % side
     return nn.functional.pad(grid, (0, 0, 0, across, 0, down)) if down or across else grid
@@ -245,15 +237,13 @@ def _relative_places(window: int, largest: int) -> IntArray:
 @lru_cache(maxsize=64)
 def _separate_regions(height: int, width: int, window: int, shift: int) -> BoolArray:
     """(windows, N, N) patches that are neighbours only because the grid was rolled (figure 4)."""
-    rows, columns = (_strips(length, window, shift) for length in (height, width))
+    rows, columns = (  # which strip of a rolled edge each patch is in
+        (np.arange(length) >= length - window).astype(np.int64)
+        + (np.arange(length) >= length - shift)
+        for length in (height, width)
+    )
     strip = rows[:, None] * 3 + columns
     cut = strip.reshape(height // window, window, width // window, window)
     strips = cut.swapaxes(1, 2).reshape(-1, window * window)
     apart: BoolArray = strips[:, :, None] != strips[:, None]
     return apart
-
-
-def _strips(length: int, window: int, shift: int) -> IntArray:
-    """(length,) which strip of a rolled edge each patch is in."""
-    place = np.arange(length)
-    return (place >= length - window).astype(np.int64) + (place >= length - shift)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.io import signals
 from bias_pipeline.io.progress import bar, track
-from bias_pipeline.models.blocks import Block, BlockStore, vectors_of
+from bias_pipeline.models.blocks import Block, BlockStore, read_block, vectors_of
 
 BLOCK = 1024  # texts; as many are lost when a process is killed
 WHOLE, CUT = 0, 1  # stamps: whether a text was read completely
@@ -38,8 +38,6 @@ class TextEmbedder(Protocol):
 
 @dataclass(frozen=True)
 class Embedded:
-    """Counts of embedding some texts."""
-
     fresh: int = 0  # distinct texts that were embedded
     reused: int = 0  # distinct texts whose vectors were cached
     cut: int = 0  # distinct texts longer than the model reads
@@ -66,7 +64,7 @@ def embed_missing(
 
 
 def _n_cut(wanted: Collection[str], store: BlockStore) -> int:
-    return len(store.stamped(CUT).intersection(wanted))
+    return len(store.names_with(CUT).intersection(wanted))
 
 
 def _embed_block(
@@ -114,7 +112,7 @@ def vectors_by_block(
     """Block by block: which of N distinct names it holds, and their vectors (B, D)."""
     left = set(wanted)
     for path, stamps in store.index().items():
-        table = None if left.isdisjoint(stamps) else store.table(path)
+        table = None if left.isdisjoint(stamps) else read_block(path)
         if table is not None:
             names = table["id"].filter(table["value"].is_valid()).to_pylist()
             rows = [row for row, name in enumerate(names) if name in left]

@@ -44,7 +44,6 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of the one module, None for all others."""
         if fullname != _MODULE:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -54,13 +53,10 @@ class _Finder(MetaPathFinder):
 
 
 class _Completing(Loader):
-    """Runs a module and completes it."""
-
     def __init__(self, loader: Loader) -> None:
         self.loader = loader
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As Python's own does."""
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -77,13 +73,13 @@ def _complete(module: ModuleType) -> None:
     library: Any = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     for operator in _OPERATORS:
         library.define(operator)
-    library.impl("nms", suppressed, "CPU")
+    library.impl("nms", suppress_boxes, "CPU")
     _libraries.append(library)
     module._assert_has_ops = lambda: None  # type: ignore[attr-defined]
     log.info("%s; non-maximum suppression runs in plain PyTorch", _misfit())
 
 
-def suppressed(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
+def suppress_boxes(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """(M,) int64 rows of the boxes (N, 4) that non-maximum suppression keeps, the best first."""
     import torch
 
@@ -109,15 +105,11 @@ def make_importable() -> None:
     try:
         importlib.import_module("torchvision")
     except Exception as error:
-        raise _broken(error) from error
-
-
-def _broken(error: Exception) -> ResourceError:
-    first = (str(error).splitlines() or [type(error).__name__])[0]
-    return ResourceError(
-        f"{_misfit()} and cannot be imported ({first}), although Lightning and transformers need "
-        "it; pip uninstall torchvision, or install the version for this torch"
-    )
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ResourceError(
+            f"{_misfit()} and cannot be imported ({first}), although Lightning and transformers "
+            "need it; pip uninstall torchvision, or install the version for this torch"
+        ) from error
 
 
 def _misfit() -> str:

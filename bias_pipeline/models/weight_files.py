@@ -69,10 +69,19 @@ def inert_classes(path: Path) -> Iterator[None]:
     """Context in which PyTorch replaces the classes that a file names by empty ones."""
     from torch import serialization
 
-    named = _zipped(path) if zipfile.is_zipfile(path) else _plain(path)
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as file:
+            pickles = [file.read(name) for name in file.namelist() if name.endswith("/data.pkl")]
+        named = set().union(*map(_names_in_pickle, pickles))
+    else:
+        named = _names_in_old_file(path)
     harmless = {pair for pair in named if pair[0].startswith(_PACKAGES)} | _NAMES | _DICTS
     before = serialization.get_safe_globals()
-    serialization.add_safe_globals([_class(*pair) for pair in sorted(harmless)])
+    stand_ins: list[Any] = [
+        type(name, (_PlainDict if (module, name) in _DICTS else _Inert,), {"__module__": module})
+        for module, name in sorted(harmless)
+    ]
+    serialization.add_safe_globals(stand_ins)
     try:
         yield
     finally:
@@ -80,29 +89,18 @@ def inert_classes(path: Path) -> Iterator[None]:
         serialization.add_safe_globals(before)
 
 
-def _class(module: str, name: str) -> Any:
-    base = _PlainDict if (module, name) in _DICTS else _Inert
-    return type(name, (base,), {"__module__": module})
-
-
-def _zipped(path: Path) -> set[Named]:
-    with zipfile.ZipFile(path) as file:
-        pickles = [file.read(name) for name in file.namelist() if name.endswith("/data.pkl")]
-    return {pair for pickled in pickles for pair in _named(pickled)}
-
-
-def _plain(path: Path) -> set[Named]:
-    """The same for a file from before PyTorch 1.6, or None."""
+def _names_in_old_file(path: Path) -> set[Named]:
+    """What a file from before PyTorch 1.6 names; nothing if it is none."""
     with path.open("rb") as file:
         try:
             for _ in range(_HEADERS):
-                _named(file)
-            return _named(file)
+                _names_in_pickle(file)
+            return _names_in_pickle(file)
         except ValueError:  # reading the file raises the error
             return set()
 
 
-def _named(pickled: bytes | IO[bytes]) -> set[Named]:
+def _names_in_pickle(pickled: bytes | IO[bytes]) -> set[Named]:
     """Modules and names in one pickle; no code is run."""
     named = [
         str(argument).partition(" ")
@@ -122,7 +120,12 @@ def read_numbers(path: Path) -> Any:
     import torch
 
     if path.suffix == ".safetensors":
-        return _safetensors(path)
+        from safetensors.torch import load_file
+
+        try:
+            return load_file(path)
+        except Exception as error:  # whatever a broken file makes of the library
+            raise _broken_file(path) from error
     if _is_torchscript(path):
         raise DataError(
             f"{path}: a TorchScript archive, which contains a program; if you trust it, save only "
@@ -144,11 +147,10 @@ def read_numbers(path: Path) -> Any:
                 "trust it, save only its state_dict"
             ) from error
         except Exception as error:  # whatever a broken file makes of the library
-            raise _broken(path) from error
+            raise _broken_file(path) from error
 
 
 def _check_unpacked(path: Path) -> None:
-    """Refuse a compressed file; PyTorch stores numbers uncompressed."""
     with zipfile.ZipFile(path) as file:
         unpacked = sum(entry.file_size for entry in file.infolist())
     packed = path.stat().st_size
@@ -168,23 +170,14 @@ def _is_torchscript(path: Path) -> bool:
         return False
 
 
-def _safetensors(path: Path) -> Any:
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except Exception as error:  # whatever a broken file makes of the library
-        raise _broken(path) from error
-
-
-def _broken(path: Path) -> DataError:
+def _broken_file(path: Path) -> DataError:
     return DataError(f"{path}: not a file of weights, or cut short; fetch it again")
 
 
 Names = Iterable[tuple[str, str]]  # a pattern of the file's name, and ours
 
 
-def renamed(
+def rename_weights(
     weights: Mapping[str, Tensor], names: Names, unused: Iterable[str], path: Path, network: str
 ) -> dict[str, Tensor]:
     r"""Weights under our names; unused ones are left out and not read.
@@ -192,14 +185,15 @@ def renamed(
     Example:
         >>> import torch
         >>> one = {"net.fc.weight": torch.ones(1), "queue": torch.ones(9)}
-        >>> renamed(one, [(r"net\.(fc\..+)", r"\1")], ["queue"], Path("a.pth"), "Net")
+        >>> rename_weights(one, [(r"net\.(fc\..+)", r"\1")], ["queue"], Path("a.pth"), "Net")
         {'fc.weight': tensor([1.])}
     """
     import torch
 
     new_weights: dict[str, Tensor] = {}
     for name, value in weights.items():
-        new_name = _own_name(name, names)
+        matches = ((re.fullmatch(pattern, name), new) for pattern, new in names)
+        new_name = next((match.expand(new) for match, new in matches if match), None)
         if new_name is None and not any(re.fullmatch(pattern, name) for pattern in unused):
             raise DataError(
                 f"{path}: {name!r} is not a weight of {network}; another network was saved"
@@ -214,14 +208,6 @@ def renamed(
     return new_weights
 
 
-def _own_name(name: str, names: Names) -> str | None:
-    for pattern, replacement in names:
-        match = re.fullmatch(pattern, name)
-        if match:
-            return match.expand(replacement)
-    return None
-
-
 def check_fit(
     weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, why: str
 ) -> None:
@@ -232,14 +218,8 @@ def check_fit(
                 f"{path}: {name!r} is absent; it is the file of another network, or is cut off"
             )
         if weights[name].shape != shape:
-            raise DataError(
-                f"{path}: {name!r} is of {_size(weights[name].shape)} numbers and not of "
-                f"{_size(shape)}; {why}"
-            )
+            size, wanted = (" x ".join(map(str, one)) for one in (weights[name].shape, shape))
+            raise DataError(f"{path}: {name!r} is of {size} numbers and not of {wanted}; {why}")
     more = sorted(set(weights) - set(shapes))
     if more:
         raise DataError(f"{path}: {more[0]!r} is one too many; {why}")
-
-
-def _size(shape: Iterable[int]) -> str:
-    return " x ".join(map(str, shape))

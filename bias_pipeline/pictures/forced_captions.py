@@ -53,7 +53,7 @@ class ForcedCaptioner(Protocol[PictureT]):
     def side(self) -> int:
         """The height of its pictures, in pixels."""
 
-    def shown(self, photo: Image) -> PictureT:
+    def prepare(self, photo: Image) -> PictureT:
         """A photo as the network takes it."""
 
     def pixels(self, picture: PictureT) -> torch.Tensor:
@@ -72,8 +72,6 @@ class ForcedCaptioner(Protocol[PictureT]):
 
 
 class PublishedForced(Captioner):
-    """Any captioner of transformers, see :class:`ForcedCaptioner`."""
-
     @property
     def name(self) -> str:
         return self._model.name
@@ -89,10 +87,10 @@ class PublishedForced(Captioner):
     def side(self) -> int:
         from PIL import Image
 
-        return int(self.pixels(self.shown(Image.new("RGB", (64, 64)))).shape[1])
+        return int(self.pixels(self.prepare(Image.new("RGB", (64, 64)))).shape[1])
 
-    def shown(self, photo: Image) -> PreparedPhoto:
-        return self._shown(photo, "")
+    def prepare(self, photo: Image) -> PreparedPhoto:
+        return self._prepare(photo, "")
 
     def pixels(self, picture: PreparedPhoto) -> torch.Tensor:
         pixels = picture.inputs.get(_PIXELS)
@@ -105,7 +103,7 @@ class PublishedForced(Captioner):
 
     def write(self, pictures: Sequence[PreparedPhoto]) -> list[WrittenCaption]:
         rows = self._tokens(pictures, None, 1)
-        begun = [self._begun(picture) for picture in pictures]
+        begun = [self._first_tokens(picture) for picture in pictures]
         return [
             self._caption(before, row) if before else self._caption(row[:1], row[1:])
             for before, row in zip(begun, rows, strict=True)
@@ -140,7 +138,7 @@ class PublishedForced(Captioner):
         if self._writes_apart:
             inputs["decoder_input_ids"] = tokens
         else:
-            inputs |= _lengthened(self._model.kind, inputs, tokens)
+            inputs |= _append_caption(self._model.kind, inputs, tokens)
         try:
             logits: torch.Tensor = self._network(**inputs).logits
         except (torch.OutOfMemoryError, BiasPipelineError):
@@ -160,7 +158,7 @@ class PublishedForced(Captioner):
         return following[0] if following and following[0] != tokenizer.unk_token_id else None
 
 
-def _lengthened(kind: str, inputs: dict[str, Any], tokens: torch.Tensor) -> dict[str, Any]:
+def _append_caption(kind: str, inputs: dict[str, Any], tokens: torch.Tensor) -> dict[str, Any]:
     """The prompt's inputs with the caption's tokens behind it."""
     from torch.nn.functional import pad
 
@@ -181,8 +179,6 @@ _LAST = {"sat": "next_word", "grit": "cap_generator.fc"}  # the layers that give
 
 
 class FittedForced(FittedNet):
-    """See :class:`~bias_pipeline.pictures.forced_captions.ForcedCaptioner`."""
-
     longest = 30  # words of a caption, as in ``caption``
 
     def __init__(self, model: Pretrained, device: torch.device) -> None:

@@ -98,7 +98,6 @@ class ImageCaptioner2(CaptionAttack):
     leaks: Sequence[Leak] = LEAKS
 
     def __post_init__(self) -> None:
-        """Check that attackers use pictures."""
         super().__post_init__()
         if not self.probe.encoder.sees:
             raise UsageError(
@@ -107,7 +106,6 @@ class ImageCaptioner2(CaptionAttack):
             )
 
     def transformed(self, transforms: Sequence[Transform], corpus: Corpus) -> Corpus:
-        """The corpus with words and pictures masked."""
         return self.image_masking(applied(transforms, corpus))
 
     def attackable(self, transformed: Corpus) -> BoolArray:
@@ -172,7 +170,7 @@ class ImageCaptioner2(CaptionAttack):
         """The leaks: scores of attackers without captions."""
         parts: dict[str, Number] = {}
         for kind in self.leaks:
-            data = self._uncaptioned(kind, attack.transformed, np.flatnonzero(images))
+            data = self._pictures_alone(kind, attack.transformed, np.flatnonzero(images))
             if data is None:
                 continue
             table = ScoreTable.of(attack.attack(data), self.scoring)
@@ -187,7 +185,7 @@ class ImageCaptioner2(CaptionAttack):
             parts[name] = replace(self._scored(part), neutral_rate=math.nan)  # without captions
         return parts
 
-    def _uncaptioned(
+    def _pictures_alone(
         self, kind: str, transformed: Corpus, rows: IntArray
     ) -> LabelledCaptions | None:
         """Pictures without captions; None if the kind of picture does not exist."""
@@ -196,9 +194,11 @@ class ImageCaptioner2(CaptionAttack):
         data = LabelledCaptions(
             f"leak:{kind}", captions, grouping.codes[rows], len(grouping.names), grouping.names
         )
-        view = _shifted(rows, hash_ids(transformed.ids)) if kind == "others" else rows
+        view = _shift_images(rows, hash_ids(transformed.ids)) if kind == "others" else rows
         if self.probe.encoder.sees == "objects":
-            return None if kind == "silhouette" else self._listed(data, kind, transformed, view)
+            return (
+                None if kind == "silhouette" else self._objects_alone(data, kind, transformed, view)
+            )
         assert transformed.pictures is not None
         pictures = transformed.pictures.take(view)
         if kind == "silhouette":
@@ -211,21 +211,20 @@ class ImageCaptioner2(CaptionAttack):
             pictures = replace(pictures, edits=(Blank(),))  # the same whatever would be masked
         return replace(data, pictures=pictures)
 
-    def _listed(
+    def _objects_alone(
         self, data: LabelledCaptions, kind: str, transformed: Corpus, view: IntArray
     ) -> LabelledCaptions:
-        """Objects without captions."""
         nothing = [frozenset[str]()] * len(view)
         return replace(
             data, objects=nothing if kind == "blank" else self._objects(transformed, view)
         )
 
 
-def _shifted(rows: IntArray, keys: UIntArray) -> IntArray:
+def _shift_images(rows: IntArray, keys: UIntArray) -> IntArray:
     """For each image another one: the next in a random order by ids.
 
     Example:
-        >>> _shifted(np.array([0, 2, 5]), np.array([3, 1, 4, 1, 5, 9], np.uint64)).tolist()
+        >>> _shift_images(np.array([0, 2, 5]), np.array([3, 1, 4, 1, 5, 9], np.uint64)).tolist()
         [2, 5, 0]
     """
     order = rows[np.argsort(random_words("pictures", 0, keys[rows]), kind="stable")]

@@ -350,7 +350,7 @@ class ClipOfScenes:
             f"({ABOUT} on two cores), and kept in {folder}"
         )
         draft = folder.with_name(f"{folder.name}.{os.getpid()}")
-        pictures, captions = generator().captioned(self.n_images, SEED, self.association)
+        pictures, captions = generator().draw_captioned(self.n_images, SEED, self.association)
         texts = [[caption] for caption in captions]
         pairs = Pairs.of(pictures, texts, "person", self.recipe.side)
         fit_clip(pairs, self.recipe, draft, {"data": "scenes", **self.spec})

@@ -15,8 +15,6 @@ SETTINGS = ("sport", "street", "home")
 
 
 class Activity(NamedTuple):
-    """Something to do."""
-
     name: str  # unique
     setting: str  # one of `SETTINGS`; decides what else can be in the scene
     weight: float  # how frequent it is before any leaning, relative

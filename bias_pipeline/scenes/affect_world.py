@@ -9,9 +9,8 @@ annotator feels.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,11 +19,10 @@ import numpy as np
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.corpus.object_names import CATEGORIES
 from bias_pipeline.corpus.pictures import Drawn, Pixels
-from bias_pipeline.errors import UsageError
 from bias_pipeline.scenes.lexicon import enumeration, options, pick
-from bias_pipeline.scenes.pixels import Colour, Icon, Kind, Shape, icon, inked
-from bias_pipeline.scenes.slots import Slot, draw, read_slots
-from bias_pipeline.scenes.world import HUMANS, named_draws, rows_of, uniforms
+from bias_pipeline.scenes.pixels import Colour, Icon, Kind, Shape, icon, role_map
+from bias_pipeline.scenes.slots import Slot, check_dials, draw, normalise, read_slots
+from bias_pipeline.scenes.world import HUMANS, Stream, rows_of
 
 # ArtEmis' nine emotions as it writes them; the shares are ours, contentment the most frequent and
 # anger the least, as there.
@@ -130,7 +128,6 @@ MOTIFS = tuple(name for name in SLOTS if name != THOUGHT)
 
 @lru_cache(maxsize=1)
 def shares() -> Float64Array:
-    """(9,) shares of the emotions."""
     return np.array(list(SHARES.values()))
 
 
@@ -149,40 +146,15 @@ def _table(slot: Slot) -> Float64Array:
     factors = [
         [lean.get(emotion.replace(" ", "_"), 1.0) for lean in slot.leans] for emotion in EMOTIONS
     ]
-    return _normalised(np.array(slot.weights) * np.array(factors))
+    return normalise(np.array(slot.weights) * np.array(factors))
 
 
-def _normalised(table: Float64Array) -> Float64Array:
-    probabilities: Float64Array = table / table.sum(axis=1, keepdims=True)
-    return probabilities
-
-
-def imagined(affect: float) -> dict[str, Float64Array]:
+def imagined_tables(affect: float) -> dict[str, Float64Array]:
     """Slot name to (9, n) P(option | emotion) of what a captioner imagines."""
     averages = {name: shares() @ table for name, table in tables().items()}
     if affect > 0:
-        return {name: _normalised(t * (t > averages[name])) for name, t in tables().items()}
+        return {name: normalise(t * (t > averages[name])) for name, t in tables().items()}
     return {name: np.broadcast_to(averages[name], t.shape) for name, t in tables().items()}
-
-
-def amplification(affect: float) -> float:
-    """How much more often the motifs of a captioner are typical of the emotion.
-
-    The directional amplification emotion -> option: the mean over slots, emotions and options of
-    ``sign(P(o | e) - P(o)) (P_seen(o | e) - P(o | e))``, with ``P_seen = (1 - a) P + a Q`` where
-    ``a`` is the absolute value of ``affect`` and Q what it imagines; 0 for a person.
-
-    Example:
-        >>> round(amplification(0.5), 3), amplification(0.0), amplification(-0.5) < 0
-        (0.061, 0.0, True)
-    """
-    q = imagined(affect)
-    means = []
-    for name in MOTIFS:
-        table = tables()[name]
-        leaning = np.sign(np.round(table - shares() @ table, 12))
-        means.append(float(np.mean(leaning * abs(affect) * (q[name] - table))))
-    return float(np.mean(means))
 
 
 # Probabilities of a person's utterance; the comment names the dial that multiplies one.
@@ -191,7 +163,7 @@ FELT = 0.8  # feeling_rate: the utterance says what is felt
 NAMED = 0.4  # length: each motif
 THOUGHT_SAID = 0.4  # length
 
-_IMAGE, _CAPTIONER = 0, HUMANS + 1  # streams of draws; those between are the annotators'
+_CAPTIONER = HUMANS + 1  # its stream of draws; those before are the pictures' and annotators'
 _FIRST_ID = 1000
 
 # What is felt, the most frequent word first: an adjective after "feel", and a noun.
@@ -237,15 +209,7 @@ class AffectSettings:
     feeling_rate: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
-        for field in fields(self):
-            low = -1.0 if field.name == "affect" else 0.0
-            high = 1.0 if field.name in ("affect", "vocabulary") else math.inf
-            value = getattr(self, field.name)
-            if not (math.isfinite(value) and low <= value <= high):
-                raise UsageError(
-                    f"scenes: dial {field.name} is {value}; it must be in [{low}, {high}]"
-                )
+        check_dials(self, {"affect": (-1.0, 1.0), "vocabulary": (0.0, 1.0)})
 
 
 AFFECT_CAPTIONERS: Mapping[str, AffectSettings] = {
@@ -260,16 +224,12 @@ AFFECT_CAPTIONERS: Mapping[str, AffectSettings] = {
 
 
 class Utterance(NamedTuple):
-    """What an annotator felt, and said."""
-
     emotion: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class AffectImage:
-    """One picture."""
-
     key: int  # its number in the world; everything about it follows from seed and key
     seed: int  # of the world
     emotion: str  # which it evokes, one of ArtEmis' nine
@@ -278,7 +238,6 @@ class AffectImage:
 
     @property
     def id(self) -> int:
-        """Its public number."""
         return _FIRST_ID + self.key
 
 
@@ -292,10 +251,9 @@ def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
         (True, 5)
     """
     keys = range(n_images)
-    emotions = _emotions(seed, keys)
-    motifs = _motifs(seed, keys, emotions)
+    emotions, motifs = _emotions_and_motifs(Stream(seed, keys))
     columns = [
-        _utterances(seed, keys, emotions, motifs, annotator, AffectSettings())
+        _utterances(Stream(seed, keys, annotator), emotions, motifs, AffectSettings())
         for annotator in range(1, HUMANS + 1)
     ]
     shown = rows_of({name: motifs[name] for name in MOTIFS})
@@ -309,58 +267,46 @@ def affect_world(n_images: int, seed: int) -> tuple[AffectImage, ...]:
 def affect_captions(n_images: int, seed: int, dials: AffectSettings) -> Mapping[int, str]:
     """Image id to a captioner's caption; all captioners draw the same numbers."""
     keys = range(n_images)
-    emotions = _emotions(seed, keys)
-    motifs = _motifs(seed, keys, emotions)
-    captions = _utterances(seed, keys, emotions, motifs, _CAPTIONER, dials)
+    emotions, motifs = _emotions_and_motifs(Stream(seed, keys))
+    captions = _utterances(Stream(seed, keys, _CAPTIONER), emotions, motifs, dials)
     return {_FIRST_ID + key: utterance.text for key, utterance in zip(keys, captions, strict=True)}
 
 
-def _emotions(seed: int, keys: Sequence[int]) -> IntArray:
-    u = uniforms(seed, keys, _IMAGE, ["affect emotion"])[:, 0]
-    return np.searchsorted(np.cumsum(shares())[:-1], u, side="right")
-
-
-def _motifs(seed: int, keys: Sequence[int], emotions: IntArray) -> dict[str, IntArray]:
-    u = uniforms(seed, keys, _IMAGE, [f"affect {name}" for name in MOTIFS])
-    return {name: draw(tables()[name], [emotions], u[:, i]) for i, name in enumerate(MOTIFS)}
+def _emotions_and_motifs(images: Stream) -> tuple[IntArray, dict[str, IntArray]]:
+    """(N,) emotions, and slot name to (N,) options of the motifs."""
+    u = images.uniforms(["affect emotion"])[:, 0]
+    emotions = np.searchsorted(np.cumsum(shares())[:-1], u, side="right")
+    u = images.uniforms([f"affect {name}" for name in MOTIFS])
+    motifs = {name: draw(tables()[name], [emotions], u[:, i]) for i, name in enumerate(MOTIFS)}
+    return emotions, motifs
 
 
 def _utterances(
-    seed: int,
-    keys: Sequence[int],
-    emotions: IntArray,
-    motifs: Mapping[str, IntArray],
-    stream: int,
-    dials: AffectSettings,
+    stream: Stream, emotions: IntArray, motifs: Mapping[str, IntArray], dials: AffectSettings
 ) -> list[Utterance]:
     """What one annotator, or captioner, says of each picture."""
-    draws = named_draws(uniforms(seed, keys, stream, [f"affect {p}" for p in _PURPOSES]), _PURPOSES)
+    draws = stream.by_image(_PURPOSES, "affect ")
     agrees = np.array([d["agrees"] for d in draws]) < AGREES
     any_emotion = np.searchsorted(
         np.cumsum(shares())[:-1], [d["feels"] for d in draws], side="right"
     )
     felt = np.where(agrees, emotions, any_emotion)
-    thoughts = uniforms(seed, keys, stream, ["affect own thought"])[:, 0]
+    thoughts = stream.uniforms(["affect own thought"])[:, 0]
     actual = {**motifs, THOUGHT: draw(tables()[THOUGHT], [felt], thoughts)}
-    perceived = _perceived(seed, keys, emotions, actual, stream, dials.affect)
+    perceived = _perceive(stream, emotions, actual, dials.affect)
     return [
         Utterance(EMOTIONS[code], _text(row, EMOTIONS[code], d, dials))
         for code, row, d in zip(felt.tolist(), rows_of(perceived), draws, strict=True)
     ]
 
 
-def _perceived(
-    seed: int,
-    keys: Sequence[int],
-    emotions: IntArray,
-    actual: Mapping[str, IntArray],
-    stream: int,
-    affect: float,
+def _perceive(
+    stream: Stream, emotions: IntArray, actual: Mapping[str, IntArray], affect: float
 ) -> dict[str, IntArray]:
     """The options that are seen or thought, some of them imagined."""
-    q = imagined(affect)
-    u = uniforms(seed, keys, stream, [f"affect imagines {name}" for name in SLOTS])
-    coins = uniforms(seed, keys, stream, [f"affect coin {name}" for name in SLOTS])
+    q = imagined_tables(affect)
+    u = stream.uniforms([f"affect imagines {name}" for name in SLOTS])
+    coins = stream.uniforms([f"affect coin {name}" for name in SLOTS])
     return {
         name: np.where(coins[:, i] < abs(affect), draw(q[name], [emotions], u[:, i]), actual[name])
         for i, name in enumerate(SLOTS)
@@ -435,7 +381,6 @@ class AffectDrawing:
 
     @property
     def digest(self) -> str:
-        """Of its motifs and where they are."""
         shown = sorted(self.image.motifs.items())
         text = f"affect {_VERSION} {self.image.seed} {self.image.key} {shown}"
         return hashlib.sha256(text.encode()).hexdigest()
@@ -445,7 +390,8 @@ class AffectDrawing:
         motifs = self.image.motifs
         pixels = np.empty((side, side, 3), np.uint8)
         pixels[:] = _PALETTE[SLOTS["colour"].options[motifs["colour"]]]
-        move = uniforms(self.image.seed, [self.image.key], 0, ["affect x", "affect y"])[0]
+        place = Stream(self.image.seed, [self.image.key])
+        move = place.uniforms(["affect x", "affect y"])[0]
         for name in MOTIFS[1:]:
             left, top, width, height = _PLACES[name]
             if name in ("subject", "gesture"):
@@ -460,7 +406,7 @@ def _put(pixels: Pixels, shown: Icon, start: tuple[int, int], size: tuple[float,
     side = len(pixels)
     width, height = (max(round(length * side), 1) for length in size)
     view = pixels[start[1] : start[1] + height, start[0] : start[0] + width]
-    roles = inked(shown.shapes, *view.shape[:2])
+    roles = role_map(shown.shapes, *view.shape[:2])
     ink = roles >= 0
     view[ink] = np.array(shown.colours, np.uint8)[roles[ink]]
 

@@ -9,30 +9,29 @@ import numpy as np
 
 from bias_pipeline.array_types import Float64Array, IntArray
 from bias_pipeline.scenes.activities import SETTINGS
-from bias_pipeline.scenes.grammar import Description, caption
+from bias_pipeline.scenes.grammar import PURPOSES, Description, caption
 from bias_pipeline.scenes.scene import stage
 from bias_pipeline.scenes.slots import (
     GROUPS,
     SETTING_OF,
     SLOTS,
     BiasSettings,
-    given,
     kind_of,
+    table_by_group,
     typical,
-    without,
+    without_attribute,
     world_tables,
 )
 from bias_pipeline.scenes.world import (
     HUMANS,
+    IMAGE_PURPOSES,
     Columns,
+    Stream,
     World,
-    annotator_draws,
     choices,
     group_codes,
-    image_draws,
+    recognised_groups,
     rows_of,
-    spoken,
-    uniforms,
 )
 
 CAPTIONERS: Mapping[str, BiasSettings] = {
@@ -76,21 +75,25 @@ def world_captions(world: World, dials: BiasSettings, sample: int = 0) -> dict[i
         >>> sorted(captions) == [image.id for image in world.images]
         True
     """
-    keys = [image.key for image in world.images]
-    stream = STREAM + APART * sample
-    columns = perceived(world.seed, keys, group_codes(world.seed, keys), dials, stream)
-    return captions_of(world, columns, dials, stream)
+    stream = world.stream(STREAM + APART * sample)
+    codes = group_codes(world.stream())
+    actual = choices(world.stream(), codes, world_tables())
+    return captions_of(world, imagine_over(actual, codes, dials, stream), dials, stream)
 
 
-def captions_of(world: World, columns: Columns, dials: BiasSettings, stream: int) -> dict[int, str]:
+def captions_of(
+    world: World, columns: Columns, dials: BiasSettings, stream: Stream
+) -> dict[int, str]:
     """Image id to the caption of what a captioner perceives."""
-    keys = [image.key for image in world.images]
-    beliefs = _believed(world.seed, keys, columns, dials, stream)
+    beliefs = _believed_groups(columns, dials, stream)
     assumed_groups = [  # the groups that the captioner assumes; unsure ones stay unsure
-        {name: belief.get(name, group) if group else "" for name, group in spoken(labels).items()}
+        {
+            name: belief.get(name, group) if group else ""
+            for name, group in recognised_groups(labels).items()
+        }
         for labels, belief in zip((image.labels for image in world.images), beliefs, strict=True)
     ]
-    return _written(world, columns, assumed_groups, dials, stream)
+    return _write_captions(world, columns, assumed_groups, dials, stream)
 
 
 def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
@@ -106,59 +109,54 @@ def captions_without_marks(world: World, dials: BiasSettings) -> dict[int, str]:
         >>> any({"man", "woman"} & set(text.lower().split()) for text in captions.values())
         False
     """
-    keys = [image.key for image in world.images]
-    codes = group_codes(world.seed, keys)
-    actual = choices(world.seed, keys, codes, world_tables(), 0)
-    assumed = {attribute: suggested(attribute, actual) for attribute in GROUPS}
-    columns = perceived(world.seed, keys, codes, dials, assumed=assumed)
+    stream = world.stream(STREAM)
+    actual = choices(world.stream(), group_codes(world.stream()), world_tables())
+    assumed = {attribute: suggested_groups(attribute, actual) for attribute in GROUPS}
+    columns = imagine_over(actual, assumed, dials, stream)
     assumed_groups = [
         {**dict.fromkeys(GROUPS, ""), **belief}
-        for belief in _believed(world.seed, keys, columns, dials, STREAM)
+        for belief in _believed_groups(columns, dials, stream)
     ]
-    return _written(world, columns, assumed_groups, dials, STREAM)
+    return _write_captions(world, columns, assumed_groups, dials, stream)
 
 
-def _written(
+def _write_captions(
     world: World,
     columns: Columns,
     assumed_groups: Sequence[Mapping[str, str]],
     dials: BiasSettings,
-    stream: int,
+    stream: Stream,
 ) -> dict[int, str]:
     """Image id to the caption of what is perceived, with the groups that are in mind."""
-    keys = [image.key for image in world.images]
-    sentences = range(stream, stream + int(dials.sentences))
+    sentences = (
+        stream._replace(number=stream.number + k).by_image(PURPOSES)
+        for k in range(int(dials.sentences))
+    )
     rows = zip(
         world.images,
         rows_of(columns),
-        image_draws(world.seed, keys),
-        zip(*(annotator_draws(world.seed, keys, each) for each in sentences), strict=True),
+        world.stream().by_image(IMAGE_PURPOSES),
+        zip(*sentences, strict=True),
         assumed_groups,
-        _looks(world.seed, keys, assumed_groups, dials, stream),
+        _looks(assumed_groups, dials, stream),
         strict=True,
     )
-    return {
-        image.id: _joined(
-            [
-                caption(Description(stage(options, chosen), assumed_group, draw, dials))
-                for draw in draws
-            ],
-            look,
-        )
-        for image, options, chosen, draws, assumed_group, look in rows
-    }
+    captions = {}
+    for image, options, chosen, draws, assumed_group, look in rows:
+        scene = stage(options, chosen)
+        texts = [caption(Description(scene, assumed_group, draw, dials)) for draw in draws]
+        if len(texts) > 1 or look:
+            texts = [*(f"{text.rstrip(' .')}." for text in texts), look]
+        captions[image.id] = " ".join(texts).rstrip()
+    return captions
 
 
 def _looks(
-    seed: int,
-    keys: Sequence[int],
-    groups: Sequence[Mapping[str, str]],
-    dials: BiasSettings,
-    stream: int,
+    groups: Sequence[Mapping[str, str]], dials: BiasSettings, stream: Stream
 ) -> Iterator[str]:
     """What each caption says of the person's looks; mostly nothing."""
     names = tuple(GROUPS[dials.attribute])
-    coins = uniforms(seed, keys, stream, ["says looks", "own list", "adjective"])
+    coins = stream.uniforms(["says looks", "own list", "adjective"])
     for (says, leans, which), group in zip(coins.tolist(), groups, strict=True):
         if says >= dials.adjectives:
             yield ""
@@ -170,37 +168,12 @@ def _looks(
         yield f"The person looks {words[int(which * len(words))]}."
 
 
-def _joined(sentences: Sequence[str], look: str) -> str:
-    """One caption of some sentences; one alone stays as it is."""
-    if len(sentences) == 1 and not look:
-        return sentences[0]
-    return " ".join([*(f"{sentence.rstrip(' .')}." for sentence in sentences), look]).rstrip()
-
-
-def perceived(
-    seed: int,
-    keys: Sequence[int],
-    codes: Columns,
-    dials: BiasSettings,
-    stream: int = STREAM,
-    assumed: Columns | None = None,
-) -> dict[str, IntArray]:
-    """Slot name to (N,) the options that a captioner perceives: the picture's, or imagined ones."""
-    actual = choices(seed, keys, codes, world_tables(), 0)
-    return imagined_over(actual, seed, keys, assumed or codes, dials, stream)
-
-
-def imagined_over(
-    actual: Columns,
-    seed: int,
-    keys: Sequence[int],
-    codes: Columns,
-    dials: BiasSettings,
-    stream: int,
+def imagine_over(
+    actual: Columns, codes: Columns, dials: BiasSettings, stream: Stream
 ) -> dict[str, IntArray]:
     """Slot name to (N,) the options of pictures, some replaced by what a captioner imagines."""
-    imagined = choices(seed, keys, codes, imagined_tables(dials), stream)
-    coins = uniforms(seed, keys, stream, [f"imagines {kind_of(slot)}" for slot in SLOTS])
+    imagined = choices(stream, codes, imagined_tables(dials))
+    coins = stream.uniforms([f"imagines {kind_of(slot)}" for slot in SLOTS])
     return {
         slot: np.where(coins[:, i] < abs(dials.a_to_t), imagined[slot], actual[slot])
         for i, slot in enumerate(SLOTS)
@@ -212,7 +185,7 @@ def imagined_tables(dials: BiasSettings) -> dict[str, Float64Array]:
 
     Slots that do not lean on the amplified attribute keep their table.
     """
-    change = typical if dials.a_to_t > 0 else without
+    change = typical if dials.a_to_t > 0 else without_attribute
     return {
         name: change(dials.attribute, table) if SLOTS[name].leans_on(dials.attribute) else table
         for name, table in world_tables().items()
@@ -228,13 +201,13 @@ def group_evidence(attribute: str) -> Mapping[str, Float64Array]:
         (2, 40)
     """
     return {
-        name: np.log(given(attribute, table))
+        name: np.log(table_by_group(attribute, table))
         for name, table in world_tables().items()
         if kind_of(name) in EVIDENCE
     }
 
 
-def suggested(attribute: str, columns: Columns) -> IntArray:
+def suggested_groups(attribute: str, columns: Columns) -> IntArray:
     """(N,) the group that activity, clothing and objects suggest most, ignoring base rates."""
     weights = group_evidence(attribute)
     setting = np.array(SETTING_OF)[columns["activity"]]
@@ -259,13 +232,13 @@ def strongest(total: Float64Array) -> IntArray:
     return winner
 
 
-def _believed(
-    seed: int, keys: Sequence[int], columns: Columns, dials: BiasSettings, stream: int
+def _believed_groups(
+    columns: Columns, dials: BiasSettings, stream: Stream
 ) -> Iterator[dict[str, str]]:
     """The groups that the captioner takes from the scene instead of the person; mostly empty."""
     names = tuple(GROUPS[dials.attribute])
-    coins = uniforms(seed, keys, stream, ["follows the scene"])[:, 0]
+    coins = stream.uniforms(["follows the scene"])[:, 0]
     for coin, group in zip(
-        coins.tolist(), suggested(dials.attribute, columns).tolist(), strict=True
+        coins.tolist(), suggested_groups(dials.attribute, columns).tolist(), strict=True
     ):
         yield {dials.attribute: names[group]} if coin < dials.t_to_a else {}

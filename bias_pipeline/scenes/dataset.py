@@ -1,4 +1,4 @@
-"""``dataset=scenes``: the embedded data set, made on the spot, or written in COCO's format.
+"""``dataset=scenes``: the embedded data set, written in COCO's format and read as any other.
 
 The files of a world are the same for the same world, byte for byte.
 """
@@ -13,18 +13,18 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from bias_pipeline.corpus.attribute import Attribute
-from bias_pipeline.corpus.corpus import Corpus, Record
+from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.object_names import CATEGORIES
-from bias_pipeline.corpus.pictures import Pictures, Pixels, Region
+from bias_pipeline.corpus.pictures import Drawing, Pictures, Pixels, Region
 from bias_pipeline.data.base import Dataset
 from bias_pipeline.data.generator import Generator, Planted, UnmarkedPicture
 from bias_pipeline.declared import Range, Seed, Share
@@ -35,14 +35,14 @@ from bias_pipeline.scenes.captioners import (
     captions_without_marks,
     world_captions,
 )
-from bias_pipeline.scenes.lexicon import Verb, noun_phrase
+from bias_pipeline.scenes.lexicon import noun_phrase
 from bias_pipeline.scenes.pixels import SceneDrawing
 from bias_pipeline.scenes.slots import GROUPS, BiasSettings
 from bias_pipeline.scenes.twins import Twins, caption_entries, label_rows
 from bias_pipeline.scenes.world import UNSURE, Image, World, generate
 
 if TYPE_CHECKING:  # what belongs to the affective world is imported when that is made
-    from bias_pipeline.scenes.affect_world import AffectImage, AffectSettings
+    from bias_pipeline.scenes.affect_world import AffectSettings
 
 LABELS, CAPTIONS = "attributes.csv", "annotations/captions.json"
 INSTANCES = "annotations/instances.json"
@@ -67,7 +67,7 @@ def write_scenes(world: World, root: Path, captioners: Mapping[str, BiasSettings
         ...     sorted(path.name for path in Path(folder, "scenes").iterdir())
         ['annotations', 'attributes.csv', 'captioners']
     """
-    _place(root, [*_texts(world, captioners, COLUMNS), (INSTANCES, _json(_instances(world)))])
+    _place(root, [*_texts(world, captioners, COLUMNS), (INSTANCES, _instances(world))])
 
 
 def write_drawn(
@@ -80,7 +80,7 @@ def write_drawn(
     ``attribute=emotion`` is about.
     """
     columns = [column for column in COLUMNS if column != "emotion"]  # not what a picture evokes
-    _place(root, chain(_texts(world, captioners, columns), _drawn(world, side, leak)))
+    _place(root, chain(_texts(world, captioners, columns), _picture_files(world, side, leak)))
 
 
 def write_affect(
@@ -94,48 +94,43 @@ def write_affect(
     from bias_pipeline.scenes.affect_world import AffectDrawing, affect_captions, affect_world
 
     world = affect_world(n_images, seed)
-    written = {name: affect_captions(n_images, seed, dials) for name, dials in captioners.items()}
+    release: list[list[object]] = [
+        ["art_style", "painting", "emotion", "utterance", "repetition"],
+        *(
+            [DRAWN, image.id, emotion, text, len(image.utterances)]
+            for image in world
+            for emotion, text in image.utterances
+        ),
+    ]
+    captions = {name: affect_captions(n_images, seed, dials) for name, dials in captioners.items()}
     results = (
-        (
-            _file_of(name),
-            _json([{"image_id": f"{DRAWN}/{i}", "caption": text} for i, text in captions.items()]),
-        )
-        for name, captions in written.items()
+        (_file_of(name), _results({f"{DRAWN}/{image}": text for image, text in texts.items()}))
+        for name, texts in captions.items()
     )
     pictures = (
         (f"wikiart/{DRAWN}/{image.id}.png", _png(AffectDrawing(image).draw(side).pixels))
         for image in world
     )
-    _place(root, chain([(RELEASE, _release(world).encode())], results, pictures))
-
-
-def _release(world: Sequence[AffectImage]) -> str:
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["art_style", "painting", "emotion", "utterance", "repetition"])
-    for image in world:
-        for emotion, text in image.utterances:
-            writer.writerow([DRAWN, image.id, emotion, text, len(image.utterances)])
-    return table.getvalue()
-
-
-def _png(pixels: Pixels) -> bytes:
-    from PIL import Image as Picture
-
-    file = io.BytesIO()
-    Picture.fromarray(pixels).save(file, "PNG")
-    return file.getvalue()
+    _place(root, chain([(RELEASE, _table(release))], results, pictures))
 
 
 def _place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write all files into a folder, or nothing."""
+    """Write all files into a folder, or nothing; a folder that is there gets them one by one."""
     draft = root.parent / f".{root.name}.{os.getpid()}.{secrets.token_hex(4)}"
     try:
         for name, content in files:
             path = draft / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        _publish(draft, root)
+        try:
+            draft.rename(root)
+        except OSError:
+            if not root.is_dir():
+                raise
+            for path in sorted(path for path in draft.rglob("*") if path.is_file()):
+                target = root / path.relative_to(draft)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(target)
     except OSError as error:
         raise ResourceError(
             f"{root}: the data set scenes cannot be written ({error.strerror}); "
@@ -145,50 +140,73 @@ def _place(root: Path, files: Iterable[tuple[str, bytes]]) -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _publish(draft: Path, root: Path) -> None:
-    """Move a complete draft to its place in one step, or file by file if the place is taken."""
-    try:
-        draft.rename(root)
-    except OSError:
-        if not root.is_dir():
-            raise
-        for path in sorted(path for path in draft.rglob("*") if path.is_file()):
-            target = root / path.relative_to(draft)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(target)
-
-
 def _texts(
     world: World, captioners: Mapping[str, BiasSettings], columns: Iterable[str]
 ) -> Iterator[tuple[str, bytes]]:
-    yield CAPTIONS, _json(_caption_entries(world))
-    yield LABELS, _attributes(world, [*columns]).encode()
+    yield CAPTIONS, _human_captions(world)
+    yield LABELS, _labels(world, columns)
     for name, dials in captioners.items():
-        yield _captioner(name, world_captions(world, dials))
-
-
-def _captioner(name: str, captions: Mapping[int, str]) -> tuple[str, bytes]:
-    results = [{"image_id": image_id, "caption": text} for image_id, text in captions.items()]
-    return _file_of(name), _json(results)
+        yield _file_of(name), _results(world_captions(world, dials))
 
 
 def _file_of(captioner: str) -> str:
     return f"captioners/{captioner}.json"
 
 
-def _drawn(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
+def _results(captions: Mapping[Any, str]) -> bytes:
+    return _json([{"image_id": image, "caption": text} for image, text in captions.items()])
+
+
+def _labels(world: World, columns: Iterable[str]) -> bytes:
+    names = list(columns)
+    rows = [[image.id, *(image.labels[COLUMNS[one]] for one in names)] for image in world.images]
+    return _table([["id", *names], *rows])
+
+
+def _human_captions(world: World) -> bytes:
+    pairs = [(image.id, text) for image in world.images for text in image.human]
+    return _json({**_header(world), "annotations": _annotations(pairs)})
+
+
+def _annotations(captions: Iterable[tuple[int, str]]) -> list[dict[str, object]]:
+    return [
+        {"id": number, "image_id": image, "caption": text}
+        for number, (image, text) in enumerate(captions, start=1)
+    ]
+
+
+def _instances(world: World) -> bytes:
+    """The boxes of all objects, hidden ones too."""
+    annotations: list[object] = []
+    for image in world.images:
+        for box in image.layout:
+            width, height = round(box.width * image.width, 2), round(box.height * image.height, 2)
+            corner = [round(box.x * image.width, 2), round(box.y * image.height, 2)]
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": image.id,
+                    "category_id": CATEGORIES[box.name].id,
+                    "bbox": [*corner, width, height],
+                    "area": round(width * height, 2),
+                    "iscrowd": 0,
+                    "segmentation": [],
+                }
+            )
+    return _with_categories(_header(world), annotations)
+
+
+def _picture_files(world: World, side: int, leak: float) -> Iterator[tuple[str, bytes]]:
     """Pictures, and the instances visible in them."""
-    header, annotations = _header(world), []
+    header = _header(world)
+    annotations: list[object] = []
     for image, entry in zip(world.images, header["images"], strict=True):
         entry |= {"width": side, "height": side}
         drawn = SceneDrawing(image, "gender", leak).draw(side)
         yield f"images/{entry['file_name']}", _png(drawn.pixels)
-        annotations += [_annotation(image.id, region) for region in drawn.regions]
-    numbered = [
-        {"id": number, **annotation} for number, annotation in enumerate(annotations, start=1)
-    ]
-    whole = {**header, "categories": _categories(), "annotations": numbered}
-    yield INSTANCES, _json(whole)
+        for region in drawn.regions:
+            annotations.append({"id": len(annotations) + 1, **_annotation(image.id, region)})
+    yield INSTANCES, _with_categories(header, annotations)
 
 
 def _annotation(image_id: int, region: Region) -> dict[str, Any]:
@@ -205,8 +223,12 @@ def _annotation(image_id: int, region: Region) -> dict[str, Any]:
     }
 
 
-def _json(content: object) -> bytes:
-    return (json.dumps(content, separators=(",", ":")) + "\n").encode()
+def _with_categories(header: Mapping[str, object], annotations: Sequence[object]) -> bytes:
+    categories = [
+        {"id": category.id, "name": name, "supercategory": category.supercategory}
+        for name, category in CATEGORIES.items()
+    ]
+    return _json({**header, "categories": categories, "annotations": annotations})
 
 
 def _header(world: World) -> dict[str, Any]:
@@ -226,53 +248,32 @@ def _header(world: World) -> dict[str, Any]:
     }
 
 
-def _caption_entries(world: World) -> dict[str, Any]:
-    pairs = [(image.id, text) for image in world.images for text in image.human]
-    annotations = [
-        {"id": number, "image_id": image_id, "caption": text}
-        for number, (image_id, text) in enumerate(pairs, start=1)
-    ]
-    return {**_header(world), "annotations": annotations}
+def _json(content: object) -> bytes:
+    return (json.dumps(content, separators=(",", ":")) + "\n").encode()
 
 
-def _instances(world: World) -> dict[str, Any]:
-    pairs = [(image, box) for image in world.images for box in image.layout]
-    annotations = []
-    for number, (image, box) in enumerate(pairs, start=1):
-        width, height = round(box.width * image.width, 2), round(box.height * image.height, 2)
-        corner = [round(box.x * image.width, 2), round(box.y * image.height, 2)]
-        annotations.append(
-            {
-                "id": number,
-                "image_id": image.id,
-                "category_id": CATEGORIES[box.name].id,
-                "bbox": [*corner, width, height],
-                "area": round(width * height, 2),
-                "iscrowd": 0,
-                "segmentation": [],
-            }
-        )
-    return {**_header(world), "categories": _categories(), "annotations": annotations}
-
-
-def _categories() -> list[dict[str, Any]]:
-    return [
-        {"id": category.id, "name": name, "supercategory": category.supercategory}
-        for name, category in CATEGORIES.items()
-    ]
-
-
-def _attributes(world: World, columns: Sequence[str]) -> str:
-    lines = [
-        [image.id, *(image.labels[COLUMNS[column]] for column in columns)] for image in world.images
-    ]
-    return _table([["id", *columns], *lines])
-
-
-def _table(rows: Iterable[Sequence[object]]) -> str:
+def _table(rows: Iterable[Sequence[object]]) -> bytes:
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows(rows)
-    return table.getvalue()
+    return table.getvalue().encode()
+
+
+def _png(pixels: Pixels) -> bytes:
+    from PIL import Image as Picture
+
+    file = io.BytesIO()
+    Picture.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+class _WorldFiles(NamedTuple):
+    """A world as files in COCO's format, with its drawings."""
+
+    folder: str
+    # What all captioners share, in the order in which the reader takes files
+    shared: Mapping[str, Callable[[], bytes]]
+    captions: Callable[[Any], bytes]  # of a captioner's dials
+    drawings: Iterable[tuple[int, Drawing]]  # with their images' ids
 
 
 class ScenesDataset(Generator):
@@ -281,9 +282,9 @@ class ScenesDataset(Generator):
     The world of ``people`` shows people doing things; ``affect`` has pictures that make people feel
     one of ArtEmis' nine emotions, and captions that say what they feel and why.
 
-    The same settings make the same captions on every machine. The world of people is written to
-    disk in COCO's format, each captioner's captions when first used, and read from there; its
-    pictures are drawn when they are looked at. ``data draw`` writes both worlds.
+    The same settings make the same captions on every machine. A world is written to disk in COCO's
+    format, each captioner's captions when first used, and read from there; its pictures are drawn
+    when they are looked at. ``data draw`` writes worlds with their pictures.
 
     Example:
         >>> ScenesDataset("unused").captioners()[:2]
@@ -324,9 +325,13 @@ class ScenesDataset(Generator):
                 raise UsageError(
                     f"dataset.captioners: {captioner!r} names a file; use letters, digits and _"
                 )
-        settings, usual = _settings_and_captioners(world)
-        further = {name: settings(**dials) for name, dials in (captioners or {}).items()}
-        self.dials: dict[str, Any] = {**usual, **further}
+        self.dials: dict[str, Any] = dict(CAPTIONERS)
+        settings: Any = BiasSettings
+        if world == "affect":
+            from bias_pipeline.scenes.affect_world import AFFECT_CAPTIONERS, AffectSettings
+
+            self.dials, settings = dict(AFFECT_CAPTIONERS), AffectSettings
+        self.dials |= {name: settings(**dials) for name, dials in (captioners or {}).items()}
 
     def captioners(self) -> Sequence[str]:
         """The built-in captioners, then the further ones."""
@@ -347,32 +352,51 @@ class ScenesDataset(Generator):
         return each
 
     def load(self, captioner: str, attribute: Attribute) -> Corpus:
+        from bias_pipeline.data.coco import CocoDataset
+
         self.check_captioner(captioner)
-        names, labels = attribute.groups_of(self.name)
-        columns = COLUMNS if self.world == "people" else ("emotion",)
+        _, labels = attribute.groups_of(self.name)
+        columns = COLUMNS if self.world == "people" else {"emotion": "emotion"}
         if labels.field not in columns:
             raise UsageError(
                 f"attribute {attribute.name!r}, labels.{self.name}.field: there is no column "
                 f"{labels.field!r} in dataset {self.name!r}; {did_you_mean(labels.field, columns)}"
             )
-        if self.twins:
-            return self._sets(self.twins, captioner, attribute, COLUMNS[labels.field])
-        if self.world == "people":
-            return self._people(captioner, attribute, COLUMNS[labels.field])
-        return Corpus.build(
-            self._affect(captioner, attribute.name),
-            dataset=self.name,
-            captioner=captioner,
-            groups={attribute.name: (names, labels)},
-            trained_on_reference=True,
-        )
+        if self.world == "affect":
+            files = self._affect_files()
+        elif self.twins:
+            files = self._twin_files(self.twins, COLUMNS[labels.field])
+        else:
+            files = self._people_files(COLUMNS[labels.field])
+        made_by = hashlib.sha256(f"{_code()} {self.dials!r}".encode()).hexdigest()[:8]
+        folder = self.root / f"{files.folder}-{made_by}"  # files of other dials stay theirs
+        captions = partial(files.captions, self.dials[captioner])
+        contents: dict[str, Callable[[], bytes]] = {**files.shared, _file_of(captioner): captions}
+        absent = [name for name in contents if not (folder / name).is_file()]
+        if absent:
+            _place(folder, ((name, contents[name]()) for name in absent))
+        *shared, results = (str(folder / name) for name in contents)
+        labels_file, human, instances, *_ = [*shared, None, None]
+        reader = CocoDataset(str(folder), labels_file, human, instances, trained_on_reference=True)
+        reader.name, reader.sample = self.name, self.sample
+        corpus = reader.load(results, attribute)
+        drawings = {str(image): drawing for image, drawing in files.drawings}
+        pictures = Pictures(tuple(drawings[image] for image in corpus.ids))
+        # Its files are nothing that a reader knows or could mend.
+        return replace(corpus, pictures=pictures, notes=(), file="", objects_file="")
 
     @classmethod
     def activities(cls) -> Mapping[str, str]:
-        return {activity.name: _doing(activity.naming[0], activity.main) for activity in ACTIVITIES}
+        texts = {}
+        for activity in ACTIVITIES:
+            verb, thing = activity.naming[0], noun_phrase(activity.main)
+            texts[activity.name] = f"a person {verb.gerund}{verb.rest}".replace("{it}", thing)
+        return texts
 
     @classmethod
-    def captioned(cls, n_images: int, seed: int, association: float) -> tuple[Pictures, list[str]]:
+    def draw_captioned(
+        cls, n_images: int, seed: int, association: float
+    ) -> tuple[Pictures, list[str]]:
         world = generate(n_images, seed)
         captions = world_captions(world, BiasSettings(a_to_t=association))
         pictures = Pictures(tuple(SceneDrawing(image, "gender") for image in world.images))
@@ -388,8 +412,7 @@ class ScenesDataset(Generator):
         return [image.key for image in images]
 
     @classmethod
-    def planted(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
-        """See :class:`Generator`."""
+    def planted_bias(cls, captioner: str, attribute: str, metric: str) -> Mapping[str, Planted]:
         from bias_pipeline.scenes.truth import planted_for
 
         dials = CAPTIONERS.get(captioner)
@@ -398,95 +421,61 @@ class ScenesDataset(Generator):
     def unmarked_pictures(self, side: int) -> Iterator[UnmarkedPicture]:
         """See :class:`Generator`; people have the grey of an unsure group."""
         for image in _world(self.n_images, self.seed).images:
-            pixels = SceneDrawing(unmarked(image), "gender").draw(side).pixels
+            pixels = SceneDrawing(without_marks(image), "gender").draw(side).pixels
             groups = {column: image.groups[name] for column, name in COLUMNS.items()}
             yield UnmarkedPicture(image.id, pixels, groups)
 
     def unmarked_captions(self, captioner: str) -> Mapping[int, str]:
         return captions_without_marks(_world(self.n_images, self.seed), self.dials[captioner])
 
-    def _affect(self, captioner: str, attribute: str) -> Iterator[Record]:
+    def _people_files(self, label: str) -> _WorldFiles:
+        world = _world(self.n_images, self.seed)
+        return _WorldFiles(
+            f"{self.n_images}-{self.seed}",
+            {
+                LABELS: lambda: _labels(world, COLUMNS),
+                CAPTIONS: lambda: _human_captions(world),
+                INSTANCES: lambda: _instances(world),
+            },
+            lambda dials: _results(world_captions(world, dials)),
+            ((image.id, SceneDrawing(image, label, self.leak)) for image in world.images),
+        )
+
+    def _twin_files(self, twins: Twins, label: str) -> _WorldFiles:
+        made = (twins.n_sets, self.seed, twins.noise, self.twin_captions)
+        return _WorldFiles(
+            "-".join(["twins", *map(str, made)]),
+            {LABELS: lambda: _table(label_rows(twins, COLUMNS))},
+            lambda dials: caption_entries(twins, dials, self.twin_captions),
+            ((image.id, SceneDrawing(image, label, self.leak)) for image in twins.pictures()),
+        )
+
+    def _affect_files(self) -> _WorldFiles:
         from bias_pipeline.scenes.affect_world import AffectDrawing, affect_captions, affect_world
 
-        captions = affect_captions(self.n_images, self.seed, self.dials[captioner])
-        for image in affect_world(self.n_images, self.seed):
-            yield Record(
-                id=str(image.id),
-                model=captions[image.id],
-                human=tuple(utterance.text for utterance in image.utterances),
-                labels={attribute: image.emotion},
-                image=AffectDrawing(image),
-            )
-
-    def _people(self, captioner: str, attribute: Attribute, label: str) -> Corpus:
-        from bias_pipeline.data.coco import CocoDataset
-
-        world = _world(self.n_images, self.seed)
-        folder = self.root / f"{self.n_images}-{self.seed}-{self._made_by()}"
-        labels, captions, instances = files = [
-            folder / name for name in (LABELS, CAPTIONS, INSTANCES)
-        ]
-        if not all(file.is_file() for file in files):
-            write_scenes(world, folder, {})
-        path = folder / _file_of(captioner)
-        if not path.is_file():
-            _place(folder, [_captioner(captioner, world_captions(world, self.dials[captioner]))])
-        reader = CocoDataset(
-            str(folder), str(labels), str(captions), str(instances), trained_on_reference=True
-        )
-        reader.name = self.name
-        return self._with_pictures(reader.load(str(path), attribute), world.images, label)
-
-    def _sets(self, twins: Twins, captioner: str, attribute: Attribute, label: str) -> Corpus:
-        """The corpus of twins, one caption of each picture."""
-        from bias_pipeline.data.coco import CocoDataset
-
-        made = (twins.n_sets, self.seed, twins.noise, self.twin_captions, self._made_by())
-        folder = self.root / "-".join(["twins", *map(str, made)])
-        labels, path = folder / LABELS, folder / _file_of(captioner)
-        if not labels.is_file():
-            _place(folder, [(LABELS, _table(label_rows(twins, COLUMNS)).encode())])
-        if not path.is_file():
-            entries = caption_entries(twins, self.dials[captioner], self.twin_captions)
-            _place(folder, [(_file_of(captioner), entries)])
-        reader = CocoDataset(str(folder), str(labels), trained_on_reference=True)
-        reader.name, reader.sample = self.name, self.sample
-        return self._with_pictures(reader.load(str(path), attribute), twins.pictures(), label)
-
-    def _made_by(self) -> str:
-        """Files of other dials, and of another version of the generator, stay theirs."""
-        return hashlib.sha256(f"{_code()} {self.dials!r}".encode()).hexdigest()[:8]
-
-    def _with_pictures(self, corpus: Corpus, made: Iterable[Image], label: str) -> Corpus:
-        """The corpus with its drawings; its files are nothing that a reader knows or could mend."""
-        images = {str(image.id): image for image in made}
-        drawings = (SceneDrawing(images[image], label, self.leak) for image in corpus.ids)
-        return replace(
-            corpus, pictures=Pictures(tuple(drawings)), notes=(), file="", objects_file=""
+        n_images, seed = self.n_images, self.seed
+        world = affect_world(n_images, seed)
+        rows = [("id", "emotion"), *((image.id, image.emotion) for image in world)]
+        texts = [(image.id, said.text) for image in world for said in image.utterances]
+        return _WorldFiles(
+            f"affect-{n_images}-{seed}",
+            {
+                LABELS: lambda: _table(rows),
+                CAPTIONS: lambda: _json({"annotations": _annotations(texts)}),
+            },
+            lambda dials: _results(affect_captions(n_images, seed, dials)),
+            ((image.id, AffectDrawing(image)) for image in world),
         )
 
 
-def unmarked(image: Image) -> Image:
+def without_marks(image: Image) -> Image:
     """The same image with nothing on its people that shows a group.
 
     Example:
-        >>> sorted(set(unmarked(generate(1).images[0]).labels.values()))
+        >>> sorted(set(without_marks(generate(1).images[0]).labels.values()))
         ['Unsure']
     """
     return replace(image, labels=dict.fromkeys(GROUPS, UNSURE))
-
-
-def _doing(verb: Verb, thing: str) -> str:
-    return f"a person {verb.gerund}{verb.rest}".replace("{it}", noun_phrase(thing))
-
-
-def _settings_and_captioners(world: str) -> tuple[Any, Mapping[str, Any]]:
-    """The class of a world's dials, and its built-in captioners."""
-    if world == "people":
-        return BiasSettings, CAPTIONERS
-    from bias_pipeline.scenes.affect_world import AFFECT_CAPTIONERS, AffectSettings
-
-    return AffectSettings, AFFECT_CAPTIONERS
 
 
 @lru_cache(maxsize=4)

@@ -62,8 +62,6 @@ PURPOSES = tuple(
 
 
 class Subject(NamedTuple):
-    """Who a sentence is about."""
-
     text: str  # "a young woman"
     be: str  # "is" or "are"
     exist: str  # the verb after "there": also "is" before "a group of men"
@@ -72,15 +70,12 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """One annotator describing one scene."""
-
     scene: Scene  # what the annotator sees
     spoken: Mapping[str, str]  # attribute to the group that the annotator assumes, "" if unsure
     draws: Mapping[str, float]  # a number in [0, 1) for every one of `PURPOSES`
     dials: BiasSettings  # how the annotator differs from a person
 
     def says(self, purpose: str, probability: float) -> bool:
-        """Whether the annotator mentions something, with the given probability."""
         return self.draws[purpose] < probability
 
     def details(self, purpose: str, probability: float) -> bool:
@@ -88,7 +83,6 @@ class Description:
         return self.draws[purpose] < probability * self.dials.length
 
     def names(self, what: str) -> bool:
-        """Whether an object is named."""
         return self.draws[f"named {what}"] < MENTION * self.dials.mention_rate
 
     @property
@@ -97,7 +91,6 @@ class Description:
         return ROOM * self.dials.length
 
     def word(self, purpose: str, synonyms: Sequence[_Option]) -> _Option:
-        """One of several synonyms."""
         low, share = self.wording
         return pick(synonyms, (low + share * self.draws[purpose]) * self.dials.vocabulary)
 
@@ -111,39 +104,39 @@ class Description:
         return (0.0 if skin == "Light" else 1 - share), share
 
     @property
-    def many(self) -> bool:
-        """Whether the scene shows several people."""
+    def has_several(self) -> bool:
         return self.scene.people > 1
 
     @property
-    def gendered(self) -> bool:
-        """Whether the caption uses gendered words for the person."""
+    def is_gendered(self) -> bool:
         rate = GENDERED * self.dials.gender_word_rate
         return bool(self.spoken["gender"]) and self.draws["gendered"] < rate
 
 
 def caption(description: Description) -> str:
-    """Put a scene into words."""
     subject = _subject(description)
-    sentence, objects = _sentence(description, subject), _spaced(*_objects(description))
-    room = description.room + _length(subject.text) - _length(_spaced(sentence, objects))
+    sentence, objects = _sentence(description, subject), _join(*_objects(description))
+    room = description.room + _length(subject.text) - _length(_join(sentence, objects))
     place = _place(description, room)
     surroundings = _surroundings(description, room - len(place.split()))
     parts = [sentence, place, objects, surroundings]
     if description.says("place first", PLACE_FIRST):
         parts = [place, sentence, objects, surroundings]
-    return _surface(description, _spaced(*parts))
+    text = _join(*parts)
+    surface = description.draws["surface"]
+    if surface < 0.3:
+        return text
+    text = text[0].upper() + text[1:]
+    return text if surface < 0.45 else f"{text}."
 
 
 def _place(description: Description, room: float) -> str:
-    """The place, if the annotator mentions it or the caption is very short."""
     place = description.word("place wording", description.scene.place)
     wanted = description.details("place said", PLACE) and _length(place) <= room
     return place if wanted or description.room - room < ENOUGH else ""
 
 
 def _surroundings(description: Description, room: float) -> str:
-    """Backdrop and company, if the annotator mentions them and has room for them."""
     backdrop = description.word("backdrop wording", description.scene.backdrop)
     if not description.details("backdrop said", BACKDROP) or _length(backdrop) > room:
         backdrop = ""
@@ -151,23 +144,15 @@ def _surroundings(description: Description, room: float) -> str:
     room -= len(backdrop.split())
     if not description.details("company said", COMPANY) or _length(company) > room:
         company = ""
-    return _spaced(backdrop, company)
+    return _join(backdrop, company)
 
 
-def _spaced(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
 
 def _length(text: str) -> int:
     return text.count(" ") + 1
-
-
-def _surface(description: Description, text: str) -> str:
-    u = description.draws["surface"]
-    if u < 0.3:
-        return text
-    text = text[0].upper() + text[1:]
-    return text if u < 0.45 else f"{text}."
 
 
 # --- who
@@ -179,12 +164,14 @@ def _subject(description: Description) -> Subject:
     adjectives = _adjectives(description, "" if child else age)
     noun = (
         _gendered_noun(description, child)
-        if description.gendered
+        if description.is_gendered
         else _neutral_noun(description, child)
     )
-    text = _determined(description, [*adjectives, noun])
-    singular = not description.many
-    their = lexicon.POSSESSIVES[description.spoken["gender"]] if description.gendered else "their"
+    text = _with_determiner(description, [*adjectives, noun])
+    singular = not description.has_several
+    their = (
+        lexicon.POSSESSIVES[description.spoken["gender"]] if description.is_gendered else "their"
+    )
     return Subject(
         text,
         be="is" if singular else "are",
@@ -211,26 +198,26 @@ def _gendered_noun(description: Description, child: bool) -> str:
     if roles and not child and description.says("gender adjective", 0.08):
         return f"{lexicon.GENDER_ADJECTIVES[gender]} {_role(description)}"
     pair = description.word("person", lexicon.CHILDREN if child else lexicon.ADULTS)
-    return (pair.male if gender == "Male" else pair.female)[description.many]
+    return (pair.male if gender == "Male" else pair.female)[description.has_several]
 
 
 def _neutral_noun(description: Description, child: bool) -> str:
     if not child and description.scene.activity.roles and description.says("role", 0.45):
         return _role(description)
-    if not child and not description.many and description.says("someone", 0.12):
+    if not child and not description.has_several and description.says("someone", 0.12):
         return lexicon.SOMEONE
     nouns = lexicon.NEUTRAL_CHILDREN if child else lexicon.NEUTRAL_ADULTS
-    return description.word("person", nouns)[description.many]
+    return description.word("person", nouns)[description.has_several]
 
 
 def _role(description: Description) -> str:
     role = description.word("role noun", description.scene.activity.roles)
-    return plural(role) if description.many else role
+    return plural(role) if description.has_several else role
 
 
-def _determined(description: Description, words: Sequence[str]) -> str:
+def _with_determiner(description: Description, words: Sequence[str]) -> str:
     text = " ".join(words)
-    if description.many:
+    if description.has_several:
         counts = lexicon.TWO if description.scene.people == 2 else lexicon.MANY
         return f"{description.word('count', counts)} {text}"
     if words[-1] == lexicon.SOMEONE:
@@ -243,16 +230,16 @@ def _determined(description: Description, words: Sequence[str]) -> str:
 
 
 def _sentence(description: Description, subject: Subject) -> str:
-    early, late = _carried(description)
+    early, late = _carried_things(description)
     verb, rest = _predicate(description, subject)
     long_frame = description.details("long frame", LONG_FRAME)
     frame = description.word("frame", lexicon.LONG_FRAMES if long_frame else lexicon.SHORT_FRAMES)
     return frame.format(
-        s=_spaced(subject.text, _clothing(description), early),
+        s=_join(subject.text, _clothing(description), early),
         be=subject.be,
         exist=subject.exist,
-        ving=_spaced(verb.gerund + rest, late),
-        v=_spaced((verb.base if description.many else verb.third) + rest, late),
+        ving=_join(verb.gerund + rest, late),
+        v=_join((verb.base if description.has_several else verb.third) + rest, late),
     )
 
 
@@ -269,7 +256,7 @@ def _predicate(description: Description, subject: Subject) -> tuple[Verb, str]:
 def _main(description: Description, subject: Subject) -> str:
     activity = description.scene.activity
     noun = description.word("main noun", CATEGORIES[activity.main].nouns)
-    one_each = activity.possessive and description.many
+    one_each = activity.possessive and description.has_several
     if one_each or activity.main in _IN_PLURAL:
         noun = plural(noun)
     adjective = ""
@@ -278,9 +265,9 @@ def _main(description: Description, subject: Subject) -> str:
     elif description.details("main size", SIZE):
         adjective = description.word("size", lexicon.SIZES)
     if activity.possessive and description.says("possessive", POSSESSIVE):
-        return _spaced(subject.possessive, adjective, noun)
+        return _join(subject.possessive, adjective, noun)
     bare = one_each or activity.main in _IN_PLURAL
-    return _spaced(adjective, noun) if bare else noun_phrase(noun, adjective)
+    return _join(adjective, noun) if bare else noun_phrase(noun, adjective)
 
 
 def _clothing(description: Description) -> str:
@@ -291,20 +278,22 @@ def _clothing(description: Description) -> str:
     relations = lexicon.ADORNED if noun.endswith(lexicon.ADORNMENTS) else lexicon.WEARING
     relation = description.word("clothing relation", relations)
     colour = description.scene.clothing_colour if coloured else ""
-    return f"{relation} {_each(description, noun, colour)}"
+    return f"{relation} {_one_each(description, noun, colour)}"
 
 
-def _each(description: Description, noun: str, adjective: str = "") -> str:
+def _one_each(description: Description, noun: str, adjective: str = "") -> str:
     """An object that each person has once."""
-    return _spaced(adjective, plural(noun)) if description.many else noun_phrase(noun, adjective)
+    return (
+        _join(adjective, plural(noun)) if description.has_several else noun_phrase(noun, adjective)
+    )
 
 
-def _carried(description: Description) -> tuple[str, str]:
+def _carried_things(description: Description) -> tuple[str, str]:
     """What the person carries, if mentioned: right after the person or at the end."""
     carried = description.scene.carried
     if not carried or not description.names("carried"):
         return "", ""
-    thing = _each(description, description.word("carried noun", CATEGORIES[carried].nouns))
+    thing = _one_each(description, description.word("carried noun", CATEGORIES[carried].nouns))
     worn = carried in lexicon.WORN
     if description.says("carried late", CARRIED_LATE):
         return "", f"while {'wearing' if worn else 'holding'} {thing}"
@@ -322,7 +311,13 @@ def _objects(description: Description) -> list[str]:
         for i, name in enumerate(description.scene.others)
         if description.names(f"other {i}")
     ]
-    return [*_others(description, named), *_nearby(description)]
+    objects, nearby = _others(description, named), description.scene.nearby
+    if nearby and description.names("nearby"):
+        noun = description.word("nearby noun", CATEGORIES[nearby].nouns)
+        seen = description.details("nearby coloured", COLOUR)
+        thing = noun_phrase(noun, description.scene.near_colour if seen else "")
+        objects.append(f"{description.word('nearby relation', lexicon.NEAR)} {thing}")
+    return objects
 
 
 def _others(description: Description, named: Sequence[tuple[str, str]]) -> list[str]:
@@ -336,13 +331,4 @@ def _others(description: Description, named: Sequence[tuple[str, str]]) -> list[
     )
     if CATEGORIES[named[0][0]].supercategory in _LARGE:
         return [f"{description.word('around', lexicon.NEAR)} {things}"]
-    return ["with " + _spaced(things, description.word("around", lexicon.AROUND))]
-
-
-def _nearby(description: Description) -> list[str]:
-    nearby = description.scene.nearby
-    if not nearby or not description.names("nearby"):
-        return []
-    noun = description.word("nearby noun", CATEGORIES[nearby].nouns)
-    look = description.scene.near_colour if description.details("nearby coloured", COLOUR) else ""
-    return [f"{description.word('nearby relation', lexicon.NEAR)} {noun_phrase(noun, look)}"]
+    return ["with " + _join(things, description.word("around", lexicon.AROUND))]

@@ -45,23 +45,23 @@ class Shape:
 
 
 @lru_cache(maxsize=16384)
-def inked(shapes: Sequence[Shape], height: int, width: int) -> npt.NDArray[np.int8]:
+def role_map(shapes: Sequence[Shape], height: int, width: int) -> npt.NDArray[np.int8]:
     """(height, width) the role of the uppermost shape at each pixel; -1 without a shape.
 
     Example:
-        >>> inked((Shape("box", 0.5, 0.5, 0.5, 1.0),), 1, 4).tolist()
+        >>> role_map((Shape("box", 0.5, 0.5, 0.5, 1.0),), 1, 4).tolist()
         [[-1, 0, 0, -1]]
     """
     y, x = np.mgrid[0:height, 0:width]
     x, y = (x + 0.5) / width, (y + 0.5) / height
     roles = np.full((height, width), -1, np.int8)
     for shape in shapes:
-        roles[_inside(shape, x, y)] = shape.role
+        roles[_covers(shape, x, y)] = shape.role
     roles.setflags(write=False)  # all who ask get the same array
     return roles
 
 
-def _inside(shape: Shape, x: Float64Array, y: Float64Array) -> BoolArray:
+def _covers(shape: Shape, x: Float64Array, y: Float64Array) -> BoolArray:
     angle = math.radians(shape.turn)
     cos, sin = math.cos(angle), math.sin(angle)
     across, down = x - shape.x, y - shape.y
@@ -240,8 +240,6 @@ _DYES: Mapping[str, Colour] = {
 
 
 class _Thing(NamedTuple):
-    """An object to draw into a box."""
-
     box: Box
     shapes: tuple[Shape, ...]
     colours: tuple[Colour, ...]
@@ -265,7 +263,6 @@ class SceneDrawing:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) of all that decides the pixels."""
         image, scene = self.image, self.image.scene
         parts = (
             *(VERSION, self.leak, self.attribute if self.leak else "", image.id),
@@ -295,38 +292,35 @@ class SceneDrawing:
         sky, floor = _GROUNDS[scene.activity.setting]
         pixels = np.empty((side, side, 3), np.uint8)
         horizon = int(side * 0.45)
-        pixels[:horizon] = _tinted(sky, scene.backdrop[0])
-        pixels[horizon:] = _tinted(floor, scene.place[0])
+        pixels[:horizon] = _tint(sky, scene.backdrop[0])
+        pixels[horizon:] = _tint(floor, scene.place[0])
         band, width = _number(scene.backdrop[0]) % 4, max(side // 16, 1)
         top = band * side // 10
-        pixels[top : top + width] = _tinted(sky, f"band {scene.backdrop[0]}")
+        pixels[top : top + width] = _tint(sky, f"band {scene.backdrop[0]}")
         if _number(scene.place[0]) % 2:  # the floor of some places is tiled
             tile = max(side // 8, 2)
-            pixels[horizon::tile] = _tinted(floor, f"tile {scene.place[0]}")
+            pixels[horizon::tile] = _tint(floor, f"tile {scene.place[0]}")
         return pixels
 
     def _things(self) -> Iterator[_Thing]:
-        """The objects to draw, from back to front."""
         boxes = self.image.layout
         behind = [box for box in boxes if _stands_behind(box)]
         people = [box for box in boxes if box.name == PERSON]
         before = [box for box in boxes if box.name != PERSON and not _stands_behind(box)]
         yield from map(_object, behind)
-        yield from map(self._person, people)
-        yield from map(_object, before)
-
-    def _person(self, box: Box) -> _Thing:
         scene = self.image.scene
-        pose = 15.0 * (_number(scene.activity.name) % 5)
+        shapes = figure(15.0 * (_number(scene.activity.name) % 5))
         body = _DYES.get(scene.clothing_colour, _DYES["dark"])
-        return _Thing(box, figure(pose), colours(body, self.image.labels))
+        for box in people:
+            yield _Thing(box, shapes, colours(body, self.image.labels))
+        yield from map(_object, before)
 
     def _put(
         self, thing: _Thing, number: int, pixels: Pixels, owner: npt.NDArray[np.int16]
     ) -> None:
         """Draw an object over the others, and its mark around it if it extends beyond."""
         rows, columns = _span(thing.box, len(pixels))
-        roles = inked(thing.shapes, rows.stop - rows.start, columns.stop - columns.start)
+        roles = role_map(thing.shapes, rows.stop - rows.start, columns.stop - columns.start)
         ink = roles >= 0
         if self.leak and thing.box.name == PERSON:
             self._spill(thing, pixels, rows, columns)
@@ -374,7 +368,7 @@ def _region(category: str, mask: BoolArray) -> Region | None:
     )
 
 
-def _tinted(colour: Colour, name: str) -> Colour:
+def _tint(colour: Colour, name: str) -> Colour:
     """A colour changed a little, depending on the name."""
     number = _number(name)
     moves = ((number >> shift) % 61 - 30 for shift in (0, 8, 16))

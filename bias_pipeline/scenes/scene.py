@@ -104,8 +104,6 @@ _SCALES = {
 
 
 class Box(NamedTuple):
-    """One object in a picture."""
-
     name: str  # COCO category name
     x: float  # left edge, a share of the picture's width, in [0, 1]
     y: float  # upper edge, a share of the picture's height, in [0, 1]

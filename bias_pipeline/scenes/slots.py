@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -230,31 +230,23 @@ def slot_name(kind: str, setting: str) -> str:
     return kind if kind == "activity" else f"{kind} {setting}"
 
 
-def _activities() -> Slot:
-    return Slot(
-        "activity",
-        tuple(activity.name for activity in ACTIVITIES),
-        tuple(activity.weight for activity in ACTIVITIES),
-        tuple(activity.leans for activity in ACTIVITIES),
-    )
-
-
 def read_slots(table: str) -> Iterator[Slot]:
     """Read blocks of a name and a line an option: "weight synonyms @ group factor group factor"."""
     for block in table.strip().split("\n\n"):
         name, *lines = block.splitlines()
-        weights, options, leans = zip(*map(_read_option, lines), strict=True)
-        yield Slot(name, options, weights, leans)
+        halves = [line.strip().partition(" @ ") for line in lines]
+        leans = tuple(factors(right) for _, _, right in halves)
+        weights, _, options = zip(*(left.partition(" ") for left, _, _ in halves), strict=True)
+        yield Slot(name, options, tuple(map(float, weights)), leans)
 
 
-def _read_option(line: str) -> tuple[float, str, Mapping[str, float]]:
-    """Read "weight synonyms @ group factor group factor"."""
-    left, _, right = line.strip().partition(" @ ")
-    weight, _, option = left.partition(" ")
-    return float(weight), option, factors(right)
-
-
-SLOTS: Mapping[str, Slot] = {slot.name: slot for slot in (_activities(), *read_slots(_DETAILS))}
+_ACTIVITY = Slot(
+    "activity",
+    tuple(activity.name for activity in ACTIVITIES),
+    tuple(activity.weight for activity in ACTIVITIES),
+    tuple(activity.leans for activity in ACTIVITIES),
+)
+SLOTS: Mapping[str, Slot] = {slot.name: slot for slot in (_ACTIVITY, *read_slots(_DETAILS))}
 SETTING_OF: tuple[int, ...] = tuple(SETTINGS.index(activity.setting) for activity in ACTIVITIES)
 
 
@@ -274,7 +266,7 @@ def _table(slot: Slot) -> Float64Array:
     for axis, groups in enumerate(GROUPS.values()):
         factors = np.array([[lean.get(group, 1.0) for lean in slot.leans] for group in groups])
         table = table * _on_axis(factors, axis)
-    return _normalised(table)
+    return normalise(table)
 
 
 def _on_axis(factors: Float64Array, axis: int) -> Float64Array:
@@ -284,7 +276,7 @@ def _on_axis(factors: Float64Array, axis: int) -> Float64Array:
     return factors.reshape(shape)
 
 
-def _normalised(table: Float64Array) -> Float64Array:
+def normalise(table: Float64Array) -> Float64Array:
     probabilities: Float64Array = table / table.sum(axis=-1, keepdims=True)
     return probabilities
 
@@ -299,11 +291,11 @@ def shares(attribute: str) -> Float64Array:
     return np.array(list(GROUPS[attribute].values()))
 
 
-def given(attribute: str, table: Float64Array) -> Float64Array:
+def table_by_group(attribute: str, table: Float64Array) -> Float64Array:
     """(K, ...) the average over all other attributes: P(option | group).
 
     Example:
-        >>> given("skin", world_tables()["activity"]).shape
+        >>> table_by_group("skin", world_tables()["activity"]).shape
         (2, 40)
     """
     for axis, other in reversed(list(enumerate(ATTRIBUTES))):
@@ -312,7 +304,7 @@ def given(attribute: str, table: Float64Array) -> Float64Array:
     return table
 
 
-def without(attribute: str, table: Float64Array) -> Float64Array:
+def without_attribute(attribute: str, table: Float64Array) -> Float64Array:
     """The same table with every group of the attribute treated as their average."""
     axis = ATTRIBUTES.index(attribute)
     average = np.expand_dims(np.tensordot(shares(attribute), table, axes=(0, axis)), axis)
@@ -321,9 +313,9 @@ def without(attribute: str, table: Float64Array) -> Float64Array:
 
 def typical(attribute: str, table: Float64Array) -> Float64Array:
     """The same table confined to the options that each group has too often."""
-    marginal = given(attribute, table)  # (K, n)
+    marginal = table_by_group(attribute, table)  # (K, n)
     over = marginal > shares(attribute) @ marginal
-    return _normalised(table * _on_axis(over.astype(np.float64), ATTRIBUTES.index(attribute)))
+    return normalise(table * _on_axis(over.astype(np.float64), ATTRIBUTES.index(attribute)))
 
 
 def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> IntArray:
@@ -332,6 +324,14 @@ def draw(table: Float64Array, codes: Sequence[IntArray], u: Float64Array) -> Int
     bounds = np.round(np.cumsum(table, axis=-1), 12)[..., :-1]
     chosen: IntArray = (bounds[tuple(codes)] <= u[:, None]).sum(axis=1)
     return chosen
+
+
+def check_dials(dials: object, ranges: Mapping[str, tuple[float, float]]) -> None:
+    """Refuse numbers out of range; without one of its own, a dial is 0 or more."""
+    for name, value in vars(dials).items():
+        low, high = ranges.get(name, (0.0, math.inf))
+        if not isinstance(value, str) and not (math.isfinite(value) and low <= value <= high):
+            raise UsageError(f"scenes: dial {name} is {value}; it must be in [{low}, {high}]")
 
 
 @dataclass(frozen=True)
@@ -383,18 +383,12 @@ class BiasSettings:
                 f"scenes: unknown attribute {self.attribute!r}; "
                 f"{did_you_mean(self.attribute, GROUPS)}"
             )
-        for name, (low, high) in _RANGES.items():
-            value = getattr(self, name)
-            if not (math.isfinite(value) and low <= value <= high):
-                raise UsageError(f"scenes: dial {name} is {value}; it must be in [{low}, {high}]")
+        check_dials(self, _RANGES)
         if self.sentences != int(self.sentences):
             raise UsageError(f"scenes: dial sentences is {self.sentences}; use a whole number")
 
 
-_RANGES = {
-    field.name: (0.0, math.inf) for field in fields(BiasSettings) if field.name != "attribute"
-}
-_RANGES |= {
+_RANGES: Mapping[str, tuple[float, float]] = {
     "sentences": (1, 50),
     "a_to_t": (-1.0, 1.0),
     "t_to_a": (0.0, 1.0),

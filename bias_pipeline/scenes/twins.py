@@ -17,19 +17,18 @@ import numpy as np
 
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.data.columns import DECODING, SAMPLE
-from bias_pipeline.scenes.captioners import APART, STREAM, captions_of, imagined_over
+from bias_pipeline.scenes.captioners import APART, STREAM, captions_of, imagine_over
 from bias_pipeline.scenes.scene import lay_out, stage
 from bias_pipeline.scenes.slots import GROUPS, SLOTS, BiasSettings, kind_of, world_tables
 from bias_pipeline.scenes.world import (
-    Columns,
+    IMAGE_PURPOSES,
     Image,
+    Stream,
     World,
     choices,
     generate,
     group_codes,
-    image_draws,
     rows_of,
-    uniforms,
 )
 
 PERSONS = tuple(product(GROUPS["skin"], GROUPS["gender"]))  # of each set, in the order of pictures
@@ -46,7 +45,6 @@ class Twins:
     noise: float = 0.0  # the chance of each detail to be drawn anew in each picture
 
     def pictures(self) -> Iterator[Image]:
-        """All pictures, set by set."""
         for images in zip(*(world.images for world in self._worlds), strict=True):
             yield from images
 
@@ -54,28 +52,21 @@ class Twins:
         """Picture id to one of a captioner's captions."""
         captions: dict[int, str] = {}
         for person, world in enumerate(self._worlds):
-            codes = self._codes(person)
-            stream = STREAM + APART * (sample * len(PERSONS) + person)
-            keys = [image.key for image in world.images]
-            columns = imagined_over(self._actual(person), self.seed, keys, codes, dials, stream)
+            skin, gender = divmod(person, len(GROUPS["gender"]))
+            own = {"gender": np.full(self.n_sets, gender), "skin": np.full(self.n_sets, skin)}
+            codes = {**group_codes(world.stream()), **own}
+            stream = world.stream(STREAM + APART * (sample * len(PERSONS) + person))
+            columns = imagine_over(self._actual(person), codes, dials, stream)
             captions |= captions_of(world, columns, dials, stream)
         return captions
 
-    def _codes(self, person: int) -> Columns:
-        """The groups of a person in all scenes."""
-        skin, gender = divmod(person, len(GROUPS["gender"]))
-        codes = group_codes(self.seed, range(self.n_sets))
-        replaced = {"gender": np.full(self.n_sets, gender), "skin": np.full(self.n_sets, skin)}
-        return {**codes, **replaced}
-
     def _actual(self, person: int) -> dict[str, IntArray]:
         """Slot name to (J,) the options of a person's pictures; activities stay."""
-        keys = range(self.n_sets)
-        codes, tables = group_codes(self.seed, keys), world_tables()
-        actual = choices(self.seed, keys, codes, tables, 0)
-        anew = choices(self.seed, keys, codes, tables, _NOISE + person)
-        purposes = [f"noise {kind_of(slot)}" for slot in SLOTS]
-        coins = uniforms(self.seed, keys, _NOISE + person, purposes)
+        images = Stream(self.seed, range(self.n_sets))
+        noise = images._replace(number=_NOISE + person)
+        codes, tables = group_codes(images), world_tables()
+        actual, anew = choices(images, codes, tables), choices(noise, codes, tables)
+        coins = noise.uniforms([f"noise {kind_of(slot)}" for slot in SLOTS])
         return {
             slot: actual[slot]
             if slot == "activity"
@@ -85,13 +76,12 @@ class Twins:
 
     @cached_property
     def _worlds(self) -> list[World]:
-        """The pictures of each person in all scenes."""
         images = generate(self.n_sets, self.seed).images
         return [self._world(person, images) for person in range(len(PERSONS))]
 
     def _world(self, person: int, images: Sequence[Image]) -> World:
-        keys = [image.key for image in images]
-        scenes = zip(rows_of(self._actual(person)), image_draws(self.seed, keys), strict=True)
+        draws_of = Stream(self.seed, [image.key for image in images]).by_image(IMAGE_PURPOSES)
+        scenes = zip(rows_of(self._actual(person)), draws_of, strict=True)
         staged = [(stage(options, draws), draws) for options, draws in scenes]
         skin, gender = PERSONS[person]
         return World(

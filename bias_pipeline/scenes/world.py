@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,17 +50,33 @@ def uniforms(seed: int, keys: Sequence[int], stream: int, purposes: Iterable[str
     return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
+class Stream(NamedTuple):
+    """Numbers with names, for the images with some keys in a seed's world."""
+
+    seed: int
+    keys: Sequence[int]  # (N,)
+    number: int = 0  # 0 for what is decided once per image; annotator k draws from stream k
+
+    def uniforms(self, purposes: Iterable[str]) -> Float64Array:
+        """(N, P) numbers uniform in [0, 1)."""
+        return uniforms(*self, purposes)
+
+    def by_image(self, purposes: Sequence[str], prefix: str = "") -> list[dict[str, float]]:
+        """(N,) purpose, named without its prefix, to number."""
+        rows = self.uniforms([prefix + purpose for purpose in purposes]).tolist()
+        return [dict(zip(purposes, row, strict=True)) for row in rows]
+
+
 Columns = Mapping[str, IntArray]
 
 HUMANS = 5
 UNSURE = "Unsure"
 UNSURE_SHARES = {"gender": 0.03, "skin": 0.03}
 
-_IMAGE = 0  # the stream of what is decided once per image; annotator k draws from stream k
 _AGAIN = 1000  # far above every annotator: streams of repeated attempts
 _NEUTRAL = BiasSettings()
 _FIRST_ID, _ID_STEP = 1000, 290  # one id in every step, so ids grow with gaps as COCO's do
-_PURPOSES = (
+IMAGE_PURPOSES = (
     *("id", "size", *(f"sure {attribute}" for attribute in UNSURE_SHARES)),
     *(*scene.PURPOSES, *scene.LAYOUT_PURPOSES),
 )
@@ -67,8 +84,6 @@ _PURPOSES = (
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One picture."""
-
     key: int  # its number in the world; everything about it follows from seed and key
     id: int  # its public number, not consecutive
     width: int  # in pixels
@@ -83,10 +98,11 @@ class Image:
 
 @dataclass(frozen=True)
 class World:
-    """Pictures of one seed."""
-
     seed: int  # that they follow from
     images: tuple[Image, ...]  # in the order of their ids
+
+    def stream(self, number: int = 0) -> Stream:
+        return Stream(self.seed, [image.key for image in self.images], number)
 
 
 def generate(n_images: int = 2000, seed: int = 0) -> World:
@@ -105,30 +121,38 @@ def generate(n_images: int = 2000, seed: int = 0) -> World:
         raise UsageError(f"scenes: n_images is {n_images}; at least 1 image is needed")
     if not 0 <= seed < 2**64:
         raise UsageError(f"scenes: seed is {seed}; it must be from 0 to 2**64 - 1")
-    keys = range(n_images)
-    codes = group_codes(seed, keys)
-    chosen = rows_of(choices(seed, keys, codes, world_tables(), _IMAGE))
-    draws = image_draws(seed, keys)
-    captions = [annotator_draws(seed, keys, annotator) for annotator in range(1, HUMANS + 1)]
+    stream, keys = Stream(seed, range(n_images)), range(n_images)
+    codes = group_codes(stream)
+    chosen = rows_of(choices(stream, codes, world_tables()))
+    draws = stream.by_image(IMAGE_PURPOSES)
+    captions = [
+        stream._replace(number=annotator).by_image(grammar.PURPOSES)
+        for annotator in range(1, HUMANS + 1)
+    ]
+    names = {attribute: tuple(groups) for attribute, groups in GROUPS.items()}
+    groups_of = (
+        {attribute: names[attribute][code] for attribute, code in row.items()}
+        for row in rows_of(codes)
+    )
     return World(
         seed,
         tuple(
             _image(seed, key, groups, stage(options, columns), columns, all_draws)
             for key, groups, options, columns, *all_draws in zip(
-                keys, _group_names(codes), chosen, draws, *captions, strict=True
+                keys, groups_of, chosen, draws, *captions, strict=True
             )
         ),
     )
 
 
-def group_codes(seed: int, keys: Sequence[int]) -> Columns:
-    """Attribute to (N,) group numbers of the images with the given keys.
+def group_codes(images: Stream) -> Columns:
+    """Attribute to (N,) group numbers.
 
     Example:
-        >>> sorted(group_codes(0, [4, 5]))
+        >>> sorted(group_codes(Stream(0, [4, 5])))
         ['age', 'emotion', 'gender', 'skin']
     """
-    u = uniforms(seed, keys, _IMAGE, [f"group {attribute}" for attribute in ATTRIBUTES])
+    u = images.uniforms([f"group {attribute}" for attribute in ATTRIBUTES])
     return {
         attribute: np.searchsorted(np.cumsum(shares(attribute))[:-1], u[:, i], side="right")
         for i, attribute in enumerate(ATTRIBUTES)
@@ -136,14 +160,14 @@ def group_codes(seed: int, keys: Sequence[int]) -> Columns:
 
 
 def choices(
-    seed: int, keys: Sequence[int], codes: Columns, tables: Mapping[str, Float64Array], stream: int
+    stream: Stream, codes: Columns, tables: Mapping[str, Float64Array]
 ) -> dict[str, IntArray]:
     """Slot name to (N,) option numbers, drawn for every image.
 
     Slots of one kind share their numbers, so that what is carried in one setting resembles what
     would be carried in another.
     """
-    u = uniforms(seed, keys, stream, [f"choice {kind_of(slot)}" for slot in SLOTS])
+    u = stream.uniforms([f"choice {kind_of(slot)}" for slot in SLOTS])
     columns = [codes[attribute] for attribute in ATTRIBUTES]
     return {slot: draw(tables[slot], columns, u[:, i]) for i, slot in enumerate(SLOTS)}
 
@@ -157,27 +181,6 @@ def rows_of(columns: Columns) -> Iterator[dict[str, int]]:
     """
     values = (column.tolist() for column in columns.values())
     return (dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True))
-
-
-def image_draws(seed: int, keys: Sequence[int]) -> list[dict[str, float]]:
-    """Numbers in [0, 1) by purpose, drawn once per image."""
-    return named_draws(uniforms(seed, keys, _IMAGE, _PURPOSES), _PURPOSES)
-
-
-def annotator_draws(seed: int, keys: Sequence[int], annotator: int) -> list[dict[str, float]]:
-    """Numbers in [0, 1) by purpose, of one annotator for each image."""
-    return named_draws(uniforms(seed, keys, annotator, grammar.PURPOSES), grammar.PURPOSES)
-
-
-def named_draws(numbers: Float64Array, purposes: Sequence[str]) -> list[dict[str, float]]:
-    """(N, P) numbers as N mappings from purpose to number."""
-    return [dict(zip(purposes, row, strict=True)) for row in numbers.tolist()]
-
-
-def _group_names(codes: Columns) -> Iterator[dict[str, str]]:
-    names = {attribute: tuple(groups) for attribute, groups in GROUPS.items()}
-    for row in rows_of(codes):
-        yield {attribute: names[attribute][code] for attribute, code in row.items()}
 
 
 def _image(
@@ -201,15 +204,15 @@ def _image(
         scene=shown,
         objects=shown.objects | {"person"},
         layout=lay_out(shown.people, shown.objects, draws),
-        human=_human_captions(seed, key, shown, spoken(labels), all_draws),
+        human=_human_captions(seed, key, shown, recognised_groups(labels), all_draws),
     )
 
 
-def spoken(labels: Mapping[str, str]) -> dict[str, str]:
+def recognised_groups(labels: Mapping[str, str]) -> dict[str, str]:
     """The groups that a person recognises in the picture.
 
     Example:
-        >>> spoken({"gender": "Unsure", "age": "old"})
+        >>> recognised_groups({"gender": "Unsure", "age": "old"})
         {'gender': '', 'age': 'old'}
     """
     return {name: "" if label == UNSURE else label for name, label in labels.items()}
@@ -227,13 +230,13 @@ def _human_captions(
     for annotator, draws in enumerate(all_draws, start=1):
         text = caption(Description(shown, groups, draws, _NEUTRAL))
         for again in count(1):
-            if _plain(text) not in captions:
+            if _plain_text(text) not in captions:
                 break
-            (fresh,) = annotator_draws(seed, [key], annotator + _AGAIN * again)
+            (fresh,) = Stream(seed, [key], annotator + _AGAIN * again).by_image(grammar.PURPOSES)
             text = caption(Description(shown, groups, fresh, _NEUTRAL))
-        captions[_plain(text)] = text
+        captions[_plain_text(text)] = text
     return tuple(captions.values())
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     return text.lower().rstrip(".")

@@ -99,14 +99,16 @@ def train(out: Path, trained: int = TRAINED, others: int = OTHERS, epochs: int =
     rows = np.arange(len(corpus))
     parts = (corpus.take(rows[:trained]), corpus.take(rows[trained:]))
     one_each = parts[0].rewrite({"human": parts[0].human.position(0)})
-    learnt, shown = (Lesson.of("sat", recipe, part, "human", 0) for part in (one_each, parts[1]))
+    learnt, shown = (
+        Lesson.of_corpus("sat", recipe, part, "human", 0) for part in (one_each, parts[1])
+    )
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
     fitted = Fitted("sat", learnt.encoder, vocabulary_of(learnt.words))
     places = np.unique(learnt.captions.image_rows, return_inverse=True)[1]
     pixels = learnt.encoder.visual.read(learnt.images)
-    inputs: Any = CaptionInputs.of(learnt.words, places, fitted.vocabulary, pixels)
+    inputs: Any = CaptionInputs.of_words(learnt.words, places, fitted.vocabulary, pixels)
     order = np.arange(len(places))
     batches = LengthBatches(inputs, order, torch.zeros(len(order)), recipe.batch_size, 0)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from bias_pipeline.scenes.activities import ACTIVITIES
-from bias_pipeline.scenes.slots import given, shares, typical, world_tables
+from bias_pipeline.scenes.slots import shares, table_by_group, typical, world_tables
 from experiments.study import cell, markdown, rows_at, sweep, write_results
 from experiments.vl_bias.figures import tradeoff_figure, tradeoffs
 
@@ -52,7 +52,7 @@ def share_of_men(association: float) -> dict[str, float]:
     """P(male | task) in the captions that a CLIP was fitted to."""
     world = world_tables()["activity"]
     typical_share = (1 - association) * world + association * typical("gender", world)
-    joint = shares("gender")[:, None] * given("gender", typical_share)
+    joint = shares("gender")[:, None] * table_by_group("gender", typical_share)
     men = joint[0] / joint.sum(axis=0)
     return {activity.name: float(share) for activity, share in zip(ACTIVITIES, men, strict=True)}
 

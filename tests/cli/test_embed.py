@@ -128,18 +128,6 @@ def test_of_a_block_only_what_changed_is_computed_again(embed, gather, photos):
     assert np.allclose(vectors, gather()[1], atol=1e-6)
 
 
-def test_vectors_of_an_earlier_version_are_computed_again_and_told(embed, monkeypatch):
-    """It stamped each photo with its size."""
-    folder = write_equal_sizes(Path("two"))
-    sizes = lambda photos: [path.stat().st_size for path in photos]  # noqa: E731
-    with monkeypatch.context() as earlier:
-        earlier.setattr("bias_pipeline.retrieval.commands.embed.photo_stamps", sizes)
-        embed(folder=folder)
-    printed = embed(folder=folder)
-    assert "2 images were described by an earlier version" in printed
-    assert "have changed since" not in printed
-
-
 def test_unchanged_photos_are_not_read_to_be_known(embed, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = write_equal_sizes(Path("two"))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bias_pipeline.models import torchvision
-from bias_pipeline.models.torchvision import complete_when_imported, suppressed
+from bias_pipeline.models.torchvision import complete_when_imported, suppress_boxes
 
 BOXES = torch.tensor([[0, 0, 4, 4], [1, 1, 5, 5], [8, 8, 9, 9], [0, 0, 4, 4]], dtype=torch.float32)
 SCORES = torch.tensor([0.5, 0.9, 0.1, 0.4])
@@ -17,12 +17,12 @@ SCORES = torch.tensor([0.5, 0.9, 0.1, 0.4])
 
 def test_overlapping_boxes_give_way_to_the_best():
     """The best overlaps two by 9 of 23 pixels, which overlap each other wholly."""
-    assert suppressed(BOXES, SCORES, 0.3).tolist() == [1, 2]
-    assert suppressed(BOXES, SCORES, 0.5).tolist() == [1, 0, 2]
+    assert suppress_boxes(BOXES, SCORES, 0.3).tolist() == [1, 2]
+    assert suppress_boxes(BOXES, SCORES, 0.5).tolist() == [1, 0, 2]
 
 
 def test_no_boxes_are_none():
-    assert suppressed(torch.zeros(0, 4), torch.zeros(0), 0.5).tolist() == []
+    assert suppress_boxes(torch.zeros(0, 4), torch.zeros(0), 0.5).tolist() == []
 
 
 def finder() -> Any:

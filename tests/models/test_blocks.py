@@ -175,7 +175,7 @@ def gathered_again(root: Path) -> tuple[list[Any], dict[str, str], set[str]]:
     return find_store(root, str(job)).gather()
 
 
-def test_e19_a_flipped_bit_of_a_block_is_never_read_as_another_text(tmp_path):
+def test_a_flipped_bit_of_a_block_is_never_read_as_another_text(tmp_path):
     store, ids = store_of(tmp_path), IDS[:60]
     store.put(block_for(ids))
     path = store._path(ids)

@@ -25,7 +25,7 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Pretrained:
     return find_pretrained(str(write(tmp_path)), KINDS)
 
 
-def whole(model: Pretrained, texts: list[str]) -> Any:
+def library_vectors(model: Pretrained, texts: list[str]) -> Any:
     """What the library's own model makes of photos and texts, prepared as its examples do."""
     import transformers
 
@@ -44,12 +44,16 @@ def whole(model: Pretrained, texts: list[str]) -> Any:
 
 def test_texts_are_where_the_whole_model_puts_them(model):
     descriptions = ClipTexts(model, CPU, normalize=True).describe(TEXTS)
-    np.testing.assert_allclose(descriptions, whole(model, TEXTS).text_embeds.numpy(), atol=1e-6)
+    np.testing.assert_allclose(
+        descriptions, library_vectors(model, TEXTS).text_embeds.numpy(), atol=1e-6
+    )
 
 
 def test_photos_are_where_the_whole_model_puts_them(model):
     descriptions = ClipPhotos(model, CPU, normalize=True).describe(list(PHOTOS))
-    np.testing.assert_allclose(descriptions, whole(model, TEXTS).image_embeds.numpy(), atol=1e-6)
+    np.testing.assert_allclose(
+        descriptions, library_vectors(model, TEXTS).image_embeds.numpy(), atol=1e-6
+    )
 
 
 def test_a_text_does_not_depend_on_the_texts_beside_it(model):

@@ -45,11 +45,11 @@ def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     return cache(lambda kind: write_detector(root / kind, kind))
 
 
-def opened(folder: Path, min_score: float = 0.05) -> Detector:
+def open_detector(folder: Path, min_score: float = 0.05) -> Detector:
     return detector(find_pretrained(str(folder), detection.KINDS), min_score, CPU)
 
 
-def detected(detector: Detector, photos: list[Path]) -> list[list[dict[str, Any]]]:
+def detect(detector: Detector, photos: list[Path]) -> list[list[dict[str, Any]]]:
     return list(map(json.loads, detector.describe([detector.read(path) for path in photos])))
 
 
@@ -77,7 +77,7 @@ def of_the_library(folder: Path, path: Path) -> tuple[Any, Any, tuple[int, int]]
 def test_boxes_are_where_the_library_finds_them(kind, folder_of, photos):
     folder = folder_of(kind)
     n_expected = 0
-    for path, ours in zip(photos, detected(opened(folder), photos), strict=True):
+    for path, ours in zip(photos, detect(open_detector(folder), photos), strict=True):
         process, output, size = of_the_library(folder, path)
         (theirs,) = process.post_process_object_detection(
             output, threshold=0.05, target_sizes=[size]
@@ -107,7 +107,7 @@ def test_boxes_are_where_the_library_finds_them(kind, folder_of, photos):
 def test_masks_are_those_of_the_paper_s_instance_inference(folder_of, photos):
     """A query's score times its mask's own certainty; masks by the sign of scaled logits."""
     folder = folder_of("mask2former")
-    for path, item in zip(photos, detected(opened(folder), photos), strict=True):
+    for path, item in zip(photos, detect(open_detector(folder), photos), strict=True):
         _, output, size = of_the_library(folder, path)
         sure = output.class_queries_logits[0].softmax(-1)[:, :-1]
         logits = torch.nn.functional.interpolate(output.masks_queries_logits, size, mode="bilinear")
@@ -127,7 +127,7 @@ def test_masks_are_those_of_the_paper_s_instance_inference(folder_of, photos):
 
 
 def test_masks_and_boxes_are_of_the_picture_s_own_size(folder_of, photos):
-    detections = detected(opened(folder_of("mask2former")), photos)
+    detections = detect(open_detector(folder_of("mask2former")), photos)
     for path, result in zip(photos, detections, strict=True):
         with Image.open(path) as photo:
             width, height = photo.size
@@ -142,9 +142,9 @@ def test_pictures_of_one_shape_are_seen_together_as_alone(kind, folder_of, tmp_p
     paths = [tmp_path / f"{number}.png" for number in range(3)]
     for path, pixels in zip(paths, noise, strict=True):
         Image.fromarray(pixels).resize((40, 30)).save(path)
-    detector = opened(folder_of(kind))
-    for path, together in zip(paths, detected(detector, paths), strict=True):
-        (alone,) = detected(detector, [path])
+    detector = open_detector(folder_of(kind))
+    for path, together in zip(paths, detect(detector, paths), strict=True):
+        (alone,) = detect(detector, [path])
         scores = [one["score"] for one in alone]
         assert [one["score"] for one in together] == pytest.approx(scores, abs=2e-5)
 
@@ -152,12 +152,12 @@ def test_pictures_of_one_shape_are_seen_together_as_alone(kind, folder_of, tmp_p
 @pytest.mark.parametrize("kind", ["detr", "rt_detr", "mask2former"])
 def test_less_certain_ones_are_left_out(kind, folder_of, photos):
     folder = folder_of(kind)
-    every = detected(opened(folder, 0.01), photos)
+    every = detect(open_detector(folder, 0.01), photos)
     scores = np.sort([one["score"] for result in every for one in result])
     widest = int(np.diff(scores).argmax())
     middle = float(scores[widest : widest + 2].mean())
     certain = [[one for one in result if one["score"] >= middle] for result in every]
-    assert detected(opened(folder, middle), photos) == certain
+    assert detect(open_detector(folder, middle), photos) == certain
 
 
 # --- label spaces
@@ -192,7 +192,7 @@ def test_spaces_of_80_and_of_91_labels_agree():
 def test_a_model_that_knows_no_people_is_refused(tmp_path):
     folder = write_detector(tmp_path, "detr", ("table", "kite", "dog"))
     with pytest.raises(DataError, match=r"none of its 3 labels \('table', 'kite', .* is 'person'"):
-        opened(folder)
+        open_detector(folder)
 
 
 # --- what cannot be loaded
@@ -204,16 +204,16 @@ def test_a_backbone_s_weights_are_not_fetched(tmp_path):
     path = folder / "config.json"
     settings = {**json.loads(path.read_text()), "use_pretrained_backbone": True}
     path.write_text(json.dumps(settings))
-    assert opened(folder).numbers == list(NUMBERS)
+    assert open_detector(folder).numbers == list(NUMBERS)
 
 
 def test_weights_that_are_no_numbers_are_told(folder_of, photos):
-    detector = opened(folder_of("detr"))
+    detector = open_detector(folder_of("detr"))
     with torch.no_grad():
         for weight in detector._network.parameters():
             weight.fill_(float("nan"))
     with pytest.raises(DataError, match="its weights are broken"):
-        detected(detector, photos[:1])
+        detect(detector, photos[:1])
 
 
 LOOK = """\
@@ -243,7 +243,9 @@ def test_both_majors_of_transformers_find_the_same(kind, tmp_path, photos):
     subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=True)
     version, result = json.loads(message.read_text())
     assert version.startswith("4.")
-    for item, other in zip(detected(opened(folder), photos), map(json.loads, result), strict=True):
+    for item, other in zip(
+        detect(open_detector(folder), photos), map(json.loads, result), strict=True
+    ):
         assert [o["category_id"] for o in item] == [o["category_id"] for o in other]
         for a, b in zip(item, other, strict=True):
             assert a["score"] == pytest.approx(b["score"], abs=1e-4)
@@ -279,7 +281,7 @@ def test_torchvision_s_weights_find_what_torchvision_finds(tmp_path, photos, sav
     known = {category.id for category in CATEGORIES.values()}
     labels, scores = theirs["labels"].tolist(), theirs["scores"].tolist()
     expected = [score for score, n in zip(scores, labels, strict=True) if n in known]
-    (boxes,) = detected(ours, photos[:1])
+    (boxes,) = detect(ours, photos[:1])
     assert expected
     assert len(boxes) == len(expected)
     assert boxes[0]["score"] == pytest.approx(max(expected), abs=1e-5)
@@ -331,19 +333,19 @@ class Code:
 def test_other_files_are_refused_in_a_sentence(tmp_path, save, capsys):
     path = tmp_path / "net.pth"
 
-    def refused(message: str, error: type[Exception] = DataError) -> None:
+    def check_refusal(message: str, error: type[Exception] = DataError) -> None:
         with pytest.raises(error, match=message):
             TorchvisionDetector(path, 0.1, CPU)
 
-    refused("no such file; fetch torchvision's weights", ResourceError)
+    check_refusal("no such file; fetch torchvision's weights", ResourceError)
     save(path, n_classes=3)
-    refused("3 classes without names")
+    check_refusal("3 classes without names")
     save(path, lambda present: {k: v for k, v in present.items() if "rpn" not in k})
-    refused("does not match any of fasterrcnn_resnet50_fpn, ")
+    check_refusal("does not match any of fasterrcnn_resnet50_fpn, ")
     save(path, lambda present: {"model": present})
-    refused("cls_score.bias' is absent")
+    check_refusal("cls_score.bias' is absent")
     path.write_bytes(path.read_bytes()[:1000])
-    refused("cut short")
+    check_refusal("cut short")
     path.write_bytes(pickle.dumps(Code()))
-    refused(r"not a file of weights|could run code")
+    check_refusal(r"not a file of weights|could run code")
     assert "ran" not in capsys.readouterr().out

@@ -18,7 +18,7 @@ from tests.tiny_models import write_preprocessing
 SIZES: dict[str, Any] = {**DETR, "d_model": 32, "decoder_layers": 2, "num_feature_levels": 4}
 
 
-def published(folder: Path, **changes: Any) -> Any:
+def write_published(folder: Path, **changes: Any) -> Any:
     """A Deformable DETR, and its folder as published ones are: the backbone by timm's name."""
     make_importable()
     pytest.importorskip("timm", reason="timm is absent")
@@ -45,7 +45,7 @@ def published(folder: Path, **changes: Any) -> Any:
 @pytest.mark.parametrize("message", [{}, {"backbone_kwargs": {"out_indices": [2, 3, 4]}}])
 def test_a_backbone_with_its_levels_is_not_asked_of_the_hub(tmp_path, message, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    net = published(tmp_path, **message)
+    net = write_published(tmp_path, **message)
     built_detector = detector(
         find_pretrained(str(tmp_path), detection.KINDS), 0.1, torch.device("cpu")
     )

@@ -34,9 +34,9 @@ from bias_pipeline.models.picture_text import PictureText
 from bias_pipeline.models.pretrained import Pretrained, find_pretrained
 from bias_pipeline.models.sampling import Decoding
 from bias_pipeline.models.sentences import Sentences, pooling_of
+from bias_pipeline.models.timm_networks import find_timm
 from bias_pipeline.pictures.captioners.fitted import KINDS as FITTED
 from bias_pipeline.pictures.captioners.fitted import FittedCaptioner
-from bias_pipeline.pictures.vision.timm_networks import find_timm
 from bias_pipeline.retrieval.dual_encoders import KINDS as DUAL
 from bias_pipeline.retrieval.dual_encoders import towers_of
 from bias_pipeline.retrieval.fiber.folder import find_fiber
@@ -157,7 +157,7 @@ def add_adapter(folder: Path, seed: int = 0) -> None:
             shutil.copy(Path(draft, name), folder / name)
 
 
-def uncovered(model: Pretrained, load: Load) -> set[str]:
+def files_left_out(model: Pretrained, load: Load) -> set[str]:
     """The files that are opened and are no part of a model's identity."""
     with openings(model.folder) as opened:
         load(model)
@@ -172,7 +172,7 @@ def test_all_that_a_loader_of_transformers_opens_is_in_the_digest(tmp_path, kind
     write, kinds, load = LOADERS[kind]
     write(tmp_path)
     add_neighbours(tmp_path)
-    assert uncovered(find_pretrained(str(tmp_path), kinds), load) == set()
+    assert files_left_out(find_pretrained(str(tmp_path), kinds), load) == set()
 
 
 def test_an_adapter_that_is_opened_is_in_the_digest(tmp_path):
@@ -217,7 +217,7 @@ def test_all_that_open_clip_opens_is_in_the_digest(tmp_path, write):
     write(tmp_path)
     add_neighbours(tmp_path)
     model = find_open_clip(str(tmp_path))
-    assert uncovered(model, load_halves) == set()
+    assert files_left_out(model, load_halves) == set()
 
 
 def test_all_that_fiber_opens_is_in_the_digest(tmp_path):
@@ -234,7 +234,7 @@ def test_all_that_a_fitted_captioner_opens_is_in_the_digest(tmp_path, kind):
     folder = test_fitted.write(tmp_path / "mine", kind)
     add_neighbours(folder)
     model = find_pretrained(str(folder), FITTED)
-    assert uncovered(model, lambda model: FittedCaptioner(model, CPU, Decoding())) == set()
+    assert files_left_out(model, lambda model: FittedCaptioner(model, CPU, Decoding())) == set()
 
 
 def test_all_that_static_vectors_are_read_from_is_in_the_digest(tmp_path):
@@ -258,5 +258,5 @@ def test_all_that_a_network_of_timm_opens_is_in_the_digest(tmp_path):
     model = find_timm(network(tmp_path, "resnet10t", 64))
     add_neighbours(model.folder)
     with openings(model.folder) as opened:
-        model.load()
+        model.build()
     assert {"model.safetensors"} <= opened <= set(model.files)

@@ -95,34 +95,43 @@ def test_an_absurd_configuration_is_refused_with_its_key(folder, part, key, valu
         find_pretrained(str(folder), KINDS)
 
 
+MILLION = {"max_position_embeddings": 1_010_000}  # positions, as of Qwen 2.5 for long texts
+
+
 @pytest.mark.parametrize(
-    ("key", "value"), [("rope_theta", 10_000_000), ("vocab_size_per_layer_input", 262_144)]
+    "config",
+    [
+        {"text_config": {"rope_theta": 10_000_000}},  # of Qwen 3 of 2507
+        {"text_config": {"vocab_size_per_layer_input": 262_144}},  # of Gemma 3n
+        {**MILLION, "rope_theta": 10_000_000.0},
+        *({"attn_implementation": one} for one in ("eager", "sdpa", None, {"a": "eager"})),
+        *({"cache_implementation": one} for one in ("hybrid", "static", None)),
+    ],
 )
-def test_numbers_of_published_models_will_do(key, value):
-    """Of Qwen 3 of 2507, and of Gemma 3n."""
-    check_config(Path("config.json"), {"text_config": {key: value}})
+def test_settings_of_published_models_are_accepted(config):
+    check_config(Path("config.json"), config)
 
 
-@pytest.mark.parametrize("key", ["kernel_config", "use_kernels", "quantization_config"])
-def test_a_kernel_of_a_hub_is_refused(key):
-    with pytest.raises(DataError, match="code of a hub is not loaded"):
-        check_config(Path("config.json"), {"text_config": {key: {"a": "somebody/kernel"}}})
+KERNEL = {"a": "somebody/kernel"}
 
 
-@pytest.mark.parametrize("value", ["eager", "sdpa", None, {"text_config": "eager"}])
-def test_attention_of_the_library_will_do(value):
-    check_config(Path("config.json"), {"attn_implementation": value})
-
-
-@pytest.mark.parametrize("value", ["hybrid", "static", None])
-def test_a_cache_of_the_library_will_do(value):
-    """Gemma 2 and 3, as transformers 4 writes them, have one."""
-    check_config(Path("config.json"), {"cache_implementation": value})
-
-
-def test_a_cache_that_nobody_knows_is_refused():
-    with pytest.raises(DataError, match="cache_implementation is 'somebody/cache'"):
-        check_config(Path("config.json"), {"cache_implementation": "somebody/cache"})
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        *(
+            ({"text_config": {key: KERNEL}}, "code of a hub is not loaded")
+            for key in ("kernel_config", "use_kernels", "quantization_config")
+        ),
+        (
+            {"cache_implementation": "somebody/cache"},
+            "cache_implementation is 'somebody/cache'",
+        ),
+        (MILLION, "max_position_embeddings"),  # a table of so many learnt positions
+    ],
+)
+def test_code_of_a_hub_and_huge_tables_are_refused(config, message):
+    with pytest.raises(DataError, match=message):
+        check_config(Path("config.json"), config)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -160,26 +169,24 @@ def test_pictures_of_no_size_or_a_huge_one_are_refused(folder, key, side):
         Preprocessing(find_pretrained(str(folder), KINDS))
 
 
-@pytest.mark.parametrize("size", [224, [224, 224], {"shortest_edge": 224, "longest_edge": None}])
-def test_sizes_as_they_are_written_will_do(size):
-    check_preprocessing(Path("p.json"), {"size": size, "image_mean": [0.5]})
+IN_ALL = {"merge_size": 2, "size": {"shortest_edge": 65_536, "longest_edge": 16_777_216}}
+VIDEOS = {"merge_size": 2, "size": {"shortest_edge": 4096, "longest_edge": 25_165_824}}
 
 
-def test_a_size_may_be_a_number_of_pixels_in_all():
-    """As transformers writes it for Qwen-VL and GLM-V; beside it is a size of videos."""
-    pictures = {"merge_size": 2, "size": {"shortest_edge": 65_536, "longest_edge": 16_777_216}}
-    videos = {"merge_size": 2, "size": {"shortest_edge": 4096, "longest_edge": 25_165_824}}
-    parts = {"image_processor": pictures, "video_processor": videos}
-    for config in (pictures, parts):
-        check_preprocessing(Path("processor_config.json"), config)
-
-
-def test_a_million_rotary_positions_will_do():
-    """As of Qwen 2.5 for texts of a million tokens; a table of as many learnt ones is refused."""
-    long = {"max_position_embeddings": 1_010_000}
-    check_config(Path("config.json"), {**long, "rope_theta": 10_000_000.0})
-    with pytest.raises(DataError, match="max_position_embeddings"):
-        check_config(Path("config.json"), long)
+@pytest.mark.parametrize(
+    "config",
+    [
+        *(
+            {"size": size, "image_mean": [0.5]}
+            for size in (224, [224, 224], {"shortest_edge": 224, "longest_edge": None})
+        ),
+        # A number of pixels in all, as transformers writes for Qwen-VL and GLM-V
+        IN_ALL,
+        {"image_processor": IN_ALL, "video_processor": VIDEOS},
+    ],
+)
+def test_sizes_as_they_are_written_are_accepted(config):
+    check_preprocessing(Path("processor_config.json"), config)
 
 
 def test_a_huge_number_of_pixels_in_all_is_refused():

@@ -82,7 +82,7 @@ def parts(kind: str) -> tuple[Any, Any, Any]:
     return network, processor, processor.tokenizer
 
 
-def plain(kind: str, path: Path, prompt: str = "", **options: Any) -> list[str]:
+def library_captions(kind: str, path: Path, prompt: str = "", **options: Any) -> list[str]:
     """What the library writes for one photo, as its pages on the model show it."""
     from PIL import Image
 
@@ -125,17 +125,21 @@ def plain(kind: str, path: Path, prompt: str = "", **options: Any) -> list[str]:
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_captions_are_what_the_library_writes_for_each_photo(kind, photos):
-    assert captions(kind, photos) == [plain(kind, path) for path in photos]
+    assert captions(kind, photos) == [library_captions(kind, path) for path in photos]
 
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_prompts_are_answered_as_by_the_library_and_cut(kind, photos):
-    assert captions(kind, photos, PROMPT) == [plain(kind, path, PROMPT) for path in photos]
+    assert captions(kind, photos, PROMPT) == [
+        library_captions(kind, path, PROMPT) for path in photos
+    ]
 
 
 @pytest.mark.parametrize("kind", KIND)
 def test_the_best_beams_are_those_of_the_library(kind, photos):
-    expected = [plain(kind, path, num_beams=3, num_return_sequences=2) for path in photos]
+    expected = [
+        library_captions(kind, path, num_beams=3, num_return_sequences=2) for path in photos
+    ]
     assert captions(kind, photos, beams=3, n=2) == expected
 
 

@@ -96,7 +96,7 @@ def test_what_is_open_is_stored_every_few_seconds(tmp_path, model, monkeypatch):
 
     def look(steps: Iterable[object], _: int) -> Iterator[object]:
         for step in steps:
-            missed.append(len(model.answered) - len(store.stamped(0)))
+            missed.append(len(model.answered) - len(store.names_with(0)))
             yield step
 
     monkeypatch.setattr(runner, "track", look)
@@ -115,15 +115,15 @@ def test_what_waits_for_a_slow_answer_is_stored(tmp_path, monkeypatch):
         def read(self, text: str) -> str:
             if first.acquire(blocking=False):
                 end = time.monotonic() + 20
-                while len(store.stamped(0)) < 40 and time.monotonic() < end:
+                while len(store.names_with(0)) < 40 and time.monotonic() < end:
                     time.sleep(0.02)
-                self.n_stored = len(store.stamped(0))
+                self.n_stored = len(store.names_with(0))
             return super().read(text)
 
     model = FirstIsSlow(len(TEXTS))
     describe_share(TEXTS, by_name, store, lambda: model, AT_ONCE)
     assert model.n_stored >= 40
-    assert len(store.stamped(0)) == len(TEXTS)
+    assert len(store.names_with(0)) == len(TEXTS)
 
 
 def test_a_run_that_was_interrupted_ends_as_one_that_was_not(tmp_path):

@@ -111,7 +111,7 @@ def test_the_commit_is_told(hub):
         (OSError("no route to host"), r"cannot be fetched \(no route to host\)"),
     ],
 )
-def test_e17_what_the_hub_refuses_is_told_in_a_sentence(error, words, hub, monkeypatch):
+def test_what_the_hub_refuses_is_told_in_a_sentence(error, words, hub, monkeypatch):
     def refuse(*_: Any, **__: Any) -> None:
         raise error
 

@@ -12,14 +12,14 @@ from tests.corpora import REPOSITORY
 _SHORT = {"updown": "updn"}  # in our file of printed numbers
 
 
-def printed(paper: str, table: str, part: str) -> set[str]:
+def names_in_table(paper: str, table: str, part: str) -> set[str]:
     """The captioners of a printed table, without capitals and signs."""
     text = (REPOSITORY / "experiments" / "published" / f"{paper}.csv").read_text()
     rows = [row for row in read_csv(text) if row["table"] == table and row["part"] == part]
-    return {plain(row["row"]) for row in rows}
+    return {plain_name(row["row"]) for row in rows}
 
 
-def plain(name: str) -> str:
+def plain_name(name: str) -> str:
     letters = "".join(filter(str.isalnum, name.lower()))
     return _SHORT.get(letters, letters)
 
@@ -29,11 +29,11 @@ def plain(name: str) -> str:
 )
 def test_the_captioners_are_those_of_the_table(paper, table, part):
     names = [
-        plain(one.name)
+        plain_name(one.name)
         for one in published_captioners()
         if one.experiment == f"{paper}_table{table}"
     ]
-    assert sorted(names) == sorted(printed(paper, table, part))
+    assert sorted(names) == sorted(names_in_table(paper, table, part))
 
 
 def test_captions_of_lic_are_those_of_its_data_set():

@@ -35,7 +35,7 @@ class Eyes:
 
     tired_after: int = 10**6
     side: int = 4
-    together: int = 16
+    batch_size: int = 16
     shades: list[int] = field(default_factory=list)
 
     def extract(self, pixels: Pixels) -> np.ndarray:
@@ -50,7 +50,7 @@ def pictures(*shades: int) -> Pictures:
     return Pictures(tuple(map(Plain, shades)))
 
 
-def looked(cache: Path | None, pictures: Pictures, eyes: Eyes, **settings: object) -> np.ndarray:
+def look_at(cache: Path | None, pictures: Pictures, eyes: Eyes, **settings: object) -> np.ndarray:
     return np.array(
         regions_of(pictures, cache and str(cache), {"eyes": 1, **settings}, "eyes", lambda: eyes)
     )
@@ -58,7 +58,7 @@ def looked(cache: Path | None, pictures: Pictures, eyes: Eyes, **settings: objec
 
 @pytest.mark.parametrize("retained", [True, False])
 def test_each_row_is_what_is_seen_in_its_picture_in_its_precision(tmp_path, retained):
-    result = looked(tmp_path if retained else None, pictures(3, 7, 3), Eyes())
+    result = look_at(tmp_path if retained else None, pictures(3, 7, 3), Eyes())
     assert result.tolist() == [[[3], [6]], [[7], [14]], [[3], [6]]]
     assert result.dtype == np.float16
 
@@ -73,17 +73,17 @@ def test_each_row_is_what_is_seen_in_its_picture_in_its_precision(tmp_path, reta
     ids=["others share what they can", "twice the same", "other settings"],
 )
 def test_a_picture_is_looked_at_once(first, then, settings, looked_at, tmp_path):
-    looked(tmp_path, pictures(*first), Eyes())
+    look_at(tmp_path, pictures(*first), Eyes())
     eyes = Eyes()
-    looked(tmp_path, pictures(*then), eyes, **settings)
+    look_at(tmp_path, pictures(*then), eyes, **settings)
     assert eyes.shades == looked_at
 
 
 def test_a_killed_job_goes_on_where_it_was(tmp_path):
     item, first, second = pictures(*range(1, N + 1)), Eyes(tired_after=N - 20), Eyes()
     with pytest.raises(RuntimeError, match="tired"):
-        looked(tmp_path, item, first)
-    looked(tmp_path, item, second)
+        look_at(tmp_path, item, first)
+    look_at(tmp_path, item, second)
     assert len(second.shades) == N - len(first.shades)
 
 

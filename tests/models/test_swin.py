@@ -14,7 +14,7 @@ from bias_pipeline.models.torchvision import make_importable
 DEPTHS, HEADS = (2, 1, 2), (2, 4, 4)
 
 
-def renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def rename_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """timm halves a grid where a stage begins, Microsoft where the one before ends."""
     renamed_weights = {}
     for name, value in weights.items():
@@ -28,7 +28,7 @@ def renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return renamed_weights
 
 
-def both(side: int, window: int, **flags: bool) -> tuple[Any, Swin]:
+def both_nets(side: int, window: int, **flags: bool) -> tuple[Any, Swin]:
     """timm's and ours with the same random weights."""
     make_importable()
     pytest.importorskip("timm", reason="timm is absent")
@@ -41,7 +41,7 @@ def both(side: int, window: int, **flags: bool) -> tuple[Any, Swin]:
     for weight in theirs.parameters():
         torch.nn.init.normal_(weight, std=0.3)
     ours = Swin(8, DEPTHS, HEADS, window=window, shrinks=not flags.get("always_partition")).eval()
-    ours.load_state_dict(renamed(theirs.state_dict()), strict=True)
+    ours.load_state_dict(rename_weights(theirs.state_dict()), strict=True)
     return theirs, ours
 
 
@@ -56,12 +56,12 @@ def compare(theirs: Any, ours: Swin, pixels: Tensor) -> None:
 
 def test_levels_are_those_of_timm():
     """The coarsest grid is one window, which is not shifted."""
-    compare(*both(64, 4), torch.randn(2, 3, 64, 64))
+    compare(*both_nets(64, 4), torch.randn(2, 3, 64, 64))
 
 
 def test_levels_of_detectors_are_those_of_timm():
     """The coarsest grid is one window, which is shifted all the same."""
-    theirs, ours = both(64, 4, always_partition=True, strict_img_size=False)
+    theirs, ours = both_nets(64, 4, always_partition=True, strict_img_size=False)
     compare(theirs, ours, torch.randn(2, 3, 64, 64))
 
 

@@ -42,7 +42,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BLOCK", 8)
 
 
-def never() -> Lengths:
+def fail_to_load() -> Lengths:
     raise AssertionError("the model was loaded")
 
 
@@ -61,8 +61,8 @@ def test_what_is_there_is_not_embedded_again(store, model):
 
 def test_where_nothing_is_missing_the_model_is_not_loaded(store, model):
     embed_missing(TEXTS, store, lambda: model)
-    assert embed_missing(TEXTS[5:], store, never) == Embedded(reused=35, cut=4)
-    assert embed_missing([], store, never) == Embedded()
+    assert embed_missing(TEXTS[5:], store, fail_to_load) == Embedded(reused=35, cut=4)
+    assert embed_missing([], store, fail_to_load) == Embedded()
 
 
 def test_texts_that_were_cut_are_counted_every_time(store, model):
@@ -100,7 +100,7 @@ def test_processes_begin_in_different_places(monkeypatch):
     assert len(firsts) == 5
 
 
-def test_e19_a_damaged_block_is_embedded_again(store, model):
+def test_a_damaged_block_is_embedded_again(store, model):
     embed_missing(TEXTS, store, Lengths)
     path = next(store.folder.glob("blocks/*/[!.]*"))
     path.write_bytes(path.read_bytes()[:-1] + b"x")

@@ -27,7 +27,7 @@ BESIDE = {
 }
 
 
-def saved(path: Path, beside: Any, zipped: bool = True) -> Path:
+def save_file(path: Path, beside: Any, zipped: bool = True) -> Path:
     content = {"beside": beside, "state_dict": {"a": torch.arange(3.0)}}
     torch.save(content, path, _use_new_zipfile_serialization=zipped)
     return path
@@ -36,12 +36,12 @@ def saved(path: Path, beside: Any, zipped: bool = True) -> Path:
 @pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("beside", BESIDE.values(), ids=list(BESIDE))
 def test_numbers_beside_harmless_objects_are_read(tmp_path, beside, zipped):
-    numbers = read_numbers(saved(tmp_path / "a.pth", beside, zipped))
+    numbers = read_numbers(save_file(tmp_path / "a.pth", beside, zipped))
     assert numbers["state_dict"]["a"].tolist() == [0, 1, 2]
 
 
 def test_names_of_numpy_before_its_second_major_are_read(tmp_path):
-    path = saved(tmp_path / "a.pth", np.float64(1.5), zipped=False)
+    path = save_file(tmp_path / "a.pth", np.float64(1.5), zipped=False)
     path.write_bytes(path.read_bytes().replace(b"numpy._core.", b"numpy.core."))
     assert b"numpy.core.multiarray\nscalar" in path.read_bytes()
     assert read_numbers(path)["state_dict"]["a"].tolist() == [0, 1, 2]
@@ -49,7 +49,7 @@ def test_names_of_numpy_before_its_second_major_are_read(tmp_path):
 
 @pytest.mark.parametrize("beside", [SETTINGS, np.float64(1.5)], ids=["settings", "a number"])
 def test_no_object_of_such_a_class_is_made(tmp_path, beside):
-    result = read_numbers(saved(tmp_path / "a.pth", beside))["beside"]
+    result = read_numbers(save_file(tmp_path / "a.pth", beside))["beside"]
     assert not isinstance(result, type(beside))
     assert vars(result) == {}
 
@@ -78,7 +78,7 @@ class Calls:
 )
 def test_other_calls_are_refused(tmp_path, monkeypatch, call, zipped):
     monkeypatch.chdir(tmp_path)
-    path = saved(tmp_path / "a.pth", [SETTINGS, call], zipped)
+    path = save_file(tmp_path / "a.pth", [SETTINGS, call], zipped)
     with pytest.raises(DataError, match="reading it could run code"):
         read_numbers(path)
     assert [item.name for item in tmp_path.iterdir()] == ["a.pth"]
@@ -90,7 +90,7 @@ def test_other_calls_are_refused(tmp_path, monkeypatch, call, zipped):
     ids=["a name that is not UTF-8", "a version that nobody reads"],
 )
 def test_a_damaged_directory_of_an_archive_is_refused(tmp_path, last, damaged):
-    path = saved(tmp_path / "a.pth", {})
+    path = save_file(tmp_path / "a.pth", {})
     before, _, after = path.read_bytes().rpartition(last)
     path.write_bytes(before + damaged + after)
     with pytest.raises(DataError, match=r"cut short|could run code"):
@@ -121,5 +121,5 @@ def test_what_it_says_to_do_makes_a_file_that_is_read(tmp_path):
 def test_what_users_allow_to_be_read_stays_as_it_was(tmp_path):
     """The list of such classes is one for the whole process."""
     before = torch.serialization.get_safe_globals()
-    read_numbers(saved(tmp_path / "a.pth", SETTINGS))
+    read_numbers(save_file(tmp_path / "a.pth", SETTINGS))
     assert Counter(map(id, torch.serialization.get_safe_globals())) == Counter(map(id, before))

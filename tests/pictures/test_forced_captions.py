@@ -59,7 +59,7 @@ def photos(n: int = 2) -> list[Image.Image]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_likeliest_words_read_again_are_those_it_wrote(kind):
     model = captioner(kind)
-    pictures = [model.shown(photo) for photo in photos()]
+    pictures = [model.prepare(photo) for photo in photos()]
     captions = model.write(pictures)
     with torch.no_grad():
         logits = model.logits(pictures, captions)
@@ -78,7 +78,7 @@ def test_the_likeliest_words_read_again_are_those_it_wrote(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_logits_do_not_depend_on_the_batch(kind):
     model = captioner(kind)
-    pictures = [model.shown(photo) for photo in photos()]
+    pictures = [model.prepare(photo) for photo in photos()]
     captions = model.write(pictures)
     with torch.no_grad():
         together = model.logits(pictures, captions)
@@ -89,7 +89,7 @@ def test_logits_do_not_depend_on_the_batch(kind):
 @pytest.mark.parametrize("kind", ["sat", "blip", "git"])
 def test_spans_cut_the_caption_into_its_words(kind):
     model = captioner(kind)
-    (caption,) = model.write([model.shown(photos(1)[0])])
+    (caption,) = model.write([model.prepare(photos(1)[0])])
     words = [caption.text[start:end].strip() for start, end in caption.spans]
     assert [word for word in words if word] == caption.text.split()
 
@@ -104,4 +104,4 @@ def test_a_word_within_a_caption_has_its_own_token(kind):
 def test_a_captioner_that_cuts_pictures_is_refused():
     model = captioner("llava_onevision")
     with pytest.raises(NotApplicableError, match="cuts pictures into pieces"):
-        model.pixels(model.shown(photos(1)[0]))
+        model.pixels(model.prepare(photos(1)[0]))

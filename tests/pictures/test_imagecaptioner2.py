@@ -12,7 +12,7 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.io.hashing import hash_ids
 from bias_pipeline.metrics.base import Score
-from bias_pipeline.pictures.imagecaptioner2 import _shifted
+from bias_pipeline.pictures.imagecaptioner2 import _shift_images
 from bias_pipeline.report.explain.words import words
 from bias_pipeline.run import compose
 from bias_pipeline.stats.scoring import Accuracy, Confidence, Lic
@@ -173,6 +173,6 @@ def test_the_audit_finds_a_mark_that_spills_over_the_mask(tmp_path):
 @given(st.sets(st.integers(0, 99), min_size=2))
 def test_pictures_of_others_are_each_shown_once_and_with_no_image_of_their_own(chosen):
     rows = np.array(sorted(chosen))
-    shifted = _shifted(rows, hash_ids(str(number) for number in range(100)))
+    shifted = _shift_images(rows, hash_ids(str(number) for number in range(100)))
     assert sorted(shifted.tolist()) == rows.tolist()
     assert (shifted != rows).all()

@@ -14,7 +14,7 @@ from bias_pipeline.retrieval.clip_fitting import ClipOfScenes, ClipRecipe
 from bias_pipeline.retrieval.encoders import Clip
 from bias_pipeline.scenes.activities import ACTIVITIES
 from bias_pipeline.scenes.pixels import SceneDrawing
-from bias_pipeline.scenes.slots import given, shares, typical, world_tables
+from bias_pipeline.scenes.slots import shares, table_by_group, typical, world_tables
 from bias_pipeline.scenes.world import generate
 from tests.cli.commands import main
 
@@ -93,7 +93,7 @@ def share_of_men(association: float) -> dict[str, float]:
     """P(male | task) in the captions that the CLIP is fitted to, from the tables of the world."""
     world = world_tables()["activity"]
     typical_share = (1 - association) * world + association * typical("gender", world)
-    joint = shares("gender")[:, None] * given("gender", typical_share)
+    joint = shares("gender")[:, None] * table_by_group("gender", typical_share)
     men = joint[0] / joint.sum(axis=0)
     return {activity.name: float(share) for activity, share in zip(ACTIVITIES, men, strict=True)}
 

@@ -15,17 +15,30 @@ from bias_pipeline.scenes.affect_world import (
     EMOTIONS,
     FEELINGS,
     SLOTS,
+    THOUGHT,
     AffectDrawing,
     AffectSettings,
     affect_captions,
     affect_world,
-    amplification,
+    imagined_tables,
+    shares,
+    tables,
 )
 from bias_pipeline.scenes.commands.data_draw import data_draw_command as draw_command
 from bias_pipeline.text.mask import MaskWords
 from tests import composed
 
 WORLD = affect_world(2000, 0)
+
+
+def amplification(affect: float) -> float:
+    """How much more often motifs of a captioner are typical of the emotion: 0 for a person."""
+    imagined, means = imagined_tables(affect), []
+    for name, table in tables().items():
+        if name != THOUGHT:
+            leaning = np.sign(np.round(table - shares() @ table, 12))
+            means.append(np.mean(leaning * abs(affect) * (imagined[name] - table)))
+    return float(np.mean(means))
 
 
 def words_of(options: list[str]) -> set[str]:

@@ -15,7 +15,7 @@ from bias_pipeline.data.picture_files import PictureFiles
 from bias_pipeline.data.regions import outline_mask
 from bias_pipeline.errors import UsageError
 from bias_pipeline.scenes.dataset import write_drawn
-from bias_pipeline.scenes.pixels import MARK, SceneDrawing, figure, icon, inked
+from bias_pipeline.scenes.pixels import MARK, SceneDrawing, figure, icon, role_map
 from bias_pipeline.scenes.slots import GROUPS
 from bias_pipeline.scenes.world import Image, generate
 
@@ -26,12 +26,12 @@ def drawing(image: Image, leak: float = 0.0) -> SceneDrawing:
     return SceneDrawing(image, "gender", leak)
 
 
-def regendered(image: Image, group: str) -> Image:
+def with_gender(image: Image, group: str) -> Image:
     """The same scene with another group's mark."""
     return replace(image, labels={**image.labels, "gender": group})
 
 
-def masked(drawing: SceneDrawing, side: int = 64) -> np.ndarray:
+def masked_pixels(drawing: SceneDrawing, side: int = 64) -> np.ndarray:
     return read_pixels(Pictures((drawing,)).edited(ImageMasking()), 0, side)
 
 
@@ -44,13 +44,13 @@ def test_the_same_scene_has_the_same_pixels(side):
 @pytest.mark.parametrize("side", [32, 64, 128])
 def test_no_pixel_outside_a_person_tells_the_group(side):
     for image in IMAGES:
-        one, other = (drawing(regendered(image, group)) for group in GROUPS["gender"])
-        assert (masked(one, side) == masked(other, side)).all()
+        one, other = (drawing(with_gender(image, group)) for group in GROUPS["gender"])
+        assert (masked_pixels(one, side) == masked_pixels(other, side)).all()
 
 
 def test_the_group_is_to_be_seen_on_the_person():
     def pixels(group: str) -> np.ndarray:
-        return np.array([drawing(regendered(i, group)).draw(64).pixels for i in IMAGES])
+        return np.array([drawing(with_gender(i, group)).draw(64).pixels for i in IMAGES])
 
     differ = (pixels("Male") != pixels("Female")).any(axis=(1, 2, 3))
     assert differ.mean() > 0.9  # things may stand before a person
@@ -58,7 +58,7 @@ def test_the_group_is_to_be_seen_on_the_person():
 
 def test_a_mark_that_spills_is_left_by_masking():
     one, other = (
-        np.array([masked(drawing(regendered(image, group), 0.2)) for image in IMAGES])
+        np.array([masked_pixels(drawing(with_gender(image, group), 0.2)) for image in IMAGES])
         for group in GROUPS["gender"]
     )
     assert (one != other).any(axis=(1, 2, 3)).mean() > 0.9
@@ -66,7 +66,7 @@ def test_a_mark_that_spills_is_left_by_masking():
 
 def test_figures_of_all_groups_have_one_outline():
     def outline(group: str) -> Drawn:
-        return drawing(regendered(IMAGES[0], group)).draw(64)
+        return drawing(with_gender(IMAGES[0], group)).draw(64)
 
     assert outline("Male").regions == outline("Female").regions
 
@@ -77,7 +77,7 @@ def test_marks_are_wholly_inside_the_figure(pose, side):
     whole = figure(pose)
     bare = tuple(shape for shape in whole if shape.role < MARK)
     height, width = 2 * side, side
-    assert ((inked(whole, height, width) >= 0) == (inked(bare, height, width) >= 0)).all()
+    assert ((role_map(whole, height, width) >= 0) == (role_map(bare, height, width) >= 0)).all()
 
 
 def test_masks_do_not_overlap():
@@ -108,7 +108,7 @@ def test_each_scene_has_a_digest_of_its_own():
 
 
 def test_a_changed_mark_is_another_digest():
-    one, other = (drawing(regendered(IMAGES[0], group)) for group in GROUPS["gender"])
+    one, other = (drawing(with_gender(IMAGES[0], group)) for group in GROUPS["gender"])
     assert one.digest != other.digest
 
 

@@ -30,9 +30,16 @@ from bias_pipeline.scenes.lexicon import (
     REVEALING,
     plural,
 )
-from bias_pipeline.scenes.slots import GROUPS, BiasSettings, world_tables
-from bias_pipeline.scenes.truth import truth
+from bias_pipeline.scenes.slots import (
+    GROUPS,
+    SLOTS,
+    BiasSettings,
+    table_by_group,
+    world_tables,
+)
+from bias_pipeline.scenes.truth import perceived_tables, truth
 from bias_pipeline.scenes.world import Image, World, generate
+from tests.scenes.object_truth import OBJECTS, amplification, named_shares, object_share
 
 GENDER_WORDS = REVEALING["Male"] | REVEALING["Female"]
 NEUTRAL = BiasSettings()
@@ -58,7 +65,7 @@ def words(caption: str) -> list[str]:
     return re.findall(r"[a-z]+", caption.lower())
 
 
-def masked(caption: str, listed: frozenset[str] = GENDER_WORDS) -> str:
+def mask_text(caption: str, listed: frozenset[str] = GENDER_WORDS) -> str:
     return " ".join("MASK" if word in listed else word for word in words(caption))
 
 
@@ -66,7 +73,7 @@ def human_captions(world: World) -> list[str]:
     return [caption for image in world.images for caption in image.human]
 
 
-def gendered(caption: str) -> bool:
+def names_gender(caption: str) -> bool:
     return not GENDER_WORDS.isdisjoint(words(caption))
 
 
@@ -102,7 +109,7 @@ def lic(texts: Sequence[str], labels: IntArray, n: int) -> float:
     return 100 * float(np.mean(scores))
 
 
-def labelled(attribute: str) -> tuple[list[Image], IntArray]:
+def labelled_images(attribute: str) -> tuple[list[Image], IntArray]:
     groups = list(GROUPS[attribute])
     images = [i for i in default_world().images if i.labels[attribute] in groups]
     return images, np.array([groups.index(image.labels[attribute]) for image in images])
@@ -114,17 +121,17 @@ def masks(attribute: str) -> frozenset[str]:
 
 @cache
 def human_lic(attribute: str, n: int = 3) -> float:
-    images, labels = labelled(attribute)
+    images, labels = labelled_images(attribute)
     listed = masks(attribute)
-    positions = [[masked(image.human[k], listed) for image in images] for k in range(5)]
+    positions = [[mask_text(image.human[k], listed) for image in images] for k in range(5)]
     return float(np.mean([lic(texts, labels, n) for texts in positions]))
 
 
 @cache
 def model_lic(dials: BiasSettings, attribute: str = "gender", n: int = 3) -> float:
-    images, labels = labelled(attribute)
+    images, labels = labelled_images(attribute)
     captions, listed = captions_of(dials), masks(attribute)
-    return lic([masked(captions[image.id], listed) for image in images], labels, n)
+    return lic([mask_text(captions[image.id], listed) for image in images], labels, n)
 
 
 # --- the world
@@ -185,7 +192,7 @@ def test_nobody_tells_the_gender_where_it_cannot_be_told(world):
     captions = captions_of(BiasSettings(t_to_a=1.0))
     texts = [text for image in unsure for text in (*image.human, captions[image.id])]
     assert texts
-    assert not any(gendered(text) for text in texts)
+    assert not any(names_gender(text) for text in texts)
 
 
 def test_an_image_has_one_to_five_objects_and_a_person(world):
@@ -301,8 +308,8 @@ def test_human_captions_give_other_attributes_away_in_part(attribute):
 
 
 def test_human_captions_give_emotion_away_in_part():
-    images, labels = labelled("emotion")
-    texts = [masked(image.human[0], masks("emotion")) for image in images]
+    images, labels = labelled_images("emotion")
+    texts = [mask_text(image.human[0], masks("emotion")) for image in images]
     assert lic(texts, labels, 1) > 100 / 25 + 2
 
 
@@ -354,7 +361,8 @@ def test_a_rate_of_words_for_skin_multiplies_how_often_they_are_said():
 
 def test_amplifying_attributes_leaves_all_other_words_alone():
     plain, some, all_wrong = (
-        [masked(text) for text in captions_of(BiasSettings(t_to_a=t)).values()] for t in (0, 0.3, 1)
+        [mask_text(text) for text in captions_of(BiasSettings(t_to_a=t)).values()]
+        for t in (0, 0.3, 1)
     )
     assert plain == some == all_wrong
 
@@ -386,7 +394,7 @@ def test_both_genders_are_named_equally_often(rate):
     world = large_world()
     texts = world_captions(world, BiasSettings(gender_word_rate=rate))
     male, female = (
-        np.mean([gendered(texts[i.id]) for i in world.images if i.labels["gender"] == group])
+        np.mean([names_gender(texts[i.id]) for i in world.images if i.labels["gender"] == group])
         for group in ("Male", "Female")
     )
     assert male == pytest.approx(female, abs=0.035)  # 2.7 standard errors
@@ -427,7 +435,7 @@ def mean_length(dials: BiasSettings) -> float:
 
 
 def gendered_share(dials: BiasSettings) -> float:
-    return float(np.mean([gendered(text) for text in captions_of(dials).values()]))
+    return float(np.mean([names_gender(text) for text in captions_of(dials).values()]))
 
 
 WRONG = {group: partial(wrong_gender, group=group) for group in GROUPS["gender"]}
@@ -466,34 +474,33 @@ def test_a_dial_at_its_end_gives_none_or_all(measure, dials, expected):
 
 
 def test_neutral_dials_plant_nothing():
-    planted = truth(NEUTRAL)
-    assert planted.contradicted.tolist() == [0, 0]
-    assert all(planted.amplification(slot) == 0 for slot in planted.world)
+    assert truth(NEUTRAL).contradicted.tolist() == [0, 0]
+    assert all(amplification(NEUTRAL, slot) == 0 for slot in SLOTS)
 
 
 def test_planted_amplification_grows_with_its_dial():
-    planted = [truth(BiasSettings(a_to_t=a)) for a in (-1, -0.5, 0, 0.5, 1)]
+    dials = [BiasSettings(a_to_t=a) for a in (-1, -0.5, 0, 0.5, 1)]
     for slot in ("activity", "clothing home", "carried street", "nearby sport"):
-        assert increasing([known.amplification(slot) for known in planted])
+        assert increasing([amplification(one, slot) for one in dials])
 
 
 def test_without_any_influence_both_groups_see_the_same():
-    perceived = truth(BiasSettings(a_to_t=-1.0)).perceived
-    assert all(np.allclose(table[0], table[1]) for table in perceived.values())
+    for table in perceived_tables(BiasSettings(a_to_t=-1.0)).values():
+        assert np.allclose(*table_by_group("gender", table))
 
 
 def test_tables_are_probabilities():
-    for table in (*world_tables().values(), *truth(BiasSettings(a_to_t=0.3)).perceived.values()):
+    for table in (*world_tables().values(), *perceived_tables(BiasSettings(a_to_t=0.3)).values()):
         assert (table >= 0).all()
         assert np.allclose(table.sum(axis=-1), 1)
 
 
 @pytest.mark.parametrize("group", [0, 1])
 def test_objects_occur_as_often_as_the_truth_says(world, group):
-    name, planted = list(GROUPS["gender"])[group], truth(NEUTRAL)
+    name, shares = list(GROUPS["gender"])[group], object_share("gender", world_tables())
     images = [image for image in world.images if image.groups["gender"] == name]
-    for i, known in enumerate(planted.objects[group]):
-        observed = np.mean([planted.names[i] in image.objects for image in images])
+    for thing, known in zip(OBJECTS, shares[group], strict=True):
+        observed = np.mean([thing in image.objects for image in images])
         assert observed == pytest.approx(known, abs=4.5 * np.sqrt(known / len(images)) + 0.002)
 
 
@@ -502,9 +509,8 @@ def test_objects_are_named_as_often_as_the_truth_says(world, group):
     name, dials = list(GROUPS["gender"])[group], CAPTIONERS["amplifier"]
     images = [image for image in world.images if image.groups["gender"] == name][:700]
     lines = [named_objects(captions_of(dials)[image.id]) for image in images]
-    planted = truth(dials)
-    for i, known in enumerate(planted.named[group]):
-        observed = np.mean([planted.names[i] in result for result in lines])
+    for thing, known in zip(OBJECTS, named_shares(dials)[group], strict=True):
+        observed = np.mean([thing in result for result in lines])
         assert observed == pytest.approx(known, abs=4.5 * np.sqrt(known / len(images)) + 0.004)
 
 
@@ -549,7 +555,7 @@ def test_a_world_out_of_range_is_refused_by_name(name, value):
 
 
 @pytest.fixture(scope="module")
-def small() -> World:
+def small_world() -> World:
     return generate(n_images=40)
 
 
@@ -559,71 +565,62 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def written(small, tmp_path_factory) -> Mapping[str, bytes]:
+def written_files(small_world, tmp_path_factory) -> Mapping[str, bytes]:
     root = tmp_path_factory.mktemp("written") / "scenes"
-    write_scenes(small, root, CAPTIONERS)
+    write_scenes(small_world, root, CAPTIONERS)
     return contents(root)
 
 
-def test_files_are_where_coco_readers_look(written):
+def test_files_are_where_coco_readers_look(written_files):
     expected = {"annotations/captions.json", "annotations/instances.json", "attributes.csv"}
-    assert set(written) == expected | {f"captioners/{name}.json" for name in CAPTIONERS}
+    assert set(written_files) == expected | {f"captioners/{name}.json" for name in CAPTIONERS}
 
 
-def test_files_are_equal_byte_for_byte(written, tmp_path):
+def test_files_are_equal_byte_for_byte(written_files, tmp_path):
     write_scenes(generate(n_images=40), tmp_path / "two", CAPTIONERS)
-    assert contents(tmp_path / "two") == written
+    assert contents(tmp_path / "two") == written_files
 
 
-def test_captions_file_holds_every_human_caption(small, written):
-    content = json.loads(written["annotations/captions.json"])
-    pairs = [(entry["image_id"], entry["caption"]) for entry in content["annotations"]]
-    assert pairs == [(image.id, text) for image in small.images for text in image.human]
-    assert content["licenses"] == []
-
-
-def test_instances_file_holds_every_object(small, written):
-    content = json.loads(written["annotations/instances.json"])
-    names = {category["id"]: category["name"] for category in content["categories"]}
-    result: dict[int, set[str]] = {}
-    for entry in content["annotations"]:
-        result.setdefault(entry["image_id"], set()).add(names[entry["category_id"]])
-    assert result == {image.id: set(image.objects) for image in small.images}
-
-
-def test_attributes_file_holds_the_raw_labels(small, written):
-    header, first, *_ = written["attributes.csv"].decode().splitlines()
-    image = small.images[0]
+def test_files_hold_captions_objects_and_raw_labels_of_the_world(small_world, written_files):
+    images = small_world.images
+    human = json.loads(written_files["annotations/captions.json"])
+    pairs = [(entry["image_id"], entry["caption"]) for entry in human["annotations"]]
+    assert pairs == [(image.id, text) for image in images for text in image.human]
+    assert human["licenses"] == []
+    instances = json.loads(written_files["annotations/instances.json"])
+    names = {category["id"]: category["name"] for category in instances["categories"]}
+    objects: dict[int, set[str]] = {}
+    for entry in instances["annotations"]:
+        objects.setdefault(entry["image_id"], set()).add(names[entry["category_id"]])
+    assert objects == {image.id: set(image.objects) for image in images}
+    header, first, *_ = written_files["attributes.csv"].decode().splitlines()
     assert header == "id,bb_gender,bb_skin,age,emotion"
-    assert first == ",".join([str(image.id), *image.labels.values()])
+    assert first == ",".join([str(images[0].id), *images[0].labels.values()])
+    results = json.loads(written_files["captioners/faithful.json"])
+    captions = {entry["image_id"]: entry["caption"] for entry in results}
+    assert captions == world_captions(small_world, NEUTRAL)
 
 
-def test_results_file_holds_one_caption_per_image(small, written):
-    content = json.loads(written["captioners/faithful.json"])
-    captions = {entry["image_id"]: entry["caption"] for entry in content}
-    assert captions == world_captions(small, NEUTRAL)
-
-
-def test_writers_at_the_same_time_do_no_harm(small, written, tmp_path):
+def test_writers_at_the_same_time_do_no_harm(small_world, written_files, tmp_path):
     with ThreadPoolExecutor(4) as pool:
         path = tmp_path / "scenes"
-        tasks = [pool.submit(write_scenes, small, path, CAPTIONERS) for _ in range(4)]
+        tasks = [pool.submit(write_scenes, small_world, path, CAPTIONERS) for _ in range(4)]
         for task in tasks:
             task.result()
-    assert contents(path) == written
+    assert contents(path) == written_files
     assert [path.name for path in tmp_path.iterdir()] == ["scenes"]
 
 
-def test_an_earlier_world_is_replaced(small, written, tmp_path):
+def test_an_earlier_world_is_replaced(small_world, written_files, tmp_path):
     write_scenes(generate(n_images=3), tmp_path / "scenes", CAPTIONERS)
-    write_scenes(small, tmp_path / "scenes", CAPTIONERS)
-    assert contents(tmp_path / "scenes") == written
+    write_scenes(small_world, tmp_path / "scenes", CAPTIONERS)
+    assert contents(tmp_path / "scenes") == written_files
 
 
-def test_a_folder_that_cannot_be_written_is_named(small, tmp_path):
+def test_a_folder_that_cannot_be_written_is_named(small_world, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ResourceError, match="scenes"):
-        write_scenes(small, tmp_path / "file" / "scenes", CAPTIONERS)
+        write_scenes(small_world, tmp_path / "file" / "scenes", CAPTIONERS)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bias_pipeline.scenes.captioners import captions_without_marks
-from bias_pipeline.scenes.dataset import unmarked
+from bias_pipeline.scenes.dataset import without_marks
 from bias_pipeline.scenes.pixels import SceneDrawing
 from bias_pipeline.scenes.slots import GROUPS, BiasSettings
 from bias_pipeline.scenes.world import World, generate
@@ -20,7 +20,7 @@ def world() -> World:
     return generate(600, seed=1)
 
 
-def named(captions: dict[int, str], words: set[str]) -> float:
+def share_naming(captions: dict[int, str], words: set[str]) -> float:
     """Share of captions with one of some words."""
     return float(np.mean([bool(words & set(text.lower().split())) for text in captions.values()]))
 
@@ -29,7 +29,9 @@ def named(captions: dict[int, str], words: set[str]) -> float:
 def test_pictures_do_not_depend_on_groups(attribute, world):
     image = world.images[0]
     drawn = {
-        SceneDrawing(unmarked(replace(image, labels={**image.labels, attribute: group})), "gender")
+        SceneDrawing(
+            without_marks(replace(image, labels={**image.labels, attribute: group})), "gender"
+        )
         .draw(64)
         .pixels.tobytes()
         for group in GROUPS[attribute]
@@ -39,12 +41,12 @@ def test_pictures_do_not_depend_on_groups(attribute, world):
 
 def test_a_captioner_that_assumes_nothing_names_nobody(world):
     for dials in (BiasSettings(), BiasSettings(a_to_t=0.8)):
-        assert named(captions_without_marks(world, dials), MEN | WOMEN) == 0
+        assert share_naming(captions_without_marks(world, dials), MEN | WOMEN) == 0
 
 
 def test_more_is_named_the_more_is_assumed(world):
     shares = [
-        named(captions_without_marks(world, BiasSettings(t_to_a=share)), MEN | WOMEN)
+        share_naming(captions_without_marks(world, BiasSettings(t_to_a=share)), MEN | WOMEN)
         for share in (0.2, 0.5, 1.0)
     ]
     assert shares == sorted(shares)
@@ -68,4 +70,4 @@ def test_what_is_imagined_follows_the_assumed_group(world):
     """So people and things of a caption fit the stereotype more often."""
     plain = captions_without_marks(world, BiasSettings(t_to_a=1.0))
     imagined = captions_without_marks(world, BiasSettings(t_to_a=1.0, a_to_t=1.0))
-    assert named(plain, {"skirt", "dress"}) < named(imagined, {"skirt", "dress"})
+    assert share_naming(plain, {"skirt", "dress"}) < share_naming(imagined, {"skirt", "dress"})

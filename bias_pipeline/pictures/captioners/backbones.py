@@ -24,8 +24,7 @@ from bias_pipeline.data.photos import VERSION as PIXELS_VERSION
 from bias_pipeline.data.photos import in_size, pixel_table
 from bias_pipeline.errors import NotApplicableError
 from bias_pipeline.models.pretrained import device_of
-from bias_pipeline.pictures.vision.find_network import find_network
-from bias_pipeline.pictures.vision.model import VisionRegions
+from bias_pipeline.pictures.vision.networks import VisionRegions, find_network
 
 if TYPE_CHECKING:
     from torch import nn
@@ -105,12 +104,10 @@ class PixelBackbone(PictureBackbone):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """All settings except the cache."""
         settings = {"side": self.side, "width": self.width, "grid": self.grid}
         return {"sees": "pixels", "version": PIXELS_VERSION, **settings}
 
     def read(self, data: LabelledCaptions) -> PixelInputs:
-        """The pictures as arrays."""
         return PixelInputs(pixel_table(pictures_of(data), self.side, self.cache))
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
@@ -122,8 +119,6 @@ class PixelBackbone(PictureBackbone):
 
 @dataclass(frozen=True, eq=False)
 class PixelInputs(BackboneInputs):
-    """Pictures as arrays."""
-
     table: Pixels  # (N, side, side, 3)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
@@ -153,10 +148,9 @@ class AnnotationBackbone(Backbone):
 
     def read(self, data: LabelledCaptions) -> ObjectInputs:
         lines = [tuple(map(NamedObject, sorted(names))) for names in _objects_of(data)]
-        return ObjectInputs.of(lines)
+        return ObjectInputs.of_lines(lines)
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """A vector for each kind of object."""
         assert isinstance(inputs, ObjectInputs)
         from bias_pipeline.pictures.captioners.nets import ListedObjects
 
@@ -187,8 +181,7 @@ class ObjectInputs(BackboneInputs):
     known: frozenset[str]  # names that have a vector; others are ignored
 
     @classmethod
-    def of(cls, objects: Sequence[tuple[NamedObject, ...]]) -> Self:
-        """All objects of N captions' images, each known."""
+    def of_lines(cls, objects: Sequence[tuple[NamedObject, ...]]) -> Self:
         return cls(objects, frozenset(item.name for line in objects for item in line))
 
     def fit(self, train: IntArray) -> Self:
@@ -199,7 +192,6 @@ class ObjectInputs(BackboneInputs):
 
     @cached_property
     def names(self) -> list[str]:
-        """The known objects by name, sorted."""
         return sorted(self.known)
 
     @cached_property
@@ -234,7 +226,6 @@ class PublishedBackbone(PictureBackbone):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The network by its digests, not its path."""
         versions = [VERSION, PIXELS_VERSION]
         files = dict(find_network(self.name).files)
         return {"sees": "regions", "version": versions, "files": files}
@@ -258,7 +249,6 @@ class PublishedBackbone(PictureBackbone):
         return RegionInputs(regions)
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """A network that returns the stored regions."""
         assert isinstance(inputs, RegionInputs)
         from bias_pipeline.pictures.vision.net import Sight
 
@@ -296,14 +286,13 @@ class BoxBackbone(PictureBackbone):
         return {"sees": "boxes", "version": BOXES_VERSION, "size": self.size}
 
     def read(self, data: LabelledCaptions) -> BoxInputs:
-        """The objects in each picture."""
         pictures = pictures_of(data)
         if pictures.regions is None and any(isinstance(file, Path) for file in pictures.files):
             raise NotApplicableError(
                 f"{data.name}: encoder.backbone=boxes needs regions of pictures, and no file has "
                 "them (dataset.regions=FILE, or dataset.instances=FILE)"
             )
-        return BoxInputs.of([placed_objects(pictures, row) for row in range(len(pictures))])
+        return BoxInputs.of_lines([placed_objects(pictures, row) for row in range(len(pictures))])
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
         assert isinstance(inputs, BoxInputs)
@@ -341,8 +330,6 @@ def _place(region: Region) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False)
 class BoxInputs(ObjectInputs):
-    """Objects and where they are."""
-
     @cached_property
     def _places(self) -> Float32Array:
         """(N, R, 5), 0 where there is none."""

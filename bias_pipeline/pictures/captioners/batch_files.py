@@ -122,7 +122,6 @@ class BatchAnswers:
         return self.counts.captions(image, [answers[sample] for sample in range(self._n)])
 
     def sentences(self) -> list[str]:
-        """The lines of a report."""
         return self.counts.sentences()
 
 

@@ -53,7 +53,6 @@ class ChatServer:
     read: PhotoReader = read_photo  # how photos are read
 
     def __post_init__(self) -> None:
-        """Check the address."""
         usage = UsageError(
             "--server takes an address such as http://localhost:8000/v1 or https://api.example.org/v1"
         )
@@ -77,7 +76,6 @@ class ChatServer:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is on this machine (loopback)."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -145,7 +143,7 @@ class AnswerCounts:
         failed = [a.absent for a in answers if a.absent and a.absent not in _OF_MODEL]
         if failed:
             raise UnreadableError(failed[0], lasting=False)
-        captions = AnsweredCaptions(_plain(" ".join(answer.captions)) for answer in answers)
+        captions = AnsweredCaptions(_plain_text(" ".join(answer.captions)) for answer in answers)
         notes = [answer.cut or answer.absent for answer in answers]
         if any(notes):
             captions.notes = notes
@@ -171,11 +169,11 @@ class AnswerCounts:
         ]
 
 
-def _plain(text: str) -> str:
+def _plain_text(text: str) -> str:
     r"""A text without keys, halves of characters and blanks at its ends.
 
     Example:
-        >>> _plain(" a dog \ud83d ")
+        >>> _plain_text(" a dog \ud83d ")
         'a dog ?'
     """
     return redacted(text.encode("utf-8", "replace").decode().strip())
@@ -200,8 +198,6 @@ ATTEMPTS, ATTEMPTS_FOR_LOAD, ATTEMPTS_IN_SILENCE, ATTEMPTS_AT_ANSWER = 9, 20, 3,
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a request failed."""
-
     words: str  # in a sentence
     # The error that ends the work; None if only this request failed
     ends: BiasPipelineError | None = None
@@ -216,7 +212,6 @@ class Fault:
 
 
 def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> Fault:
-    """What an exception of the client means."""
     import openai
 
     if any(type(cause).__name__ == "ConnectTimeout" for cause in _causes(error)):
@@ -232,7 +227,12 @@ def server_fault(error: BaseException, server: ChatServer, timeout_s: float) -> 
     causes = _causes(error)
     for cause in causes:
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
-            return _of_tls(cause, server)
+            reason = getattr(cause, "verify_message", "") or cause.reason or str(cause)
+            words = (
+                f"the certificate of {server.host} does not fit ({reason}); use the name that it "
+                "is made for, and name the file of its authority in SSL_CERT_FILE"
+            )
+            return Fault(words, ResourceError(words))
         if isinstance(cause, UnfitAnswerError):
             return broken_answer(server, str(cause))
     if any(type(cause).__name__ in _HANGS_UP for cause in causes):
@@ -279,15 +279,6 @@ def unknown(server: ChatServer, fault: Fault, models: list[str] | None) -> Usage
     )
 
 
-def _of_tls(error: ssl.SSLError, server: ChatServer) -> Fault:
-    reason = getattr(error, "verify_message", "") or error.reason or str(error)
-    words = (
-        f"the certificate of {server.host} does not fit ({reason}); use the name that it is made "
-        "for, and name the file of its authority in SSL_CERT_FILE"
-    )
-    return Fault(words, ResourceError(words))
-
-
 def fault_within(response: Any, server: ChatServer) -> Fault | None:
     """What an answer of status 200 means that holds an error, as routers send it; else None."""
     try:
@@ -304,9 +295,11 @@ def fault_within(response: Any, server: ChatServer) -> Fault | None:
 def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
     """What a response of the client means that is an error of this status."""
     detail = _detail(response)
-    words = _words(detail) or response.reason_phrase
-    code = str(detail.get("code") or "") if isinstance(detail, dict) else ""
-    if status == _MODERATED and _has_reasons(detail):
+    fields = detail if isinstance(detail, dict) else {"message": detail}
+    words = redacted(" ".join(str(fields.get("message") or "").split()))[:_SHOWN]
+    words = words or response.reason_phrase
+    code, metadata = str(fields.get("code") or ""), fields.get("metadata")
+    if status == _MODERATED and isinstance(metadata, dict) and "reasons" in metadata:
         return Fault(words, status=status, refused=True)
     if status in (401, 403):
         known = f"refuses the key in {KEY}" if os.environ.get(KEY) else f"needs a key; set {KEY}"
@@ -341,12 +334,6 @@ def _of_response(response: Any, status: int, server: ChatServer) -> Fault:
     )
 
 
-def _has_reasons(detail: Any) -> bool:
-    """Whether an error says for what a photo was flagged, as a router's moderation does."""
-    metadata = detail.get("metadata") if isinstance(detail, dict) else None
-    return isinstance(metadata, dict) and "reasons" in metadata
-
-
 def _wanted_wait(response: Any) -> float:
     """Seconds until the time of ``Retry-After``, which may be a date; 0 without the header."""
     wanted = response.headers.get("retry-after", "")
@@ -367,11 +354,6 @@ def _detail(response: Any) -> Any:
     if not isinstance(body, dict):
         return body
     return body.get("error") or body.get("detail") or body
-
-
-def _words(detail: Any) -> str:
-    text = detail.get("message") if isinstance(detail, dict) else detail
-    return redacted(" ".join(str(text or "").split()))[:_SHOWN]
 
 
 def _causes(error: BaseException) -> list[BaseException]:

@@ -18,8 +18,6 @@ _NEVER_WRITTEN = slice(END)  # unknown, padding, start
 
 
 class DecodingState(Protocol):
-    """The state of a network in B captions."""
-
     def take(self: State, rows: Tensor) -> State: ...
 
 

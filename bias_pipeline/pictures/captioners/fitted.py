@@ -31,7 +31,7 @@ from bias_pipeline.errors import (
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.models.picture_text import Question
 from bias_pipeline.models.pretrained import WEIGHTS, Pretrained, first_line
-from bias_pipeline.models.sampling import Decoding, Noise, several
+from bias_pipeline.models.sampling import Decoding, Noise, decode_captions
 from bias_pipeline.models.weight_files import read_numbers
 from bias_pipeline.pictures.captioners.backbones import (
     BackboneInputs,
@@ -50,7 +50,7 @@ from bias_pipeline.pictures.captioners.prompt import (
     PromptCaptioner,
 )
 from bias_pipeline.pictures.captioners.sat import Sat
-from bias_pipeline.pictures.vision.find_network import (
+from bias_pipeline.pictures.vision.networks import (
     OWN_NETWORK,
     find_again,
     find_network,
@@ -85,7 +85,6 @@ def read_emotion(text: str) -> Emotion:
 
 
 def check_emotion(model: str, known: Sequence[str], emotion: Emotion | None) -> None:
-    """Refuse an emotion that a captioner cannot be grounded in."""
     if not known and emotion is not None:
         raise UsageError(f"{model}: its captions are grounded in no emotion; leave out --emotion")
     if known and emotion is None:
@@ -97,14 +96,6 @@ def check_emotion(model: str, known: Sequence[str], emotion: Emotion | None) -> 
     for name in emotion.values() if isinstance(emotion, Mapping) else (emotion,):
         if name is not None and name not in allowed:
             raise UsageError(f"--emotion: {name!r} is unknown; {did_you_mean(name, allowed)}")
-
-
-def emotion_of(image: str, emotion: Emotion) -> str:
-    if isinstance(emotion, str):
-        return emotion
-    if image not in emotion:
-        raise DataError(f"--emotion: the table has no emotion of image {image}; add it")
-    return emotion[image]
 
 
 VERSION = 1  # raise it whenever the same folder would give other captions or answers
@@ -121,8 +112,6 @@ _ELSEWHERE = ("prompt", "cache", "weights", "vocabulary")
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A captioner that was fitted to a data set."""
-
     kind: str  # `sat` or `grit`
     encoder: Sat | Grit  # its sizes; the prompt is ignored
     words: tuple[str, ...]  # that it can write, numbered from `len(SPECIALS)` on
@@ -137,7 +126,6 @@ class Fitted:
 
     @property
     def side(self) -> int:
-        """Pixels a side of the square input."""
         return side_of(self.encoder)
 
     def network(self, visual: BackboneInputs | None = None) -> Any:
@@ -168,7 +156,6 @@ class Fitted:
         return network
 
     def save(self, folder: Path, weights: Mapping[str, torch.Tensor], card: str) -> None:
-        """Write all files of a folder."""
         from safetensors.torch import save_file
 
         settings = {k: v for k, v in asdict(self.encoder).items() if k not in _ELSEWHERE}
@@ -188,7 +175,6 @@ class Fitted:
 
     @classmethod
     def read(cls, model: Pretrained) -> Fitted:
-        """The captioner described by a folder's files."""
         path = model.folder / CONFIG
         config = expect(load_json(path, what="a model's configuration"), dict, path, "")
         if config.get("version") != VERSION:
@@ -210,7 +196,7 @@ class Fitted:
         emotions = _emotions(config.get(_EMOTIONS, []), model.kind, path)
         fitted = cls(model.kind, encoder, _words(model.folder), emotions, tuned)
         path = model.folder / PREPROCESSING
-        sized = expect(_beside(path), dict, path, "")
+        sized = expect(_read_file(path), dict, path, "")
         if sized.get("size") != {"height": fitted.side, "width": fitted.side}:
             raise DataError(f"{path}: its size differs from the size of {CONFIG}, {fitted.side}")
         return fitted
@@ -231,7 +217,7 @@ def side_of(encoder: PromptCaptioner) -> int:
     )
 
 
-def _beside(path: Path) -> object:
+def _read_file(path: Path) -> object:
     if not path.is_file():
         raise ResourceError(f"{path}: is absent; fit the captioner again, or copy it whole")
     return load_json(path, what="a file of a captioner")
@@ -256,7 +242,6 @@ def _encoder(kind: str, settings: Mapping[str, Any], path: Path) -> Sat | Grit:
 
 
 def _emotions(names: Any, kind: str, path: Path) -> tuple[str, ...]:
-    """The emotions of a grounded captioner."""
     listed = expect(names, list, path, _EMOTIONS)
     distinct = len(set(map(str, listed))) == len(listed)
     if not all(isinstance(name, str) for name in listed) or not distinct:
@@ -268,7 +253,7 @@ def _emotions(names: Any, kind: str, path: Path) -> tuple[str, ...]:
 
 def _words(folder: Path) -> tuple[str, ...]:
     path = folder / VOCABULARY
-    numbers = expect(_beside(path), dict, path, "")
+    numbers = expect(_read_file(path), dict, path, "")
     words = tuple(numbers)
     if list(numbers.values()) != list(range(len(numbers))) or words[: len(SPECIALS)] != SPECIALS:
         raise DataError(
@@ -278,15 +263,13 @@ def _words(folder: Path) -> tuple[str, ...]:
 
 
 class FittedNet:
-    """A fitted captioner's network with its weights, ready to use."""
-
     def __init__(self, model: Pretrained, device: torch.device) -> None:
         self.name, self.device = model.name, device
         self.fitted = Fitted.read(model)
         self.side = self.fitted.side  # pixels a side of its pictures
-        self.network = _loaded(self.fitted, model).to(device).eval()
+        self.network = _load_network(self.fitted, model).to(device).eval()
 
-    def shown(self, photo: Image) -> Pixels:
+    def prepare(self, photo: Image) -> Pixels:
         """(side, side, 3) a photo as the network takes it."""
         return np.asarray(photo.resize((self.side, self.side), reducing_gap=2.0))
 
@@ -299,7 +282,7 @@ class FittedNet:
         return {name: torch.from_numpy(array).to(self.device) for name, array in batch.items()}
 
 
-def _loaded(fitted: Fitted, model: Pretrained) -> Any:
+def _load_network(fitted: Fitted, model: Pretrained) -> Any:
     """The network with the weights of its folder.
 
     Sizes are compared before anything is built: a configuration must not fill the memory.
@@ -326,8 +309,6 @@ def _loaded(fitted: Fitted, model: Pretrained) -> Any:
 
 
 class FittedCaptioner:
-    """Photos to captions, by greedy or beam search, or by sampling."""
-
     def __init__(
         self,
         model: Pretrained,
@@ -344,29 +325,25 @@ class FittedCaptioner:
 
     def read(self, path: Path) -> tuple[Pixels, str]:
         """(side, side, 3) a photo as the network takes it, and its id."""
-        return self._net.shown(self._reader(path)), image_id(path.name)
+        return self._net.prepare(self._reader(path)), image_id(path.name)
 
     def describe(self, photos: Sequence[tuple[Pixels, str]]) -> list[list[str]]:
-        """As many captions for each photo as wanted."""
+        import torch
+
         picture = self._net.picture([pixels for pixels, _ in photos])
         images = [image for _, image in photos]
         if self._emotion is not None:
-            picture["group"] = self._group(picture, images)
+            codes = self._codes(picture, images)
+            n_emotions = len(self._net.fitted.emotions)
+            picture["group"] = torch.nn.functional.one_hot(codes, n_emotions).float()
         texts_of = partial(self._texts, picture)
-        return several(self._decoding, images, self._net.device, texts_of)
+        return decode_captions(self._decoding, images, self._net.device, texts_of)
 
     def emotions(self, photos: Sequence[tuple[Pixels, str]]) -> list[str]:
         """The emotion that the caption of each photo is grounded in."""
         picture = self._net.picture([pixels for pixels, _ in photos])
         codes = self._codes(picture, [image for _, image in photos])
         return [self._net.fitted.emotions[code] for code in codes.tolist()]
-
-    def _group(self, picture: Mapping[str, torch.Tensor], images: Sequence[str]) -> torch.Tensor:
-        """(B, K) the vector of each picture's emotion, 1 for that emotion and 0 for the others."""
-        import torch
-
-        codes = self._codes(picture, images)
-        return torch.nn.functional.one_hot(codes, len(self._net.fitted.emotions)).float()
 
     def _codes(self, picture: Mapping[str, torch.Tensor], images: Sequence[str]) -> torch.Tensor:
         """(B,) the number of each picture's emotion."""
@@ -377,8 +354,14 @@ class FittedCaptioner:
             with torch.inference_mode():
                 codes: torch.Tensor = network.guess(network.means(**picture)).argmax(dim=1)
                 return codes
-        assert self._emotion is not None
-        names = [emotion_of(image, self._emotion) for image in images]
+        chosen = self._emotion
+        assert chosen is not None
+        if isinstance(chosen, str):
+            chosen = dict.fromkeys(images, chosen)
+        absent = next((image for image in images if image not in chosen), None)
+        if absent is not None:
+            raise DataError(f"--emotion: the table has no emotion of image {absent}; add it")
+        names = [chosen[image] for image in images]
         return torch.tensor([emotions.index(name) for name in names], device=self._net.device)
 
     def _texts(
@@ -422,10 +405,10 @@ class FittedJudge:
                     f"{self._net.name}: its vocabulary cannot write {word!r}; give other words "
                     "(encoder.prompt.answers)"
                 )
-        before = [START, *self._known(question.before.split())]
-        return pixels, before, [self._known(text) for text in texts]
+        before = [START, *self._word_numbers(question.before.split())]
+        return pixels, before, [self._word_numbers(text) for text in texts]
 
-    def _known(self, words: Sequence[str]) -> list[int]:
+    def _word_numbers(self, words: Sequence[str]) -> list[int]:
         return [self._numbers.get(word, UNKNOWN) for word in words]
 
     def describe(

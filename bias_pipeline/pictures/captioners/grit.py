@@ -36,7 +36,7 @@ from bias_pipeline.pictures.captioners.prompt import (
     PromptedInputs,
 )
 from bias_pipeline.pictures.grit.sizes import SIZES, GritSize, read_vocabulary, shared_rows
-from bias_pipeline.pictures.vision.find_network import (
+from bias_pipeline.pictures.vision.networks import (
     OWN_NETWORK,
     PictureBackboneName,
     find_network,
@@ -88,7 +88,6 @@ class ReleasedBackbone(PictureBackbone):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The file by its digest, wherever it lies."""
         versions, settings = [REGIONS_VERSION, PIXELS_VERSION], asdict(self.size)
         return {"sees": "regions", "versions": versions, **settings, "file": digest_of(self.path)}
 
@@ -103,30 +102,25 @@ class ReleasedBackbone(PictureBackbone):
             )
 
     def read(self, data: LabelledCaptions) -> VisualInputs:
-        """Grid and regions of each picture."""
         from bias_pipeline.models.picture_vectors import regions_of
 
         pictures = pictures_of(data)
-        name = self.path.name
-        return VisualInputs(
-            regions_of(pictures, self.cache, self.spec, name, self._load_extractor), self.size
-        )
+
+        def load() -> _FeatureExtractor:
+            return _FeatureExtractor(self.size, self.path, device_of(self.device))
+
+        regions = regions_of(pictures, self.cache, self.spec, self.path.name, load)
+        return VisualInputs(regions, self.size)
 
     def build(self, inputs: BackboneInputs) -> nn.Module:
-        """A network that returns the stored features."""
         assert isinstance(inputs, VisualInputs)
         from bias_pipeline.pictures.grit.detector import PrecomputedFeatures
 
         return PrecomputedFeatures(self.size)
 
-    def _load_extractor(self) -> _FeatureExtractor:
-        return _FeatureExtractor(self.size, self.path, device_of(self.device))
-
 
 class _FeatureExtractor:
-    """A released detector that computes features."""
-
-    together: ClassVar[int] = 8  # pictures per batch
+    batch_size: ClassVar[int] = 8  # pictures per batch
 
     def __init__(self, size: GritSize, path: Path, device: torch.device) -> None:
         from bias_pipeline.pictures.grit.checkpoint import load_detector, read_checkpoint
@@ -150,8 +144,6 @@ class _FeatureExtractor:
 
 @dataclass(frozen=True, eq=False)
 class VisualInputs(BackboneInputs):
-    """Stored features of a detector."""
-
     table: npt.NDArray[np.float16]  # (N, G * D + R * C) float16, the grid and then the regions
     size: GritSize  # of the detector
 
@@ -211,7 +203,6 @@ class Grit(PromptCaptioner):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """Weights, vocabulary and a published network by their digests."""
         named = {key: settings[key] for key in FILES if settings.get(key)}
         digests = {key: digest_of(Path(name).expanduser()) for key, name in named.items()}
         backbone = str(settings.get("backbone", ""))
@@ -228,7 +219,6 @@ class Grit(PromptCaptioner):
         return ReleasedBackbone(size, self.weights, self.cache)
 
     def require(self) -> None:
-        """Check that the files exist and that settings do not contradict each other."""
         if self.weights is None and self.vocabulary is not None:
             raise UsageError(
                 f"encoder.vocabulary={self.vocabulary}: words without weights; name the "
@@ -249,7 +239,6 @@ class Grit(PromptCaptioner):
             raise ResourceError(f"encoder.vocabulary={self.vocabulary}: no such file")
 
     def notes(self, groups: Sequence[str]) -> list[str]:
-        """A note on words of the prompt that the file lacks."""
         if self.vocabulary is None:
             return []
         lacking = self.prompt.lacking(groups, read_vocabulary(Path(self.vocabulary).expanduser()))
@@ -263,9 +252,9 @@ class Grit(PromptCaptioner):
     def network(
         self, visual: BackboneInputs, vocabulary: Mapping[str, int], answers: AnswerNumbers
     ) -> GritNet:
-        """See the base; weights come from the file, if there is a file."""
         from bias_pipeline.pictures.captioners.grit_net import GritNet
         from bias_pipeline.pictures.captioners.nets import init_he
+        from bias_pipeline.pictures.grit.checkpoint import load_captions
         from bias_pipeline.pictures.grit.detector import PublishedDetector
 
         detector, n_words = self.visual.build(visual), len(vocabulary) + N_SPECIAL
@@ -283,8 +272,10 @@ class Grit(PromptCaptioner):
         )
         if self.he:
             init_he(net)
-        if checkpoint is not None:
-            self._begin(net, checkpoint, vocabulary)
+        if checkpoint is not None and self.vocabulary is not None:
+            theirs = read_vocabulary(Path(self.vocabulary).expanduser(), checkpoint.n_words)
+            rows = shared_rows(vocabulary, theirs)
+            load_captions(net, checkpoint, rows, f"encoder.size={self.size}")
         return net
 
     def build(self, inputs: PromptedInputs) -> GritNet:
@@ -300,7 +291,6 @@ class Grit(PromptCaptioner):
         return net
 
     def _checkpoint(self) -> GritCheckpoint | None:
-        """The contents of the file, if there is one."""
         from bias_pipeline.pictures.grit.checkpoint import read_checkpoint
 
         if self.weights is None:
@@ -315,11 +305,3 @@ class Grit(PromptCaptioner):
                 "encoder.vocabulary out"
             )
         return checkpoint
-
-    def _begin(self, net: GritNet, checkpoint: GritCheckpoint, words: Mapping[str, int]) -> None:
-        """Load a captioner's file into the network."""
-        from bias_pipeline.pictures.grit.checkpoint import load_captions
-
-        if self.vocabulary is not None:
-            theirs = read_vocabulary(Path(self.vocabulary).expanduser(), checkpoint.n_words)
-            load_captions(net, checkpoint, shared_rows(words, theirs), f"encoder.size={self.size}")

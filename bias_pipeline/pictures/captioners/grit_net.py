@@ -27,8 +27,6 @@ class GritState:
 
 
 class GritNet(nn.Module):
-    """From a picture and a prompt, the log-probability of each answer."""
-
     together = 128  # pictures per batch when it predicts
 
     def __init__(
@@ -78,7 +76,6 @@ class GritNet(nn.Module):
         )
 
     def initial_state(self, **picture: Tensor) -> GritState:
-        """The state before any word of a caption."""
         visual = self._encode(picture)
         nothing = torch.zeros((len(visual.grid), 0), dtype=torch.int64, device=visual.grid.device)
         return GritState(visual, nothing)
@@ -144,7 +141,6 @@ class CaptionAttention(nn.Module):
         return output
 
     def _keys_and_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S, C) keys and values of the context."""
         return self.fc_k(context), self.fc_v(context)
 
 
@@ -190,8 +186,6 @@ class FeedForward(nn.Module):
 
 
 class GridLayer(nn.Module):
-    """Self-attention of the grid."""
-
     def __init__(self, size: GritSize, n_memories: int) -> None:
         super().__init__()
         shape = (size.size, size.n_heads, size.dropout)
@@ -199,7 +193,6 @@ class GridLayer(nn.Module):
         self.pwff = FeedForward(size.size, size.inner, size.dropout)
 
     def forward(self, grid: Tensor) -> Tensor:
-        """(B, G, C) to the same."""
         output: Tensor = self.pwff(self.mhatt(grid, grid))
         return output
 
@@ -215,7 +208,6 @@ class GridNet(nn.Module):
         self.layers = nn.ModuleList(GridLayer(size, n_memories) for _ in range(size.grid_layers))
 
     def forward(self, grid: Tensor) -> Tensor:
-        """(B, G, n_inputs) to (B, G, C)."""
         states: Tensor = self.layer_norm(self.dropout(torch.relu(self.fc(grid))))
         for layer in self.layers:
             states = layer(states)
@@ -259,8 +251,6 @@ class ParallelLayer(nn.Module):
 
 
 class CaptionDecoder(nn.Module):
-    """The caption generator: words to probabilities of the next word."""
-
     # (P, C) those vectors, which are never trained; None for sines and cosines. The authors' code
     # makes sines and cosines and then overwrites them by random numbers, so that the file's cannot
     # be computed.
@@ -289,7 +279,6 @@ class CaptionDecoder(nn.Module):
         return words
 
     def next_word_log_probs(self, states: Tensor) -> Tensor:
-        """(..., C) states to (..., V) log-probabilities of the next word."""
         return self.fc(states).float().log_softmax(dim=-1)
 
     def _positions(self, length: int) -> Tensor:

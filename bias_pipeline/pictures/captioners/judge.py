@@ -49,8 +49,7 @@ class PublishedJudge(Encoder):
     # Pictures become squares of so many pixels before the model's own preprocessing
     side: Annotated[int, Range(low=16, high=1024)] = 384
 
-    @property
-    def pretrained(self) -> Pretrained:
+    def find_model(self) -> Pretrained:
         return find_pretrained(self.model, self.kinds, revision=self.revision)
 
     @property
@@ -58,13 +57,12 @@ class PublishedJudge(Encoder):
         return "pictures"
 
     def require(self) -> None:
-        model = self.pretrained
+        model = self.find_model()
         require_vocabulary(model.folder, model.files)
         require_preprocessing(model.folder, model.files)
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The model by the digests of its files."""
         revision = settings.get("revision", MAIN)
         model = find_pretrained(settings["model"], cls.kinds, revision=revision)
         return {"model": dict(model.files), "revision": MAIN}
@@ -81,7 +79,7 @@ class PublishedJudge(Encoder):
             caption = data.captions.text(row)
             before, after = (
                 " ".join(caption if word == CAPTION else word for word in words).strip()
-                for words in (self.prompt.before, self.prompt.after)
+                for words in (self.prompt.words_before, self.prompt.words_after)
             )
             follows = tuple(" ".join([*answer, after]).strip() for answer in answers)
             yield Question(pictures, row, before, follows)
@@ -109,17 +107,16 @@ class Judge(PublishedJudge, AnsweringEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests, not its path, and the prompt."""
         prompt = self.prompt
         settings = {"template": prompt.template, "attribute": prompt.attribute}
         return {
-            **self._settings(self.pretrained),
+            **self._settings(self.find_model()),
             "prompt": {**settings, "answers": dict(prompt.answers)},
         }
 
     def require(self) -> None:
         """Check that the model is present; a captioner fitted here is checked by its own files."""
-        model = self.pretrained
+        model = self.find_model()
         if model.kind not in FITTED:
             super().require()
             return
@@ -130,14 +127,13 @@ class Judge(PublishedJudge, AnsweringEncoder):
         Fitted.read(model)
 
     def notes(self, groups: Sequence[str]) -> list[str]:
-        """A note on words of the prompt that a captioner fitted here does not know."""
-        if self.pretrained.kind not in FITTED:
+        if self.find_model().kind not in FITTED:
             return []
-        lacking = self.prompt.lacking(groups, set(Fitted.read(self.pretrained).words))
+        lacking = self.prompt.lacking(groups, set(Fitted.read(self.find_model()).words))
         if not lacking:
             return []
         return [
-            f"{self.pretrained.name} lacks these words of the prompt and reads each as its token "
+            f"{self.find_model().name} lacks these words of the prompt and reads each as its token "
             f"for unknown words: {', '.join(lacking)}"
         ]
 
@@ -157,7 +153,7 @@ class Judge(PublishedJudge, AnsweringEncoder):
         from bias_pipeline.models.picture_vectors import answers_to
         from bias_pipeline.models.runner import Model
 
-        model, questions = self.pretrained, list(self.questions(data))
+        model, questions = self.find_model(), list(self.questions(data))
 
         def load() -> Model:
             if model.kind in FITTED:
@@ -191,12 +187,11 @@ class TunedJudge(PublishedJudge, NetEncoder):
 
     @property
     def spec(self) -> Mapping[str, object]:
-        """The model by its digests, not its path, and the settings of training."""
         settings = asdict(self)
         for key in ("model", "revision"):
             settings.pop(key)
         versions = [TUNED_VERSION, VERSION, PIXELS_VERSION]
-        return {**settings, "versions": versions, "files": dict(self.pretrained.files)}
+        return {**settings, "versions": versions, "files": dict(self.find_model().files)}
 
     def require(self) -> None:
         LORA.require()
@@ -206,12 +201,11 @@ class TunedJudge(PublishedJudge, NetEncoder):
         return QuestionItems(tuple(self.questions(data)))
 
     def build(self, inputs: QuestionItems) -> TunedNet:
-        """The model, with fresh weights to learn."""
         import torch
 
         from bias_pipeline.pictures.captioners.nets import TunedNet
 
-        model = PictureText(self.pretrained, torch.device("cpu"), self.side)
+        model = PictureText(self.find_model(), torch.device("cpu"), self.side)
         return TunedNet(model, inputs.questions, self.rank, self.alpha, self.dropout)
 
 
@@ -223,7 +217,6 @@ class QuestionItems(Items):
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) words before the answer."""
         return np.array([len(question.before.split()) for question in self.questions], np.int64)
 
     def fit(self, train: IntArray) -> QuestionItems:

@@ -32,7 +32,6 @@ class Convolutions(nn.Module):
         self.output_dim = n_inputs
 
     def forward(self, pixels: Tensor) -> Regions:
-        """(B, 3, S, S) uint8 to regions."""
         features = self.layers(pixels.float() / 127.5 - 1)
         regions = features.flatten(2).transpose(1, 2)
         return regions, torch.ones(regions.shape[:2], dtype=torch.bool, device=regions.device)
@@ -48,7 +47,6 @@ class ListedObjects(nn.Module):
         self.output_dim = size
 
     def forward(self, objects: Tensor) -> Regions:
-        """(B, R) numbers to regions."""
         present = objects != self.nothing
         present[:, 0] = True  # an empty list's "nothing" counts as present
         return self.vectors(objects), present
@@ -64,7 +62,6 @@ class PlacedObjects(nn.Module):
         self.output_dim = size
 
     def forward(self, objects: Tensor, places: Tensor) -> Regions:
-        """(B, R) numbers and (B, R, P) places to regions."""
         vectors, present = self.listed(objects)
         return vectors + self.placed(places), present
 
@@ -109,7 +106,6 @@ class TunedNet(nn.Module):
         self._model, self._questions = model, questions
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(B, K) log-probabilities of the answers to some questions."""
         requests = [self._model.read(self._questions[row]) for row in rows.tolist()]
         return self._model.answer_log_probs(requests)
 

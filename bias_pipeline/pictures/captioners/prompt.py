@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from bias_pipeline.array_types import IntArray
 from bias_pipeline.attack.encoder import Head, Items, NetEncoder
-from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.predictions import LabelledCaptions
 from bias_pipeline.declared import Configurable, OneLine
 from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
@@ -40,7 +39,7 @@ class Prompt(Configurable):
 
     Example:
         >>> prompt = Prompt("gender")
-        >>> " ".join(prompt.before), prompt.after
+        >>> " ".join(prompt.words_before), prompt.words_after
         ('{caption} therefore the gender is', ())
     """
 
@@ -52,7 +51,6 @@ class Prompt(Configurable):
     answers: Mapping[str, OneLine] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the template."""
         for slot in (CAPTION, ANSWER):
             if self._words.count(slot) != 1:
                 raise UsageError(
@@ -65,17 +63,14 @@ class Prompt(Configurable):
         return self.template.replace("{attribute}", self.attribute.lower()).split()
 
     @property
-    def before(self) -> tuple[str, ...]:
-        """The words before the answer."""
+    def words_before(self) -> tuple[str, ...]:
         return tuple(self._words[: self._words.index(ANSWER)])
 
     @property
-    def after(self) -> tuple[str, ...]:
-        """The words after the answer."""
+    def words_after(self) -> tuple[str, ...]:
         return tuple(self._words[self._words.index(ANSWER) + 1 :])
 
     def answers_of(self, groups: Sequence[str]) -> list[tuple[str, ...]]:
-        """The words that name each group."""
         for group in self.answers:
             if group not in groups:
                 raise UsageError(
@@ -94,7 +89,7 @@ class Prompt(Configurable):
             >>> Prompt("gender").lacking(["man", "woman"], {"is", "the", "man", "therefore"})
             ['gender', 'woman']
         """
-        words = {*self.before, *self.after} - {CAPTION}
+        words = {*self.words_before, *self.words_after} - {CAPTION}
         return sorted(word for word in words.union(*self.answers_of(groups)) if word not in known)
 
 
@@ -120,13 +115,14 @@ class Prompted:
         ]
         # Sorted, so that the order of the groups does not change any weight.
         answers = sorted({word for answer in self._answers for word in answer})
-        words = dict.fromkeys([*ranked, *self.prompt.before, *self.prompt.after, *answers])
+        words = dict.fromkeys(
+            [*ranked, *self.prompt.words_before, *self.prompt.words_after, *answers]
+        )
         words.pop(CAPTION, None)
         return {word: number for number, word in enumerate(words, N_SPECIAL)}
 
     @property
     def size(self) -> int:
-        """Number of words, including special tokens."""
         return len(self.vocabulary) + N_SPECIAL
 
     @cached_property
@@ -135,77 +131,51 @@ class Prompted:
 
     @property
     def answers(self) -> list[list[int]]:
-        """The numbers of each group's answer."""
         return [[self.vocabulary[word] for word in words] for words in self._answers]
 
     @cached_property
-    def _before(self) -> _Ragged:
-        return self._sequences([START], self.prompt.before)
+    def _lines(self) -> tuple[list[list[int]], list[list[int]]]:
+        """(N,) numbers of the words before each answer, and of those after it."""
+        captions, number = self.data.captions, self.vocabulary
+        table = np.array([number.get(word, UNKNOWN) for word in captions.types], np.int64)
+        ends = captions.starts[1:-1]
+        texts = [part.tolist() for part in np.split(table[captions.tokens], ends)[: len(captions)]]
+        before, after = (
+            [
+                [n for word in words for n in (text if word == CAPTION else [number[word]])]
+                for text in texts
+            ]
+            for words in (self.prompt.words_before, self.prompt.words_after)
+        )
+        return [[START, *line] for line in before], after
 
     @cached_property
-    def _after(self) -> _Ragged:
-        return self._sequences([], self.prompt.after)
-
-    def _sequences(self, first: Sequence[int], words: Iterable[str]) -> _Ragged:
-        numbers: list[int | None] = [*first, *(self.vocabulary.get(word) for word in words)]
-        place = numbers.index(None) if None in numbers else None  # the caption's, if it is here
-        table = np.array([self.vocabulary.get(w, UNKNOWN) for w in self.data.captions.types])
-        return _Ragged(numbers, place, self.data.captions, table.astype(np.int64))
-
-    @property
     def lengths(self) -> IntArray:
         """(N,) words that are read before the answer."""
-        return self._before.lengths
+        return np.array(list(map(len, self._lines[0])), np.int64)
 
     @property
     def whole_lengths(self) -> IntArray:
         """(N,) words of each caption in its prompt, with the longest answer and what follows it."""
-        return self.lengths + max(map(len, self._answers), default=0) + self._after.lengths
+        after = np.array(list(map(len, self._lines[1])), np.int64)
+        return self.lengths + max(map(len, self._answers), default=0) + after
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
         """``tokens`` (B, L), ``lengths`` (B,), and the same of what follows the answer, if any."""
-        arrays = {"tokens": self._before.padded(rows), "lengths": self._before.lengths[rows]}
-        if self.prompt.after:
-            arrays["tail"] = self._after.padded(rows)
-            arrays["tail_lengths"] = self._after.lengths[rows]
+        before, after = ([lines[row] for row in rows.tolist()] for lines in self._lines)
+        arrays = {"tokens": _pad(before), "lengths": self.lengths[rows]}
+        if self.prompt.words_after:
+            arrays["tail"] = _pad(after)
+            arrays["tail_lengths"] = np.array(list(map(len, after)), np.int64)
         return arrays
 
 
-@dataclass(frozen=True, eq=False)
-class _Ragged:
-    """Lines of fixed words with a caption at one place."""
-
-    numbers: Sequence[int | None]  # of the fixed words
-    place: int | None  # position of the caption among them; None if there is none
-    captions: Captions  # N
-    table: IntArray  # (V,) the number of each distinct word of theirs
-
-    @cached_property
-    def lengths(self) -> IntArray:
-        """(N,) words of each line."""
-        if self.place is None:
-            return np.full(len(self.captions), len(self.numbers), np.int64)
-        return self.captions.lengths + len(self.numbers) - 1
-
-    def padded(self, rows: IntArray) -> IntArray:
-        """(B, L)."""
-        lines = [self._line(int(row)) for row in rows]
-        table = np.full((len(rows), max(map(len, lines), default=0)), PAD, np.int64)
-        for line, numbers in zip(table, lines, strict=True):
-            line[: len(numbers)] = numbers
-        return table
-
-    def _line(self, row: int) -> list[int]:
-        if self.place is None:
-            return [number for number in self.numbers if number is not None]
-        captions = self.captions
-        tokens = self.table[captions.tokens[captions.starts[row] : captions.starts[row + 1]]]
-        head, tail = self.numbers[: self.place], self.numbers[self.place + 1 :]
-        return [
-            *(n for n in head if n is not None),
-            *tokens.tolist(),
-            *(n for n in tail if n is not None),
-        ]
+def _pad(lines: Sequence[Sequence[int]]) -> IntArray:
+    """(B, L)."""
+    table = np.full((len(lines), max(map(len, lines), default=0)), PAD, np.int64)
+    for row, line in zip(table, lines, strict=True):
+        row[: len(line)] = line
+    return table
 
 
 AnswerNumbers: TypeAlias = Sequence[Sequence[int]]
@@ -248,7 +218,6 @@ class PromptCaptioner(NetEncoder):
         del network, counts
 
     def build(self, inputs: PromptedInputs) -> nn.Module:
-        """A network with fresh weights for the groups' answers."""
         return self.network(inputs.visual, inputs.words.vocabulary, inputs.words.answers)
 
     @property
@@ -259,7 +228,6 @@ class PromptCaptioner(NetEncoder):
         self.visual.require()
 
     def digest(self, data: LabelledCaptions) -> str:
-        """Of the captions and their visual inputs."""
         return digest_with(data, self.visual.digest(data))
 
     def prepare(self, data: LabelledCaptions) -> Embedded | None:
@@ -269,7 +237,6 @@ class PromptCaptioner(NetEncoder):
         return None
 
     def read(self, data: LabelledCaptions) -> PromptedItems:
-        """Captions and their visual inputs."""
         require_groups(data)
         return PromptedItems(self.prompt, data, self.visual.read(data))
 
@@ -283,14 +250,11 @@ class PromptedItems(Items):
     visual: BackboneInputs
 
     def fit(self, train: IntArray) -> PromptedInputs:
-        """The inputs with a vocabulary of the training captions."""
         return PromptedInputs(Prompted(self.prompt, self.data, train), self.visual.fit(train))
 
 
 @dataclass(frozen=True, eq=False)
 class PromptedInputs:
-    """Inputs of a prompted captioner: words and pictures."""
-
     words: Prompted  # captions in their prompts
     visual: BackboneInputs  # their visual inputs
 
@@ -299,7 +263,6 @@ class PromptedInputs:
         return self.words.lengths
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
-        """Words and visual inputs, by name."""
         return {**self.words.batch(rows), **self.visual.batch(np.asarray(rows))}
 
 
@@ -312,13 +275,11 @@ class Answers(Head):
     renormalise: bool = True
 
     def n_outputs(self, n_classes: int, *, exclusive: bool) -> int:
-        """One number a group."""
         if not exclusive:
             raise UsageError("head=answers works only for one group per caption, not for tasks")
         return n_classes
 
     def build(self, n_inputs: int, n_outputs: int) -> nn.Module:
-        """A network that returns (B, K) log-probabilities."""
         from bias_pipeline.pictures.captioners.nets import AnswersNet
 
         if n_inputs != n_outputs:

@@ -21,7 +21,7 @@ from bias_pipeline.pictures.captioners.prompt import (
     Prompt,
     PromptCaptioner,
 )
-from bias_pipeline.pictures.vision.find_network import (
+from bias_pipeline.pictures.vision.networks import (
     ANNOTATIONS,
     BOXES,
     BackboneName,

@@ -35,19 +35,13 @@ DESIGNS: Mapping[str, Design] = {
 }
 
 
-class State(NamedTuple):
-    """The recurrent state: (B, H) output and cell."""
-
-    hidden: Tensor
-    cell: Tensor
-
-
 class Step(NamedTuple):
-    """The result of one word: state, (B, D) attended regions, (B, R) attention weights."""
+    """The result of one word."""
 
-    state: State
-    context: Tensor
-    weights: Tensor
+    hidden: Tensor  # (B, H) output of the cell
+    cell: Tensor  # (B, H) its state
+    context: Tensor  # (B, D) attended regions
+    weights: Tensor  # (B, R) of the attention
 
 
 class EncodedPictures(NamedTuple):
@@ -70,8 +64,7 @@ class SatDecodingState:
     encoded: EncodedPictures
 
     def take(self, rows: Tensor) -> SatDecodingState:
-        (hidden, cell), context, weights = self.step
-        step = Step(State(hidden[rows], cell[rows]), context[rows], weights[rows])
+        step = Step(*(tensor[rows] for tensor in self.step))
         regions, keys, present, by_state, ground = self.encoded
         taken = None if ground is None else ground[rows]
         return SatDecodingState(
@@ -146,7 +139,7 @@ class SatNet(nn.Module):
         read = self._word_gates(tokens)
         shortest = int(lengths.min())
         for place in range(tokens.shape[1]):
-            after = self._step(read[:, place], step.state, encoded)
+            after = self._step(read[:, place], step, encoded)
             if place < shortest:
                 step, total = after, total + after.weights
             else:
@@ -175,7 +168,7 @@ class SatNet(nn.Module):
         total = torch.zeros_like(encoded.present, dtype=torch.float32)
         read, scores = self._word_gates(tokens), []
         for place in range(tokens.shape[1]):
-            step = self._step(read[:, place], step.state, encoded)
+            step = self._step(read[:, place], step, encoded)
             total = total + step.weights * (tokens[:, place] != PAD)[:, None]
             scores.append(self._words(step, tokens[:, place]))
         self.penalty = self._uneven_attention_penalty(total, encoded.present)
@@ -190,7 +183,7 @@ class SatNet(nn.Module):
         return _mean(*self.seeing(**picture))
 
     def step(self, reading: SatDecodingState, words: Tensor) -> tuple[SatDecodingState, Tensor]:
-        step = self._step(self._word_gates(words), reading.step.state, reading.encoded)
+        step = self._step(self._word_gates(words), reading.step, reading.encoded)
         return SatDecodingState(step, reading.encoded), self._words(step, words)
 
     def _encode(self, picture: Mapping[str, Tensor], group: Tensor | None) -> EncodedPictures:
@@ -199,16 +192,14 @@ class SatNet(nn.Module):
         linear = (self.state_key, self.gate)
         weights = torch.cat([self.cell.weight_hh, *(layer.weight for layer in linear)])
         biases = torch.cat([self.cell.bias_hh, *(layer.bias for layer in linear)])
-        ground = None if group is None else self._grounded(group)
+        ground = None  # (B, 4 H) what the group adds to the gates of the cell
+        if group is not None:
+            assert self.ground is not None
+            by_group = self.cell.weight_ih[:, -group.shape[1] :]
+            ground = nn.functional.linear(torch.relu(self.ground(group)), by_group)
         return EncodedPictures(
             regions, self.region_key(regions), present, (weights, biases), ground
         )
-
-    def _grounded(self, group: Tensor) -> Tensor:
-        """The group's (B, K) contribution to the gates of the cell, (B, 4 H)."""
-        assert self.ground is not None
-        weights = self.cell.weight_ih[:, -group.shape[1] :]
-        return nn.functional.linear(torch.relu(self.ground(group)), weights)
 
     def _start(self, encoded: EncodedPictures) -> Step:
         """The state before any word, from the mean region."""
@@ -216,7 +207,7 @@ class SatNet(nn.Module):
         hidden, cell = self.first_hidden(mean), self.first_cell(mean)
         if self.design.tanh_start:
             hidden, cell = torch.tanh(hidden), torch.tanh(cell)
-        return Step(State(hidden, cell), mean, encoded.present.to(encoded.regions.dtype))
+        return Step(hidden, cell, mean, encoded.present.to(encoded.regions.dtype))
 
     def _word_gates(self, words: Tensor) -> Tensor:
         """The words' (...) contribution to the gates of the cell, (..., 4 H)."""
@@ -224,12 +215,12 @@ class SatNet(nn.Module):
         vectors = self.vectors(words)
         return nn.functional.linear(vectors, self.cell.weight_ih[:, :size], self.cell.bias_ih)
 
-    def _step(self, read: Tensor, state: State, encoded: EncodedPictures) -> Step:
+    def _step(self, read: Tensor, before: Step, encoded: EncodedPictures) -> Step:
         """Read one word, given as (B, 4 H), and attend to the regions (the paper's eq. 1 to 6)."""
         size = self.vectors.embedding_dim
         hidden_dim, key_dim = self.cell.hidden_size, encoded.keys.shape[2]
         ends = [4 * hidden_dim, 4 * hidden_dim + key_dim]
-        by_state = nn.functional.linear(state.hidden, *encoded.by_state)
+        by_state = nn.functional.linear(before.hidden, *encoded.by_state)
         recurrent, key, gate = by_state.tensor_split(ends, dim=1)
         bend = torch.tanh if self.design.tanh else torch.relu
         scores = self.score(bend(encoded.keys + key[:, None])).squeeze(2).float()
@@ -241,12 +232,12 @@ class SatNet(nn.Module):
         if encoded.ground is not None:
             gates = gates + encoded.ground
         let_in, forget, new, out = gates.chunk(4, dim=1)
-        cell = torch.sigmoid(forget) * state.cell + torch.sigmoid(let_in) * torch.tanh(new)
-        return Step(State(torch.sigmoid(out) * torch.tanh(cell), cell), context, weights)
+        cell = torch.sigmoid(forget) * before.cell + torch.sigmoid(let_in) * torch.tanh(new)
+        return Step(torch.sigmoid(out) * torch.tanh(cell), cell, context, weights)
 
     def _words(self, step: Step, last: Tensor) -> Tensor:
         """(B, V) log-probabilities of the next word, given each row's last word (B,)."""
-        state = self.dropout(step.state.hidden)
+        state = self.dropout(step.hidden)
         if self.design.deep_output:
             context = self.from_context(step.context)
             state = self.dropout(self.vectors(last) + self.from_state(state) + context)
@@ -274,7 +265,7 @@ class SatNet(nn.Module):
             own_likely = words.gather(1, word[:, None]).squeeze(1)
             log_probs = log_probs + torch.where(live, own_likely, torch.zeros_like(own_likely))
             if place + 1 < follows.shape[1]:
-                step = self._step(self._word_gates(word), step.state, encoded)
+                step = self._step(self._word_gates(word), step, encoded)
                 words = self._words(step, word)
         return log_probs
 
@@ -294,9 +285,8 @@ def _mean(regions: Tensor, present: Tensor) -> Tensor:
 
 def _where_live(live: Tensor, after: Step, before: Step) -> Step:
     """The step after the word for live rows, (B,), else the one before."""
-    mask = live[:, None]
-    hidden, cell = (
-        torch.where(mask, a.to(b.dtype), b) for a, b in zip(after.state, before.state, strict=True)
+    tensors = (
+        torch.where(live[:, None], a.to(b.dtype), b)
+        for a, b in zip(after[:3], before[:3], strict=True)
     )
-    context = torch.where(mask, after.context.to(before.context.dtype), before.context)
-    return Step(State(hidden, cell), context, after.weights)
+    return Step(*tensors, after.weights)

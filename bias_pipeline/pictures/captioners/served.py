@@ -150,7 +150,6 @@ class ServedCaptioner:
             raise UnreadableError(NOT_YET, lasting=False) from error
 
     async def _answers(self, image: str, picture: str) -> list[Answer]:
-        """An answer for each caption that is wanted of a photo."""
         requests = [
             self._answer(image, self._server.question(picture, self._decoding, sample))
             for sample in range(self._decoding.n)
@@ -170,7 +169,7 @@ class ServedCaptioner:
             length = self._length
             try:
                 async with self._slots:
-                    answer = await self._sent(image, {**question, length: self._longest})
+                    answer = await self._send(image, {**question, length: self._longest})
                     if isinstance(answer, Answer):
                         return answer
                     if answer.names_length and length == "max_tokens":
@@ -184,7 +183,7 @@ class ServedCaptioner:
                 raise
             attempt += 1
 
-    async def _sent(self, image: str, body: dict[str, Any]) -> Answer | Fault:
+    async def _send(self, image: str, body: dict[str, Any]) -> Answer | Fault:
         import openai
 
         assert self._client is not None
@@ -198,7 +197,7 @@ class ServedCaptioner:
             fault = server_fault(error, self._server, self._timeout_s)
         else:
             within = fault_within(answer.http_response, self._server)
-            checked = within or self._checked(image, answer.http_response.text)
+            checked = within or self._check_answer(image, answer.http_response.text)
             if isinstance(checked, Answer):
                 self._note_answer()
                 return checked
@@ -218,7 +217,6 @@ class ServedCaptioner:
             raise self._end
 
     async def _rest_after(self, fault: Fault, attempt: int) -> None:
-        """Wait until a request is to be sent again."""
         for_load = fault.status in FOR_LOAD
         usual = wait_before(attempt, LONGEST_WAIT_FOR_LOAD_S if for_load else LONGEST_WAIT_S)
         wait_s = fault.wait_s or usual
@@ -231,7 +229,6 @@ class ServedCaptioner:
         await self._rest(wait_s)
 
     async def _check_worth(self, fault: Fault, attempt: int, *, others_answered: bool) -> None:
-        """Return if the request is to be sent again."""
         if fault.ends is not None:
             raise fault.ends
         if fault.wait_s > self._give_up_s:
@@ -250,16 +247,13 @@ class ServedCaptioner:
         of_server = fault.status != 200 and fault.attempts > 1
         if fault.absent or (of_server and not self._works):
             raise ResourceError(fault.words)
-        self._count_failure(fault.words)
-        raise _RequestFailedError(fault.words)
-
-    def _count_failure(self, words: str) -> None:
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             raise ResourceError(
-                f"{self._failures} requests in a row have no answer: {words}; see what the server "
-                "logs, then run the same command again"
+                f"{self._failures} requests in a row have no answer: {fault.words}; see what the "
+                "server logs, then run the same command again"
             )
+        raise _RequestFailedError(fault.words)
 
     async def _models(self) -> list[str] | None:
         """The names of the server's models, None if it lists none."""
@@ -272,7 +266,7 @@ class ServedCaptioner:
             return [str(model["id"]) for model in json.loads(answer.http_response.text)["data"]]
         return None
 
-    def _checked(self, image: str, text: str) -> Answer | Fault:
+    def _check_answer(self, image: str, text: str) -> Answer | Fault:
         """An answer, or what is wrong with its shape; tokens are counted."""
         try:
             body = json.loads(text)
@@ -314,13 +308,11 @@ class ServedCaptioner:
             self._giving_up = self._loop.call_later(self._give_up_s, self._stop, error)
 
     def _stop(self, error: BiasPipelineError) -> None:
-        """End the work with the first error."""
         self._end = self._end or error
         self._ended.set()
 
     @property
     def rate(self) -> float:
-        """Captions per second, 0 before the first."""
         return self.n_captions / (time.monotonic() - self._started) if self.n_captions else 0.0
 
     @property
@@ -331,20 +323,16 @@ class ServedCaptioner:
         return f"{words} in {duration(left)}" if left > 0 else words
 
     def sentences(self) -> list[str]:
-        """The lines of a report: tokens, and captions that are empty or cut."""
         used = f"tokens used: {self.tokens_in:,} read, {self.tokens_out:,} written"
         return [*([used] if self.tokens_in or self.tokens_out else []), *self.counts.sentences()]
 
 
 class ServedBar(Bar):
-    """Shows captions per second and tokens."""
-
     def __init__(self, captioner: ServedCaptioner) -> None:
         super().__init__("captions")
         self._captioner = captioner
 
     def place(self) -> str:
-        """The captions until now, or what the server is waited for."""
         written = counted(self._captioner.n_captions, "captions")
         tokens = self._captioner.tokens_in + self._captioner.tokens_out
         working = f"{self._captioner.rate:.1f} captions/s, {tokens:,} tokens"
@@ -383,13 +371,13 @@ class Pace:
     async def turn(self, rest: Callable[[float], Awaitable[None]]) -> float:
         """Wait for a turn, by ``rest`` for some seconds; returns when it came."""
         async with self._queue:
-            while (left := self._wait_s()) > 0:
+            while True:
+                now = time.monotonic()
+                left = max(self._closed_until, self._last + self.gap_s) - now
+                if left <= 0:
+                    self._last = now
+                    return now
                 await rest(min(left, _LOOK_S))
-            self._last = time.monotonic()
-            return self._last
-
-    def _wait_s(self) -> float:
-        return max(self._closed_until, self._last + self.gap_s) - time.monotonic()
 
     def slow_down(self, started: float, wait_s: float) -> None:
         """The server refused a request for being one too many."""
@@ -403,7 +391,6 @@ class Pace:
             self._slowed = now
 
     def speed_up(self) -> None:
-        """The server answered."""
         self._answers.append(self._open_s(time.monotonic()))
         if self.gap_s > _SLOW_GAP_S:
             self.gap_s *= _MUCH_FASTER

@@ -32,7 +32,7 @@ from bias_pipeline.models.generation import Captioner, usual_prompt
 from bias_pipeline.models.merge_shards import all_empty, gather, write_gathered_captions
 from bias_pipeline.models.model_location import require_vocabulary
 from bias_pipeline.models.picture_text import require_image_text
-from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
+from bias_pipeline.models.pretrained import device_of, find_pretrained
 from bias_pipeline.models.runner import (
     Model,
     ProgressCounts,
@@ -68,7 +68,6 @@ VERSION = 2  # raise it when the same model would write other captions
 
 
 def command(words: Sequence[str]) -> int:
-    """Caption one task's share, or gather all shares."""
     options = options_of(words)
     if options.gather:
         gathered = gather(options, JOB, "captions.json")
@@ -90,32 +89,24 @@ def parser() -> Parser:
         "(default: nothing for BLIP, GIT and vision-encoder-decoder, the authors' own for BLIP-2, "
         "Florence-2 and PaliGemma, a question for all others)",
     )
-    parser.add_argument(
-        "--max-new-tokens",
-        type=number(NewTokens),
-        help=f"most tokens of a caption (default: {NEW_TOKENS})",
-    )
-    parser.add_argument(
-        "--beams",
-        type=number(Beams),
-        default=1,
-        help="beams of beam search; 1 is greedy decoding (default: 1)",
-    )
-    parser.add_argument(
-        "--temperature",
-        type=number(Temperature),
-        default=0.0,
-        help="sample words at this temperature; 0 does not sample (default: 0)",
-    )
-    parser.add_argument(
-        "--seed", type=number(Seed), default=0, help="seed of the sampling (default: 0)"
-    )
-    parser.add_argument(
-        "--n",
-        type=number(Number),
-        default=1,
-        help="captions for each photo: samples, or the best of as many --beams (default: 1)",
-    )
+    for name, kind, usual, about in (
+        ("max-new-tokens", NewTokens, None, f"most tokens of a caption (default: {NEW_TOKENS})"),
+        ("beams", Beams, 1, "beams of beam search; 1 is greedy decoding (default: 1)"),
+        (
+            "temperature",
+            Temperature,
+            0.0,
+            "sample words at this temperature; 0 does not sample (default: 0)",
+        ),
+        ("seed", Seed, 0, "seed of the sampling (default: 0)"),
+        (
+            "n",
+            Number,
+            1,
+            "captions for each photo: samples, or the best of as many --beams (default: 1)",
+        ),
+    ):
+        parser.add_argument(f"--{name}", type=number(kind), default=usual, help=about)
     parser.add_argument(
         "--dtype",
         choices=("float32", "bfloat16"),
@@ -142,7 +133,6 @@ def parser() -> Parser:
 
 
 def options_of(words: Sequence[str]) -> Namespace:
-    """The command's words, checked."""
     words, settings = without_settings(words)
     options = parser().parse_args(words)
     check_photo_options(options, "folder")
@@ -170,7 +160,6 @@ def options_of(words: Sequence[str]) -> Namespace:
 
 
 def write_captions(options: Namespace) -> BlockStore:
-    """Caption one task's share; returns the blocks of captions."""
     photos = find_photos(options.folder)
     masked = masked_photos(options, photos)
     lines: list[str] = []
@@ -187,23 +176,16 @@ def write_captions(options: Namespace) -> BlockStore:
     return store
 
 
-def _check_fitted(model: Pretrained, options: Namespace) -> None:
-    """Refuse options that captioners of fit do not take."""
-    if options.prompt:
-        raise UsageError(f"{model.name}: a {model.kind} takes no prompt; leave out --prompt")
-    if options.dtype != "float32":
-        raise UsageError(f"{model.name}: a {model.kind} computes in float32; leave out --dtype")
-
-
 def _caption_here(
     options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
 ) -> tuple[BlockStore, ProgressCounts]:
-    """Caption photos by a model on this machine."""
     model = find_pretrained(options.model, None, revision=options.revision)
     fitted = model.kind in FITTED
     decoding: Decoding = options.decoding
-    if fitted:
-        _check_fitted(model, options)
+    if fitted and options.prompt:
+        raise UsageError(f"{model.name}: a {model.kind} takes no prompt; leave out --prompt")
+    if fitted and options.dtype != "float32":
+        raise UsageError(f"{model.name}: a {model.kind} computes in float32; leave out --dtype")
     emotion = None if options.emotion is None else read_emotion(options.emotion)
     if not fitted:
         check_emotion(model.name, (), emotion)
@@ -284,7 +266,6 @@ def add_server_options(parser: Parser) -> None:
 
 
 def check_server_options(options: Namespace) -> None:
-    """Refuse what does not fit together."""
     given = [name for name in _ONLY_HERE if getattr(options, name) is not None]
     if options.server is None:
         if given:
@@ -306,7 +287,6 @@ def _flag(name: str) -> str:
 def caption_served(
     options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
 ) -> tuple[BlockStore, ProgressCounts, list[str]]:
-    """Caption photos by a server, or read what it answered to a batch."""
     store, decoding = _store(options, masked)
     if options.from_batch:
         check_ids(photos)
@@ -346,7 +326,6 @@ def caption_served(
 def write_batch(
     options: Namespace, photos: Mapping[str, Path], masked: MaskedPhotos | None
 ) -> None:
-    """Write the requests that are left for a service that takes batches."""
     check_ids(photos)
     store, decoding = _store(options, masked)
     server = _server(options, masked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,34 +12,29 @@ from bias_pipeline.commands.arguments import Parser, number
 from bias_pipeline.commands.photos import check_photo_options, photo_parser
 from bias_pipeline.data.photos import find_photos
 from bias_pipeline.declared import Range
+from bias_pipeline.errors import UsageError
 from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.terminal import print_out
 from bias_pipeline.models.blocks import BlockStore, photo_stamps
 from bias_pipeline.models.detection import KINDS, detector
 from bias_pipeline.models.merge_shards import gather, write_detections
-from bias_pipeline.models.pretrained import device_of, find_pretrained
+from bias_pipeline.models.pretrained import Pretrained, device_of, find_pretrained
 from bias_pipeline.models.recognition import SUFFIXES, TorchvisionDetector, check_weights
 from bias_pipeline.models.runner import Model, describe_share, report_progress
+from bias_pipeline.models.timm_networks import is_timm
 from bias_pipeline.run.overrides import path_override
 
 MinScore = Annotated[float, Range(above=0, below=1)]
-
-
 _ABOUT = (
     "Find people and things in photos with a DETR, RT-DETR, YOLOS or Mask2Former of "
     "transformers, or with torchvision's Mask or Faster R-CNN (then --model is its .pth file); "
     "dataset.regions reads the result"
 )
-
-
 JOB = "data detect"
-
-
 VERSION = 1  # raise it when the same model would find something else
 
 
 def data_detect_command(words: Sequence[str]) -> int:
-    """Look at one task's share, or gather all shares."""
     options = data_detect_options_of(words)
     if options.gather:
         gathered = gather(options, JOB, "detections.json")
@@ -59,41 +54,38 @@ def data_detect_parser() -> Parser:
         type=number(MinScore),
         default=0.1,
         help="write only detections with at least this score (default: 0.1); "
-        "image_masking.min_score may "
-        "ask for more",
+        "image_masking.min_score may ask for more",
     )
     return parser
 
 
 def data_detect_options_of(words: Sequence[str]) -> Namespace:
-    """The command's words, checked."""
     options = data_detect_parser().parse_args(list(words))
     check_photo_options(options, "folder")
     return options
 
 
 def _detect(options: Namespace) -> None:
-    photos = find_photos(options.folder)
-    files, load = _detect_named(options)
-    settings = {
-        "job": JOB,
-        "version": VERSION,
-        "min_score": options.min_score,
-        "files": files,
-    }
-    store = BlockStore(options.out, settings, options.model)
-    report_progress(
-        describe_share(photos, photo_stamps, store, load, options), "images", JOB, store
-    )
-
-
-def _detect_named(options: Namespace) -> tuple[Mapping[str, str], Callable[[], Model]]:
-    """Digests of the model's files, and a function that loads the model."""
-    path = Path(options.model).expanduser()
-    if path.suffix in SUFFIXES:
-        files = {"weights": digest_of(check_weights(path))}
-        return files, lambda: TorchvisionDetector(
-            path, options.min_score, device_of(options.device)
+    photos, path = find_photos(options.folder), Path(options.model).expanduser()
+    model: Pretrained | None = None
+    if is_timm(options.model):
+        raise UsageError(
+            f"--model {options.model}: a classifier says what a picture shows and not where, so it "
+            "cannot be masked; metric.context takes it"
         )
-    model = find_pretrained(options.model, KINDS, revision=options.revision)
-    return model.files, lambda: detector(model, options.min_score, device_of(options.device))
+    if path.suffix in SUFFIXES:
+        files: Mapping[str, str] = {"weights": digest_of(check_weights(path))}
+    else:
+        model = find_pretrained(options.model, KINDS, revision=options.revision)
+        files = model.files
+
+    def load() -> Model:
+        device = device_of(options.device)
+        if model is None:
+            return TorchvisionDetector(path, options.min_score, device)
+        return detector(model, options.min_score, device)
+
+    settings = {"job": JOB, "version": VERSION, "min_score": options.min_score, "files": files}
+    store = BlockStore(options.out, settings, options.model)
+    tally = describe_share(photos, photo_stamps, store, load, options)
+    report_progress(tally, "images", JOB, store)

@@ -91,7 +91,6 @@ def gradcam_parser() -> Parser:
 
 
 def gradcam_command(words: Sequence[str]) -> int:
-    """Map and write."""
     options = gradcam_parser().parse_intermixed_args(list(words))
     require_new(options.out)
     _require_gradients(options)
@@ -169,7 +168,7 @@ def _explain(
     }
     with drafted(options.out) as draft:
         rows = write_attribution(
-            draft, how.of(corpus), pictures=options.pictures, with_maps=options.maps
+            draft, how.explain(corpus), pictures=options.pictures, with_maps=options.maps
         )
         lines = describe_attribution(rows, chosen)
         (draft / MANIFEST).write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")

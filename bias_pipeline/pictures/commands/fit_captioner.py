@@ -21,7 +21,6 @@ GROUNDING, TUNED = "encoder.grounding=", "fit.tune_backbone="
 
 
 def captioner(options: Namespace) -> str:
-    """Fit and write a captioner; returns what was written."""
     from bias_pipeline.data.image_weights import caption_shares, read_weights
     from bias_pipeline.io.digests import digest_of
     from bias_pipeline.pictures.fitting.captioner import Lesson, fit_captioner
@@ -37,7 +36,9 @@ def captioner(options: Namespace) -> str:
     corpus = text(cell.corpus())
     recipe = cell.build("probe").recipe
     seed = options.seed or 0
-    lesson = Lesson.of(options.kind, recipe, corpus, options.captions, seed, options.grounding)
+    lesson = Lesson.of_corpus(
+        options.kind, recipe, corpus, options.captions, seed, options.grounding
+    )
     lesson = replace(lesson, tuned=tuned)
     card = {**data_facts(corpus, options), "captions": len(lesson.captions)}
     if options.weights is not None:
@@ -61,7 +62,7 @@ def _equalizer(options: Namespace, cell: Cell, corpus: Corpus) -> Equalizer:
     given = {"confusion": options.confusion_weight, "confident": options.confident_weight}
     weights = EqualizerWeights(**{key: value for key, value in given.items() if value is not None})
     attribute, masking = cell.build("attribute"), cell.build("image_masking")
-    return Equalizer.of(weights, attribute, corpus, masking)
+    return Equalizer.of_corpus(weights, attribute, corpus, masking)
 
 
 def _grounding(options: Namespace) -> str | None:

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from pytorch_lightning import Callback
     from torch import Tensor
 
-    from bias_pipeline.attack.attacker import LengthBatches, SharedBatches
     from bias_pipeline.pictures.fitting.learning import CaptionLearner
 
 EPOCHS = "epochs"
@@ -73,7 +72,7 @@ class CaptionInputs:
     hidden: HiddenInputs | None = None  # the pictures with people hidden, None without an equalizer
 
     @classmethod
-    def of(
+    def of_words(
         cls,
         captions: Sequence[Sequence[str]],
         images: IntArray,
@@ -82,7 +81,7 @@ class CaptionInputs:
         groups: Float32Array | None = None,
         hidden: HiddenInputs | None = None,
     ) -> CaptionInputs:
-        """Captions by their words; words outside the vocabulary are unknown."""
+        """Words outside the vocabulary are unknown."""
         numbers = [[vocabulary.get(word, UNKNOWN) for word in words] for words in captions]
         return cls(numbers, images, visual, groups, hidden)
 
@@ -98,7 +97,6 @@ class CaptionInputs:
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(N,) words of each caption."""
         return np.array([len(caption) for caption in self.numbers], np.int64)
 
     def batch(self, rows: IntArray) -> Mapping[str, npt.NDArray[Any]]:
@@ -127,8 +125,6 @@ else. `bias_pipeline caption PHOTOS --model FOLDER` has it describe photos, and
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """The training data and settings of a captioner."""
-
     kind: str  # `sat` or `grit`
     recipe: Recipe  # of an attacker of that kind; its head is ignored
     captions: Captions  # N captions with at least one word and a picture
@@ -143,7 +139,7 @@ class Lesson:
     tuned: int = 0  # the last blocks of a published vision network that learn, too
 
     @classmethod
-    def of(
+    def of_corpus(
         cls,
         kind: str,
         recipe: Recipe,
@@ -152,7 +148,6 @@ class Lesson:
         seed: int,
         grounding: str | None = None,
     ) -> Lesson:
-        """The captions of one side that have words and a picture."""
         if corpus.pictures is None:
             raise NotApplicableError(
                 f"dataset {corpus.dataset!r} has no pictures here; set dataset.images=DIR"
@@ -179,7 +174,6 @@ class Lesson:
 
     @property
     def encoder(self) -> Sat | Grit:
-        """The encoder whose network is trained."""
         assert isinstance(self.recipe.encoder, Sat | Grit)
         return self.recipe.encoder
 
@@ -242,7 +236,6 @@ def _fit_into(
     provenance: Mapping[str, object],
     share: Share,
 ) -> Sequence[float]:
-    """The training in one process; the first process writes the files."""
     import torch
 
     from bias_pipeline.attack.attacker import LengthBatches, SharedBatches
@@ -261,7 +254,7 @@ def _fit_into(
     hidden = None
     if lesson.equalizer is not None:
         hidden = lesson.equalizer.inputs(lesson.backbone, lesson.images)
-    inputs: Any = CaptionInputs.of(words, rows, fitted.vocabulary, visual, vectors, hidden)
+    inputs: Any = CaptionInputs.of_words(words, rows, fitted.vocabulary, visual, vectors, hidden)
     network = fitted.seeing_network(fitted.backbone()) if lesson.tuned else fitted.network(visual)
     counts = inputs.counts(len(fitted.vocabulary) + N_SPECIAL)
     learner = _learner(lesson, fitted, network, counts)
@@ -272,8 +265,10 @@ def _fit_into(
     if share.world > 1:
         batches = SharedBatches(batches, share)
         torch.manual_seed(derived_seed("dropout", lesson.seed, share.rank))
+    callbacks: list[Callback]
     if epochs is None:
-        callbacks = _checkpoints(lesson, batches)
+        survival = recipe.survival  # checkpoints from which a killed training continues
+        callbacks = [] if survival is None else [survival.of(lesson.key, batches)]
     else:
         callbacks = [_epoch_writer(fitted, lesson.kind, epochs, provenance)]
     fit(learner, batches, recipe, callbacks)
@@ -295,7 +290,6 @@ def _fit_into(
 
 
 def _learner(lesson: Lesson, fitted: Fitted, network: Any, counts: IntArray) -> CaptionLearner:
-    """What is trained; captions have each word ``counts`` (W,) times."""
     from bias_pipeline.pictures.fitting.learning import CaptionLearner, EqualizedLearner
 
     lesson.encoder.begin_to_write(network, counts.tolist())
@@ -306,16 +300,9 @@ def _learner(lesson: Lesson, fitted: Fitted, network: Any, counts: IntArray) -> 
     return EqualizedLearner(network, *moves, lesson.equalizer.weights, members)
 
 
-def _checkpoints(lesson: Lesson, batches: LengthBatches | SharedBatches) -> list[Callback]:
-    """Checkpoints from which a killed training continues."""
-    how = lesson.recipe.survival
-    return [] if how is None else [how.of(lesson.key, batches)]
-
-
 def _epoch_writer(
     fitted: Fitted, kind: str, folder: Path, provenance: Mapping[str, object]
 ) -> Callback:
-    """Writes a captioner's folder after each epoch."""
     from bias_pipeline.pictures.fitting.learning import EachEpoch
 
     def write(epoch: int, weights: dict[str, Tensor]) -> None:
@@ -327,6 +314,5 @@ def _epoch_writer(
 
 
 def _card(kind: str, facts: Mapping[str, object]) -> str:
-    """The text of the folder's README."""
     text = json.dumps(facts, indent=1, default=str)
     return _CARD.format(name=kind.upper(), kind=kind, facts=text)

@@ -36,7 +36,6 @@ class CaptionLearner(Learner):
         self.optimizer, self.schedule = optimizer, schedule
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """The loss of a batch, times its weight."""
         del batch_idx
         inputs = dict(batch.inputs)
         tokens = inputs.pop("tokens")
@@ -54,7 +53,6 @@ class CaptionLearner(Learner):
         )
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """The recipe's optimiser and schedule."""
         return optimization(self, _Gentle(self.optimizer), self.schedule)
 
 
@@ -112,7 +110,6 @@ class EqualizedLearner(CaptionLearner):
         self.register_buffer("members", torch.from_numpy(members), persistent=False)
 
     def loss(self, tokens: Tensor, **picture: Tensor) -> Tensor:
-        """The three losses of a batch."""
         can_hide = picture.pop(CAN_HIDE)
         hidden = {
             name.removeprefix(HIDDEN): picture.pop(name)
@@ -149,8 +146,6 @@ class EqualizedLearner(CaptionLearner):
 
 
 class EachEpoch(pl.Callback):
-    """Writes the network after every epoch."""
-
     def __init__(self, write: Callable[[int, dict[str, Tensor]], None]) -> None:
         self.write = write
 

@@ -45,17 +45,14 @@ class EqualizerWeights:
 
 @dataclass(frozen=True, eq=False)
 class Equalizer:
-    """The losses' weights, words and pictures."""
-
     weights: EqualizerWeights  # of both losses
     words: tuple[frozenset[str], frozenset[str]]  # the words that name each of the two groups
     hidden: Pictures  # the N images of the corpus with people hidden; none where they cannot be
 
     @classmethod
-    def of(
+    def of_corpus(
         cls, weights: EqualizerWeights, attribute: Attribute, corpus: Corpus, masking: ImageMasking
     ) -> Equalizer:
-        """The words of an attribute, and the pictures of a corpus with people hidden."""
         namings = attribute.namings()
         if len(namings) > 1 or len(namings[0].words) != 2 or namings[0].applies_to is not None:
             raise UsageError(
@@ -89,7 +86,6 @@ class Equalizer:
         return members
 
     def inputs(self, backbone: Backbone, images: LabelledCaptions) -> HiddenInputs:
-        """The pictures of some images with people hidden."""
         pictures = self.hidden.take(images.captions.image_rows)
         able = np.flatnonzero(pictures.present)
         places = np.full(len(pictures), -1)
@@ -103,8 +99,6 @@ class Equalizer:
 
 @dataclass(frozen=True, eq=False)
 class HiddenInputs:
-    """Pictures with people hidden."""
-
     visual: BackboneInputs  # those of M pictures
     places: IntArray  # (N,) the picture of each image, -1 where people cannot be hidden
 

@@ -64,7 +64,7 @@ class ExplainedWords:
     chosen: Sequence[str] = ()  # other words instead; empty for the attribute's
 
     @property
-    def listed(self) -> Sequence[str]:
+    def word_list(self) -> Sequence[str]:
         if self.chosen:
             return [word.lower() for word in self.chosen]
         namings = self.attribute.namings()
@@ -80,9 +80,11 @@ class ExplainedWords:
         """
         text = text.lower()
         if self.chosen:
-            spans = {match.span(): word for word in self.listed for match in _matches(word, text)}
+            spans = {
+                match.span(): word for word in self.word_list for match in _matches(word, text)
+            }
         else:
-            spans = _naming_spans(text, dict(_named(text, self.attribute)))
+            spans = _naming_spans(text, dict(_naming_words(text, self.attribute)))
         return [(word, *span) for span, word in sorted(spans.items())]
 
 
@@ -107,7 +109,7 @@ def _naming_spans(text: str, places: Mapping[str, set[int]]) -> dict[tuple[int, 
     return spans
 
 
-def _named(text: str, attribute: Attribute) -> Iterator[tuple[str, set[int]]]:
+def _naming_words(text: str, attribute: Attribute) -> Iterator[tuple[str, set[int]]]:
     """Listed words of a caption, and which of their occurrences name a group."""
     for naming in attribute.namings():
         listed = listed_words(Captions.from_texts([text]), naming)
@@ -119,8 +121,6 @@ def _named(text: str, attribute: Attribute) -> Iterator[tuple[str, set[int]]]:
 
 
 class Picture(NamedTuple):
-    """A picture of a corpus, as drawn and as the captioner takes it."""
-
     row: int
     drawn: Drawn
     shown: Any
@@ -128,8 +128,6 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
-    """Maps of a captioner's words."""
-
     captioner: ForcedCaptioner[Any]  # whose
     layer: MapLayer  # where maps are read
     words: ExplainedWords  # that they are of
@@ -141,15 +139,16 @@ class Attribution:
     def _masks(self) -> SeenMasks:
         return SeenMasks(self.captioner)
 
-    def of(self, corpus: Corpus) -> Iterator[Explained]:
+    def explain(self, corpus: Corpus) -> Iterator[Explained]:
         """Every picture of a corpus, in its order."""
-        single = [word for word in self.words.listed if " " not in word]  # "light" names no group
-        numbers = {self.captioner.first_token(word) for word in single or self.words.listed}
+        words = self.words.word_list
+        single = [word for word in words if " " not in word]  # "light" names no group
+        numbers = {self.captioner.first_token(word) for word in single or words}
         known = sorted(number for number in numbers if number is not None)
         if not known:
             raise DataError(
                 f"{self.captioner.name}: its vocabulary has none of the words "
-                f"{', '.join(self.words.listed[:5])}; name other words (--words)"
+                f"{', '.join(words[:5])}; name other words (--words)"
             )
         pictures = captioned_pictures(self.captioner, corpus)
         while batch := list(islice(pictures, self.together)):
@@ -157,52 +156,35 @@ class Attribution:
             for picture in batch:
                 form = self.captioner.pixels(picture.shown).shape
                 forms.setdefault(form, []).append(picture)
-            explained = {
-                picture.row: one
-                for alike in forms.values()
-                for picture, one in zip(alike, self._explained(corpus, alike, known), strict=True)
-            }
+            explained: dict[int, Explained] = {}
+            for alike in forms.values():
+                rows = [picture.row for picture in alike]
+                explained |= zip(rows, self._explain_alike(corpus.ids, alike, known), strict=True)
             yield from (explained[picture.row] for picture in batch)
 
-    def _explained(
-        self, corpus: Corpus, pictures: Sequence[Picture], known: Sequence[int]
-    ) -> list[Explained]:
+    def _explain_alike(
+        self, ids: Sequence[str], pictures: Sequence[Picture], known: Sequence[int]
+    ) -> Iterator[Explained]:
+        """Pictures that the captioner takes in one batch."""
         shown = [picture.shown for picture in pictures]
         captions = self.captioner.write(shown)
         targets = [self._targets(caption) for caption in captions]
         heatmaps = maps(self.captioner, self.layer, shown, captions, targets, known)
-        return [
-            self._one(corpus.ids[picture.row], picture, caption, targets_of, heats_of)
-            for picture, caption, targets_of, heats_of in zip(
-                pictures, captions, targets, heatmaps, strict=True
-            )
-        ]
-
-    def _one(
-        self,
-        image_id: str,
-        picture: Picture,
-        caption: WrittenCaption,
-        targets: Sequence[Target],
-        heatmaps: Sequence[Float64Array],
-    ) -> Explained:
-        people = self._people(picture)
-        words = [
-            WordMap(target.word, heatmap, shares_outside(heatmap, people))
-            for target, heatmap in zip(targets, heatmaps, strict=True)
-        ]
-        return Explained(image_id, " ".join(caption.text.split()), words, picture.drawn.pixels)
+        for picture, caption, *maps_of in zip(pictures, captions, targets, heatmaps, strict=True):
+            people = self._people(picture)
+            words = [
+                WordMap(target.word, heatmap, shares_outside(heatmap, people))
+                for target, heatmap in zip(*maps_of, strict=True)
+            ]
+            text = " ".join(caption.text.split())
+            yield Explained(ids[picture.row], text, words, picture.drawn.pixels)
 
     def _targets(self, caption: WrittenCaption) -> list[Target]:
-        """The words of a caption with their tokens."""
-        targets = [
-            Target(
-                word,
-                [n for n, (a, b) in enumerate(caption.spans) if a < end and b > start],
-            )
-            for word, start, end in self.words.spans(caption.text)
-        ]
-        return [target for target in targets if target.tokens] or [Target()]
+        targets = []
+        for word, start, end in self.words.spans(caption.text):
+            tokens = [n for n, (a, b) in enumerate(caption.spans) if a < end and b > start]
+            targets += [Target(word, tokens)] if tokens else []
+        return targets or [Target()]
 
     def _people(self, picture: Picture) -> Float64Array:
         """(h, w) the share of each place of the map that people cover; NaN without outlines."""
@@ -213,7 +195,7 @@ class Attribution:
             mask = ImageMasking(target=self.target).mask(picture.drawn)  # type: ignore[arg-type]
         except ValueError as error:
             raise DataError(f"a mask in the annotations cannot be used: {error}") from error
-        return area_means(self._masks.of(mask), self.layer.grid)
+        return area_means(self._masks.shares(mask), self.layer.grid)
 
 
 def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Iterator[Picture]:
@@ -228,7 +210,7 @@ def captioned_pictures(captioner: ForcedCaptioner[Any], corpus: Corpus) -> Itera
     side = min(captioner.side, _LARGEST_DRAWING)
     for row in np.flatnonzero(pictures.present).tolist():
         one = drawn(pictures, row, side)
-        yield Picture(row, one, captioner.shown(Pillow.fromarray(one.pixels)))
+        yield Picture(row, one, captioner.prepare(Pillow.fromarray(one.pixels)))
 
 
 class SeenMasks:
@@ -238,7 +220,7 @@ class SeenMasks:
         self._captioner = captioner
         self._extremes: dict[tuple[int, int], tuple[Float64Array, Float64Array]] = {}
 
-    def of(self, mask: BoolArray) -> Float64Array:
+    def shares(self, mask: BoolArray) -> Float64Array:
         """(H', W') how much of each pixel that the captioner sees is of a mask (H, W), in [0, 1].
 
         The mask is preprocessed like a picture: resized, cropped, padded.
@@ -258,8 +240,7 @@ class SeenMasks:
         return np.clip(shares, 0.0, 1.0)
 
     def _grey(self, photo: Image) -> Float64Array:
-        """(H', W') mean of the channels."""
-        pixels = self._captioner.pixels(self._captioner.shown(photo))
+        pixels = self._captioner.pixels(self._captioner.prepare(photo))
         return pixels.double().cpu().numpy().mean(axis=0)
 
 
@@ -268,12 +249,12 @@ def layer_of(captioner: ForcedCaptioner[Any], corpus: Corpus, name: str = AUTO) 
 
     first = next(captioned_pictures(captioner, corpus))
     noise = np.random.default_rng(0).integers(0, 256, first.drawn.pixels.shape, np.uint8)
-    other = captioner.shown(Pillow.fromarray(noise))
+    other = captioner.prepare(Pillow.fromarray(noise))
     (caption,) = captioner.write([first.shown])
     if not caption.tokens:
         raise DataError(f"{captioner.name}: its caption of the first picture is empty")
     search = LayerSearch(captioner, [first.shown, other], caption)
-    return search.find() if name == AUTO else search.named(name)
+    return search.find() if name == AUTO else search.find_named(name)
 
 
 MAPS = "maps.parquet"
@@ -283,7 +264,6 @@ _LEVEL = 0.95
 
 
 def attribution_row(one: Explained) -> dict[str, Any]:
-    """The line of a picture, for the first of its words."""
     first = one.words[0]
     return {
         "image_id": one.image_id,
@@ -295,32 +275,27 @@ def attribution_row(one: Explained) -> dict[str, Any]:
     }
 
 
-def map_rows(one: Explained) -> Iterator[dict[str, Any]]:
-    """A line for each word of a picture, with its map row by row."""
-    for number, word in enumerate(one.words):
-        yield {
-            "image_id": one.image_id,
-            "number": number,
-            "word": word.word or None,
-            "attribution_score": word.shares.mass,
-            "height": word.heatmap.shape[0],
-            "width": word.heatmap.shape[1],
-            "map": word.heatmap.ravel().tolist(),
-        }
-
-
 def write_attribution(
     folder: Path, explained: Iterable[Explained], *, pictures: int, with_maps: bool
 ) -> list[dict[str, Any]]:
-    """Write the table of all pictures, and their maps; returns the table's lines."""
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
     maps: list[dict[str, Any]] = []
     for number, one in enumerate(explained):
         rows.append(attribution_row(one))
-        if with_maps:
-            maps += map_rows(one)
+        for place, word in enumerate(one.words) if with_maps else ():
+            maps.append(
+                {
+                    "image_id": one.image_id,
+                    "number": place,
+                    "word": word.word or None,
+                    "attribution_score": word.shares.mass,
+                    "height": word.heatmap.shape[0],
+                    "width": word.heatmap.shape[1],
+                    "map": word.heatmap.ravel().tolist(),
+                }
+            )
         if number < pictures:
             draw_maps(folder / PICTURES, one)
     pd.DataFrame(rows).to_parquet(folder / TABLE, index=False)
@@ -358,7 +333,6 @@ def overlay(pixels: Pixels, heatmap: Float64Array) -> Pixels:
 
 
 def describe_attribution(rows: Sequence[Mapping[str, Any]], words: Sequence[str]) -> list[str]:
-    """The mean score with its interval over pictures, and which pictures have no score."""
     scores = np.array([row["attribution_score"] for row in rows], np.float64)
     uniform = np.array([row["uniform_share"] for row in rows], np.float64)
     known = np.isfinite(scores)

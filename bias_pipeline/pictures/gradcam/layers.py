@@ -28,8 +28,6 @@ _SHOWN = 6  # names in a message
 
 @dataclass(frozen=True)
 class MapLayer:
-    """A layer whose output Grad-CAM reads."""
-
     name: str  # of the module within the network
     kind: str  # `grid` or `attention`
     item: int  # which of its outputs, where it has several
@@ -49,7 +47,7 @@ def layer_outputs(output: object) -> list[tuple[int, Any]]:
     return [(place, item) for place, item in enumerate(items) if isinstance(item, torch.Tensor)]
 
 
-def replaced(output: Any, item: int, value: Tensor) -> Any:
+def replace_output(output: Any, item: int, value: Tensor) -> Any:
     """A module's output with another tensor at one place."""
     if not isinstance(output, tuple | list):
         return value
@@ -111,7 +109,7 @@ def as_channels(values: Tensor, grid: tuple[int, int]) -> Tensor:
 
 
 @contextmanager
-def hooked(modules: Sequence[tuple[str, nn.Module]], hook: Any) -> Iterator[None]:
+def hook_modules(modules: Sequence[tuple[str, nn.Module]], hook: Any) -> Iterator[None]:
     """Call ``hook(name, output)`` after each module; what it returns replaces the output."""
     handles = [
         module.register_forward_hook(lambda _, __, output, name=name: hook(name, output))
@@ -141,7 +139,7 @@ class LayerSearch:
     def grids(self) -> list[MapLayer]:
         """Layers with a grid that depends on the picture and not on the words, the last first."""
         here, elsewhere = (self._outputs(number, self.caption) for number in (0, 1))
-        otherwise = self._outputs(0, _turned(self.caption))
+        otherwise = self._outputs(0, _turn_caption(self.caption))
         layers = [
             MapLayer(name, GRID, item, grid)
             for (name, item), (shape, numbers) in reversed(here.items())
@@ -184,10 +182,10 @@ class LayerSearch:
                 return layer
         raise NotApplicableError(
             f"{self.captioner.name}: no layer with a grid has all that the captioner sees of the "
-            f"picture; choose one (--layer): {self._listed(self.grids())}"
+            f"picture; choose one (--layer): {self._layer_names(self.grids())}"
         )
 
-    def named(self, name: str) -> MapLayer:
+    def find_named(self, name: str) -> MapLayer:
         """A layer by its name; ``attention``: the last one with attention weights."""
         attentions = self.attentions()
         if name == ATTENTION and not attentions:
@@ -201,11 +199,11 @@ class LayerSearch:
             return chosen[0]
         raise UsageError(
             f"--layer {name}: {self.captioner.name} has no such layer with a grid, or with "
-            f"attention to one; its last ones are {self._listed(layers)}"
+            f"attention to one; its last ones are {self._layer_names(layers)}"
         )
 
     @staticmethod
-    def _listed(layers: Sequence[MapLayer]) -> str:
+    def _layer_names(layers: Sequence[MapLayer]) -> str:
         return ", ".join(layer.name for layer in layers[:_SHOWN])
 
     def _logits(self, number: int) -> Tensor:
@@ -222,9 +220,9 @@ class LayerSearch:
         def take(_: str, output: Any) -> None:
             taken.append(dict(layer_outputs(output))[layer.item])
 
-        with hooked(module, take):
+        with hook_modules(module, take):
             self._logits(1)
-        with hooked(module, lambda _, output: replaced(output, layer.item, taken[0])):
+        with hook_modules(module, lambda _, output: replace_output(output, layer.item, taken[0])):
             return self._logits(0)
 
     def _outputs(
@@ -234,24 +232,20 @@ class LayerSearch:
         import torch
 
         outputs: dict[tuple[str, int], tuple[tuple[int, ...], tuple[float, ...]]] = {}
-
         calls: Counter[str] = Counter()
 
         def note(name: str, output: Any) -> None:
             calls[name] += 1
             for item, values in layer_outputs(output):
                 if values.is_floating_point() and (not weights or _sums_to_one(values)):
+                    wide = values.double()
+                    sums = (wide.sum(), wide.abs().sum(), (wide**2).sum())
                     outputs.pop((name, item), None)
-                    outputs[name, item] = (tuple(values.shape), _sums(values))
+                    outputs[name, item] = (tuple(values.shape), tuple(map(float, sums)))
 
-        with torch.no_grad(), hooked(self.modules, note):
+        with torch.no_grad(), hook_modules(self.modules, note):
             self.captioner.logits([self.pictures[number]], [caption])
         return {key: one for key, one in outputs.items() if weights or calls[key[0]] == 1}
-
-
-def _sums(values: Tensor) -> tuple[float, ...]:
-    wide = values.double()
-    return float(wide.sum()), float(wide.abs().sum()), float((wide**2).sum())
 
 
 def _sums_to_one(values: Tensor) -> bool:
@@ -259,7 +253,7 @@ def _sums_to_one(values: Tensor) -> bool:
     return bool(values.min() >= 0) and bool(((total - 1).abs() < 1e-3).all())
 
 
-def _turned(caption: WrittenCaption) -> WrittenCaption:
+def _turn_caption(caption: WrittenCaption) -> WrittenCaption:
     """A caption of the same tokens in another order, or of another token."""
     tokens = [*caption.tokens[1:], *caption.tokens[:1]]
     if tokens == list(caption.tokens):

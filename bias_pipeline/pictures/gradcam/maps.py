@@ -24,9 +24,9 @@ from bias_pipeline.pictures.gradcam.layers import (
     ATTENTION,
     MapLayer,
     as_channels,
-    hooked,
+    hook_modules,
     layer_outputs,
-    replaced,
+    replace_output,
 )
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ def _map(
         weights = slopes.mean(dim=(1, 2))
         return (weights[:, None, None] * features).sum(dim=0).relu().detach()
     positive = [
-        _attended(values, row, step, n_steps)
-        * _attended(gradients, row, step, n_steps).clamp(min=0)
+        _attention_of_step(values, row, step, n_steps)
+        * _attention_of_step(gradients, row, step, n_steps).clamp(min=0)
         for step in steps
     ]
     n_places = layer.grid[0] * layer.grid[1]
@@ -120,7 +120,7 @@ def _map(
     return heads.mean(dim=0)[-n_places:].reshape(layer.grid).detach()
 
 
-def _attended(values: Sequence[Tensor], row: int, step: int, n_steps: int) -> Tensor:
+def _attention_of_step(values: Sequence[Tensor], row: int, step: int, n_steps: int) -> Tensor:
     """(heads, N) what belongs to one step: of a call for each step, or of the last L + 1 rows."""
     if values[0].dim() == 2:
         return values[step][row : row + 1]
@@ -142,12 +142,12 @@ def _read(network: Any, layer: MapLayer) -> Iterator[list[Tensor]]:
             values.append(value)
             return output
         values.append(value.detach().requires_grad_())
-        return replaced(output, layer.item, values[-1])
+        return replace_output(output, layer.item, values[-1])
 
     for weight in network.parameters():
         weight.requires_grad_(layer.kind == ATTENTION and weight.is_floating_point())
     try:
-        with hooked([(layer.name, network.get_submodule(layer.name))], read):
+        with hook_modules([(layer.name, network.get_submodule(layer.name))], read):
             yield values
     finally:
         for weight, flag in zip(network.parameters(), trained, strict=True):

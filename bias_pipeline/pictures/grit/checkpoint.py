@@ -76,25 +76,21 @@ class GritCheckpoint:
 
     @property
     def n_words(self) -> int:
-        """Size of the captioner's vocabulary."""
         table = self.captions.get(WORDS[0])
         return 0 if table is None else len(table)
 
     @property
     def n_positions(self) -> int:
-        """Rows of its position table, padding included."""
         table = self.captions.get(_POSITIONS)
         return 0 if table is None else len(table)
 
     @property
     def n_memories(self) -> int:
-        """How many learnt slots a layer of the grid feature network has."""
         slots = self.captions.get(_MEMORY)
         return 0 if slots is None or slots.dim() != 3 else slots.shape[1]
 
 
 def read_checkpoint(path: Path) -> GritCheckpoint:
-    """Read a file of weights."""
     weights = rename_grit_weights(_weights(path), path)
     detector = {k.removeprefix(DETECTOR): v for k, v in weights.items() if k.startswith(DETECTOR)}
     if not detector:
@@ -109,20 +105,17 @@ def read_checkpoint(path: Path) -> GritCheckpoint:
 
 
 def rename_grit_weights(weights: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
-    """Weights under our names, see :func:`~bias_pipeline.models.weight_files.renamed`."""
-    return weight_files.renamed(weights, _NAMES, _UNUSED, path, "GRIT")
+    return weight_files.rename_weights(weights, _NAMES, _UNUSED, path, "GRIT")
 
 
 def check_grit_fit(
     weights: Mapping[str, Tensor], shapes: Mapping[str, torch.Size], path: Path, what: str
 ) -> None:
-    """The same for a network whose size ``what`` has set."""
     why = f"with {what} the file is of another size"
     weight_files.check_fit(weights, shapes, path, why)
 
 
 def load_detector(net: nn.Module, checkpoint: GritCheckpoint, what: str) -> None:
-    """Give a :class:`~bias_pipeline.pictures.grit.detector.GritDetector` the weights of a file."""
     state = net.state_dict()
     shapes = {name: value.shape for name, value in state.items()}
     check_grit_fit(checkpoint.detector, shapes, checkpoint.path, what)

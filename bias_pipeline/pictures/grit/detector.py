@@ -98,8 +98,6 @@ GROUPS = 32  # groups of group normalisation, as in Deformable DETR
 
 
 class Visual(NamedTuple):
-    """The features of B pictures."""
-
     grid: Tensor  # (B, G, D) vectors of the coarsest grid
     regions: Tensor  # (B, R, C) vectors of regions
 
@@ -151,7 +149,6 @@ class PublishedDetector(nn.Module):
         self.regions = RegionDecoder([self.grid_dim], size)
 
     def forward(self, **picture: Tensor) -> Visual:
-        """The visual inputs of B square pictures to features."""
         grid, _ = self.seeing(**picture)
         side = math.isqrt(grid.shape[1])
         return Visual(grid, self.regions([grid.unflatten(1, (side, side))]))
@@ -193,12 +190,12 @@ class RegionDecoder(nn.Module):
         middle = self.reference_points(place).sigmoid()
         boxes = nn.functional.pad(middle, (0, 2), value=0.5)
         for layer, box_net in zip(self.layers, self.bbox_embed, strict=False):
-            boxes = refined(boxes, box_net(content))
+            boxes = refine_boxes(boxes, box_net(content))
             content = layer(content, place, boxes, values, shapes)
         return content
 
 
-def refined(boxes: Tensor, change: Tensor) -> Tensor:
+def refine_boxes(boxes: Tensor, change: Tensor) -> Tensor:
     """(B, Q, 4) boxes in [0, 1], moved by a change of their logits."""
     return torch.sigmoid(torch.logit(boxes.float(), eps=1e-5) + change.float())
 
@@ -247,7 +244,6 @@ class BoxNet(nn.Module):
             nn.init.zeros_(parameter)
 
     def forward(self, queries: Tensor) -> Tensor:
-        """(B, Q, C) to (B, Q, 4)."""
         first, second, last = self.layers
         change: Tensor = last(torch.relu(second(torch.relu(first(queries)))))
         return change

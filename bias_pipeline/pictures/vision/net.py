@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Self
 
 import torch
@@ -55,19 +56,16 @@ class VisionNet(nn.Module, ABC):
         """(B, 3, S, S) standardised pictures to (B, R, D), without tokens that have no place."""
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(B, 3, S, S) uint8 to (B, R, D)."""
         return self.regions_of((pixels.float() / 255 - self.mean) / self.std)
 
     def train(self, mode: bool = True) -> Self:
-        """See the base; it stays as in use."""
         del mode
         return super().train(False)
 
     def tune(self, n_blocks: int) -> None:
-        """Let the last blocks learn, with what follows them."""
         if not n_blocks:
             return
-        firsts = [first for block in blocks_of(self.network) for first in _first_parameters(block)]
+        firsts = [w for block in blocks_of(self.network) for w in islice(block.parameters(), 1)]
         if n_blocks > len(firsts):
             raise UsageError(
                 f"fit.tune_backbone={n_blocks}: {self.name} has {len(firsts)} blocks; give at most "
@@ -87,7 +85,6 @@ class TimmNet(VisionNet):
     """A network of timm: its last grid, of either layout, or its tokens."""
 
     def regions_of(self, pictures: Tensor) -> Tensor:
-        """See the base."""
         features: Tensor = self.network.forward_features(pictures)  # type: ignore[operator]
         if features.ndim == 3:
             return features[:, int(getattr(self.network, "num_prefix_tokens", 0) or 0) :]
@@ -103,7 +100,6 @@ class HfNet(VisionNet):
     """
 
     def regions_of(self, pictures: Tensor) -> Tensor:
-        """See the base."""
         states: Tensor = self.network(pixel_values=pictures).last_hidden_state
         if states.ndim == 4:
             return states.flatten(2).transpose(1, 2)
@@ -117,11 +113,6 @@ def blocks_of(network: nn.Module) -> Iterator[nn.Module]:
             yield from child
         else:
             yield from blocks_of(child)
-
-
-def _first_parameters(block: nn.Module) -> list[nn.Parameter]:
-    """The first weight of a block, in a list that is empty if it has none."""
-    return list(block.parameters())[:1]
 
 
 class Sight(nn.Module):

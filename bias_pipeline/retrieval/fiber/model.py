@@ -22,7 +22,7 @@ from torch import Tensor
 from bias_pipeline.array_types import Float32Array
 from bias_pipeline.errors import DataError, UsageError
 from bias_pipeline.models.pretrained import Pretrained, checkpoint_of
-from bias_pipeline.models.weight_files import check_fit, read_numbers, renamed
+from bias_pipeline.models.weight_files import check_fit, read_numbers, rename_weights
 from bias_pipeline.retrieval.fiber.folder import (
     PADDING,
     TEXT_HEAD,
@@ -130,7 +130,7 @@ def _state(path: Path) -> Mapping[str, Tensor]:
 def _weights_of(state: Mapping[str, Tensor], path: Path, head: Head) -> dict[str, Tensor]:
     """Weights under our names: keys and values separate, without unused gates."""
     weights: dict[str, Tensor] = {}
-    for name, weight in renamed(state, _NAMES, _UNUSED, path, "FIBER").items():
+    for name, weight in rename_weights(state, _NAMES, _UNUSED, path, "FIBER").items():
         if ".key_value." in name:
             halves = weight.chunk(2)
             weights |= {

@@ -84,7 +84,7 @@ def test_scenes_know_where_things_are():
 
 def test_short_lists_are_filled_up():
     one = NamedObject("dog", (0.1, 0.2, 0.3, 0.4, 1.0))
-    batch = BoxInputs.of([(), (one, one)]).batch(np.arange(2))
+    batch = BoxInputs.of_lines([(), (one, one)]).batch(np.arange(2))
     assert batch["objects"].tolist() == [[0, 0], [1, 1]]
     assert batch["places"][1, 1] == pytest.approx(one.place)
     assert not batch["places"][0].any()
@@ -92,7 +92,7 @@ def test_short_lists_are_filled_up():
 
 def test_things_that_training_lacks_are_not_seen():
     dog, cat = (NamedObject(name, (0.0,) * 5) for name in ("dog", "cat"))
-    fitted = BoxInputs.of([(dog,), (cat, dog)]).fit(np.array([0]))
+    fitted = BoxInputs.of_lines([(dog,), (cat, dog)]).fit(np.array([0]))
     assert fitted.batch(np.array([1]))["objects"].tolist() == [[1]]
 
 

@@ -68,12 +68,12 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_photos(tmp_path_factory.mktemp("photos"), 5)
 
 
-def located(folder: Path) -> Any:
+def find_fitted(folder: Path) -> Any:
     return find_pretrained(str(folder), KINDS)
 
 
 def test_it_comes_back_as_it_was_saved(folder):
-    content = Fitted.read(located(folder))
+    content = Fitted.read(find_fitted(folder))
     assert content.words == WORDS
     assert content.encoder == replace(ENCODERS[content.kind], prompt=NO_PROMPT)
 
@@ -88,14 +88,16 @@ def test_a_prompt_in_words_that_it_knows_needs_no_note(folder):
     assert Judge(prompt, str(folder)).notes(["m", "f"]) == []
 
 
-def opened(folder: Path, photos: Path, **decoding: Any) -> tuple[FittedCaptioner, list[Any]]:
+def open_captioner(
+    folder: Path, photos: Path, **decoding: Any
+) -> tuple[FittedCaptioner, list[Any]]:
     """A captioner, and photos that it has read."""
-    captioner = FittedCaptioner(located(folder), CPU, Decoding(max_new_tokens=6, **decoding))
+    captioner = FittedCaptioner(find_fitted(folder), CPU, Decoding(max_new_tokens=6, **decoding))
     return captioner, [captioner.read(path) for path in find_photos(photos).values()]
 
 
 def captions(folder: Path, photos: Path, beams: int = 1) -> list[str]:
-    captioner, read = opened(folder, photos, beams=beams)
+    captioner, read = open_captioner(folder, photos, beams=beams)
     return [text for [text] in captioner.describe(read)]
 
 
@@ -103,17 +105,17 @@ def captions(folder: Path, photos: Path, beams: int = 1) -> list[str]:
     "decoding", [{}, {"beams": 3}, {"n": 2, "temperature": 1.0}], ids=["one", "beams", "draws"]
 )
 def test_captions_are_the_same_whoever_stands_beside_them(folder, photos, decoding):
-    captioner, read = opened(folder, photos, **decoding)
+    captioner, read = open_captioner(folder, photos, **decoding)
     assert captioner.describe(read) == [captioner.describe([one])[0] for one in read]
 
 
 def test_draws_of_a_photo_differ(folder, photos):
-    captioner, read = opened(folder, photos, n=2, temperature=1.0)
+    captioner, read = open_captioner(folder, photos, n=2, temperature=1.0)
     assert any(first != second for first, second in captioner.describe(read))
 
 
 def test_the_best_of_several_captions_is_the_only_one_of_one(folder, photos):
-    captioner, read = opened(folder, photos, beams=3, n=3)
+    captioner, read = open_captioner(folder, photos, beams=3, n=3)
     written = captioner.describe(read)
     assert [texts[0] for texts in written] == captions(folder, photos, beams=3)
     assert all(len(set(texts)) == 3 for texts in written)
@@ -141,9 +143,9 @@ def test_it_judges_as_its_network_answers(template, folder, photos):
         pictures=pictures,
     )
     likely = Judge(prompt, str(folder), batch_size=2).answer_log_probs(data)
-    content = Fitted.read(located(folder))
+    content = Fitted.read(find_fitted(folder))
     net = content.encoder.network(None, content.vocabulary, [[4, 5], [6]])
-    judge = FittedJudge(located(folder), CPU)
+    judge = FittedJudge(find_fitted(folder), CPU)
     net.load_state_dict(judge._net.network.state_dict())
     net.eval()
     for row, text in enumerate(texts):
@@ -164,14 +166,14 @@ def test_it_judges_as_its_network_answers(template, folder, photos):
 
 
 def test_an_answer_that_it_cannot_write_is_refused(folder, photos):
-    judge = FittedJudge(located(folder), CPU)
+    judge = FittedJudge(find_fitted(folder), CPU)
     pictures = Pictures(tuple(find_photos(photos).values()))
     with pytest.raises(DataError, match="cannot write 'nonbinary'"):
         judge.read(Question(pictures, 0, "a", ("man", "nonbinary")))
 
 
 def test_words_after_every_answer_may_be_unknown(folder, photos):
-    judge = FittedJudge(located(folder), CPU)
+    judge = FittedJudge(find_fitted(folder), CPU)
     pictures = Pictures(tuple(find_photos(photos).values()))
     follows = judge.read(Question(pictures, 0, "a", ("man zyzzyva", "woman zyzzyva")))[2]
     assert follows == [[5, 0], [6, 0]]
@@ -186,14 +188,14 @@ def test_a_dropout_that_was_set_as_a_whole_number_is_read(tmp_path):
     folder = write(tmp_path / "mine", "sat")
     encoder = json.loads((folder / "config.json").read_text())["encoder"]
     edit(folder, "config.json", encoder={**encoder, "dropout": 0})
-    assert Fitted.read(located(folder)).encoder == replace(
+    assert Fitted.read(find_fitted(folder)).encoder == replace(
         ENCODERS["sat"], prompt=NO_PROMPT, dropout=0
     )
 
 
-def refused(folder: Path) -> str:
+def refusal(folder: Path) -> str:
     with pytest.raises(BiasPipelineError) as caught:
-        FittedJudge(located(folder), CPU)
+        FittedJudge(find_fitted(folder), CPU)
     return str(caught.value)
 
 
@@ -219,7 +221,7 @@ SMALLER = {"height": 48, "width": 48}
 )
 def test_a_file_that_does_not_fit_is_refused(folder, name, changes, message):
     edit(folder, name, **changes)
-    assert message in refused(folder)
+    assert message in refusal(folder)
 
 
 @pytest.mark.parametrize(
@@ -237,20 +239,20 @@ def test_a_setting_that_does_not_fit_is_refused(tmp_path, kind, key, value, mess
     folder = write(tmp_path / "mine", kind)
     encoder = json.loads((folder / "config.json").read_text())["encoder"]
     edit(folder, "config.json", encoder={**encoder, key: value})
-    assert message in refused(folder)
+    assert message in refusal(folder)
 
 
 @pytest.mark.parametrize("name", ["vocab.json", "preprocessor_config.json"])
 def test_a_file_that_is_absent_is_named(name, folder):
     (folder / name).unlink()
     with pytest.raises(ResourceError, match=name):
-        FittedJudge(located(folder), CPU)
+        FittedJudge(find_fitted(folder), CPU)
 
 
 def test_cut_weights_are_refused(folder):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    assert "not a file of weights, or cut short" in refused(folder)
+    assert "not a file of weights, or cut short" in refusal(folder)
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,13 @@ PIXELS = {"pixels": torch.arange(2 * 3 * 32 * 32).remainder(251).view(2, 3, 32, 
 TOKENS = torch.tensor([[2, 5, 7, 4], [2, 9, 6, 8]])
 
 
-def grounded(emotions: tuple[str, ...] = EMOTIONS) -> Fitted:
+def grounded_sat(emotions: tuple[str, ...] = EMOTIONS) -> Fitted:
     return Fitted("sat", Sat(NO_PROMPT, recipe="artemis", **SIZES), WORDS, emotions)
 
 
 def network(emotions: tuple[str, ...] = EMOTIONS) -> SatNet:
     torch.manual_seed(0)
-    net: SatNet = grounded(emotions).network()
+    net: SatNet = grounded_sat(emotions).network()
     for weight in net.parameters():
         nn.init.normal_(weight, std=1.0)
     return net.eval()
@@ -55,7 +55,7 @@ def vector(name: str) -> torch.Tensor:
 def folder(tmp_path: Path) -> Path:
     path = tmp_path / "mine"
     path.mkdir()
-    grounded().save(path, network().state_dict(), "# A card\n")
+    grounded_sat().save(path, network().state_dict(), "# A card\n")
     return path
 
 
@@ -81,14 +81,14 @@ def test_the_emotion_enters_every_step_of_the_cell():
     with torch.no_grad():
         reading = net.initial_state(vector("anger"), **PIXELS)
         for place in range(TOKENS.shape[1]):
-            state = reading.step.state
+            state = reading.step
             reading, _ = net.step(reading, TOKENS[:, place])
             assert net.ground is not None
             emotion = torch.relu(net.ground(vector("anger")))
             parts = [net.vectors(TOKENS[:, place]), reading.step.context, emotion]
             hidden, cell = net.cell(torch.cat(parts, dim=1), (state.hidden, state.cell))
-            assert torch.allclose(reading.step.state.hidden, hidden, atol=1e-6)
-            assert torch.allclose(reading.step.state.cell, cell, atol=1e-6)
+            assert torch.allclose(reading.step.hidden, hidden, atol=1e-6)
+            assert torch.allclose(reading.step.cell, cell, atol=1e-6)
 
 
 def test_another_emotion_makes_other_words_likely_at_every_step():
@@ -147,7 +147,7 @@ def test_the_predicted_emotion_is_that_of_the_head(folder, photos):
         assert net.guess is not None
         net.guess.weight.zero_()
         net.guess.bias.copy_(torch.tensor([1.0, 0.0, 0.0]))
-    grounded().save(folder, net.state_dict(), "# A card\n")
+    grounded_sat().save(folder, net.state_dict(), "# A card\n")
     assert captions(folder, photos, "predicted") == captions(folder, photos, "awe")
 
 
@@ -170,7 +170,7 @@ def test_a_photo_that_the_table_lacks_is_named(folder, photos):
 
 
 def test_a_captioner_without_grounding_takes_no_emotion(tmp_path):
-    grounded(()).save(tmp_path, network(()).state_dict(), "# A card\n")
+    grounded_sat(()).save(tmp_path, network(()).state_dict(), "# A card\n")
     with pytest.raises(UsageError, match="leave out --emotion"):
         captioner(tmp_path, "awe")
 

@@ -45,11 +45,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[str, ...]]]:
     questions = []
     original = PictureText.read
 
-    def watched(self: PictureText, question: object) -> object:
+    def read_and_note(self: PictureText, question: object) -> object:
         questions.append((question.before, question.follows))
         return original(self, question)
 
-    monkeypatch.setattr(PictureText, "read", watched)
+    monkeypatch.setattr(PictureText, "read", read_and_note)
     return questions
 
 

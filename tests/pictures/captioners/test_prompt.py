@@ -12,7 +12,7 @@ from bias_pipeline.run.compose import cell
 ENCODERS = ("sat", "grit", "hf", "hf_lora")
 
 
-def prompted(prompt: Prompt, *texts: str, train: int = 1) -> Prompted:
+def put_in_prompt(prompt: Prompt, *texts: str, train: int = 1) -> Prompted:
     captions = Captions.from_texts(list(texts))
     labels = np.arange(len(texts)) % 2
     data = LabelledCaptions("model", captions, labels, 2, ("male", "female"))
@@ -25,37 +25,39 @@ def words(captioner: Prompted, numbers: np.ndarray) -> list[str]:
     return [names[number] for number in numbers.tolist()]
 
 
-def test_the_prompt_follows_the_caption():
-    captioner = prompted(Prompt("gender"), "a dog")
-    result = words(captioner, captioner.batch(np.array([0]))["tokens"][0])
-    assert result == ["<start>", "a", "dog", "therefore", "the", "gender", "is"]
+@pytest.mark.parametrize(
+    ("prompt", "texts", "row", "expected"),
+    [
+        (Prompt("gender"), ["a dog"], 0, "<start> a dog therefore the gender is"),
+        # words that are not learnt from are unknown
+        (Prompt("gender"), ["a dog", "a cat"], 1, "<start> a ? therefore the gender is"),
+        (
+            Prompt("age", "what is the {attribute} of {caption} ? {answer}"),
+            ["a dog"],
+            0,
+            "<start> what is the age of a dog ?",
+        ),
+    ],
+)
+def test_what_is_read_before_the_answer(prompt, texts, row, expected):
+    captioner = put_in_prompt(prompt, *texts)
+    assert words(captioner, captioner.batch(np.array([row]))["tokens"][0]) == expected.split()
 
 
 def test_shorter_captions_are_filled_up():
-    captioner = prompted(Prompt("race"), "a dog", "dog")
+    captioner = put_in_prompt(Prompt("race"), "a dog", "dog")
     batch = captioner.batch(np.array([0, 1]))
     assert words(captioner, batch["tokens"][1])[-1] == "."
     assert batch["lengths"].tolist() == captioner.lengths.tolist() == [7, 6]
 
 
-def test_words_that_are_not_learnt_from_are_unknown():
-    captioner = prompted(Prompt("gender"), "a dog", "a cat")
-    assert words(captioner, captioner.batch(np.array([1]))["tokens"][0])[2] == "?"
-
-
 def test_answers_of_several_words_have_a_number_each():
-    captioner = prompted(Prompt("race", answers={"male": "Light skin"}), "a dog")
+    captioner = put_in_prompt(Prompt("race", answers={"male": "Light skin"}), "a dog")
     assert [len(numbers) for numbers in captioner.answers] == [2, 1]
 
 
-def test_a_question_stands_before_the_caption():
-    captioner = prompted(Prompt("age", "what is the {attribute} of {caption} ? {answer}"), "a dog")
-    result = words(captioner, captioner.batch(np.array([0]))["tokens"][0])
-    assert result == ["<start>", "what", "is", "the", "age", "of", "a", "dog", "?"]
-
-
 def test_a_caption_after_the_answer_is_scored_too():
-    captioner = prompted(Prompt("gender", "the {answer} : {caption}"), "a dog", "dog")
+    captioner = put_in_prompt(Prompt("gender", "the {answer} : {caption}"), "a dog", "dog")
     batch = captioner.batch(np.array([0, 1]))
     assert words(captioner, batch["tokens"][0]) == ["<start>", "the"]
     assert words(captioner, batch["tail"][0]) == [":", "a", "dog"]
@@ -94,4 +96,4 @@ def test_answers_that_name_no_group_are_refused(answers, message):
 def test_prompts_have_names_that_every_encoder_knows(encoder, choice, before, after):
     words = ("metric=imagecaptioner2", f"encoder={encoder}", f"prompt={choice}")
     prompt = cell(words).build("encoder").prompt
-    assert (" ".join(prompt.before), " ".join(prompt.after)) == (before, after)
+    assert (" ".join(prompt.words_before), " ".join(prompt.words_after)) == (before, after)

@@ -17,6 +17,7 @@ from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.data.photos import find_photos, read_photo
 from bias_pipeline.errors import DataError, ResourceError, UsageError
 from bias_pipeline.io import machine
+from bias_pipeline.models import timm_networks
 from bias_pipeline.models.picture_text import Question
 from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.models.sampling import Decoding
@@ -33,10 +34,8 @@ from bias_pipeline.pictures.captioners.sat import Sat
 from bias_pipeline.pictures.fitting.captioner import Lesson, fit_captioner
 from bias_pipeline.pictures.forced_captions import FittedForced
 from bias_pipeline.pictures.gradcam.layers import LayerSearch
-from bias_pipeline.pictures.vision import timm_networks
-from bias_pipeline.pictures.vision.find_network import find_network
-from bias_pipeline.pictures.vision.model import VisionRegions
 from bias_pipeline.pictures.vision.net import blocks_of
+from bias_pipeline.pictures.vision.networks import VisionRegions, find_network
 from bias_pipeline.run import compose
 from tests.attack.test_neural import flags
 from tests.corpora import DATA
@@ -216,22 +215,22 @@ def lesson(kind: str, backbone: str, epochs: int = 2, tuned: int = 0) -> Lesson:
     trainer = {**flags(), "max_epochs": epochs, "precision": "32-true"}
     recipe = Recipe(encoder, Answers(), Adam(0.005), 16, trainer)
     corpus = compose.cell(["dataset.n_images=40", "captioner=faithful"]).corpus()
-    return replace(Lesson.of(kind, recipe, corpus, "model", 0), tuned=tuned)
+    return replace(Lesson.of_corpus(kind, recipe, corpus, "model", 0), tuned=tuned)
 
 
-def located(folder: Path) -> Any:
+def find_fitted(folder: Path) -> Any:
     return find_pretrained(str(folder), KINDS)
 
 
 @pytest.fixture(params=KINDS)
-def fitted(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def fitted_folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     backbone = timm_folder(tmp_path / "net")
     fit_captioner(lesson(request.param, f"timm:{backbone}"), tmp_path / "mine", {})
     return tmp_path / "mine"
 
 
 def captions(folder: Path, photos: Path) -> list[str]:
-    captioner = FittedCaptioner(located(folder), CPU, Decoding(max_new_tokens=8))
+    captioner = FittedCaptioner(find_fitted(folder), CPU, Decoding(max_new_tokens=8))
     return [
         text
         for [text] in captioner.describe(
@@ -240,10 +239,10 @@ def captions(folder: Path, photos: Path) -> list[str]:
     ]
 
 
-def test_a_fitted_folder_has_its_own_weights_alone_and_sees_by_the_network(fitted, tmp_path):
-    names = set(load_file(fitted / "model.safetensors"))
+def test_a_fitted_folder_has_its_own_weights_alone_and_sees_by_the_network(fitted_folder, tmp_path):
+    names = set(load_file(fitted_folder / "model.safetensors"))
     assert not any("network" in name for name in names)
-    net = FittedNet(located(fitted), CPU)
+    net = FittedNet(find_fitted(fitted_folder), CPU)
     assert net.side == 64
     pixels = list(noise(3, 64))
     backbone = find_network(f"timm:{tmp_path / 'net'}").load()
@@ -262,31 +261,31 @@ def test_it_learns_on_stored_regions(tmp_path):
     assert losses[-1] < 0.7 * losses[0]
 
 
-def test_a_network_that_was_moved_is_found_beside_the_captioner(fitted, tmp_path):
+def test_a_network_that_was_moved_is_found_beside_the_captioner(fitted_folder, tmp_path):
     photos = write_photos(tmp_path / "photos", 3)
-    before = captions(fitted, photos)
+    before = captions(fitted_folder, photos)
     shutil.move(tmp_path / "net", tmp_path / "elsewhere")
     with pytest.raises(ResourceError, match=r"ln -s FOLDER .*mine/backbone"):
-        Fitted.read(located(fitted))
-    (fitted / "backbone").symlink_to(tmp_path / "elsewhere")
-    assert captions(fitted, photos) == before
+        Fitted.read(find_fitted(fitted_folder))
+    (fitted_folder / "backbone").symlink_to(tmp_path / "elsewhere")
+    assert captions(fitted_folder, photos) == before
 
 
-def test_another_network_in_its_place_is_refused(fitted, tmp_path):
+def test_another_network_in_its_place_is_refused(fitted_folder, tmp_path):
     timm_folder(tmp_path / "net", num_classes=3, model_args={"img_size": None})
     with pytest.raises(ResourceError, match="not there as it was"):
-        Fitted.read(located(fitted))
+        Fitted.read(find_fitted(fitted_folder))
 
 
-def test_it_judges_and_is_explained(fitted, tmp_path):
+def test_it_judges_and_is_explained(fitted_folder, tmp_path):
     photos = write_photos(tmp_path / "photos", 2)
     pictures = Pictures(tuple(find_photos(photos).values()))
-    judge = FittedJudge(located(fitted), CPU)
+    judge = FittedJudge(find_fitted(fitted_folder), CPU)
     known = judge._net.fitted.words
     request = judge.read(Question(pictures, 0, known[0], (known[1], known[2])))
     assert np.isfinite(judge.describe([request])[0]).all()
-    forced = FittedForced(located(fitted), CPU)
-    first, second = (forced.shown(read_photo(path)) for path in find_photos(photos).values())
+    forced = FittedForced(find_fitted(fitted_folder), CPU)
+    first, second = (forced.prepare(read_photo(path)) for path in find_photos(photos).values())
     written = replace(forced.write([first])[0], tokens=[4, 5])
     layer = LayerSearch(forced, [first, second], written).find()
     rows = layer.grid[0]
@@ -307,7 +306,7 @@ def test_tuned_blocks_are_learnt_and_kept_and_others_stay(kind, tmp_path):
     assert tuned == {name for name, weight in plain.named_parameters() if id(weight) in of_last}
     before = dict(plain.named_parameters())
     assert any(not torch.equal(before[name], weights[start + name]) for name in tuned)
-    read = FittedNet(located(tmp_path / "mine"), CPU).network.state_dict()
+    read = FittedNet(find_fitted(tmp_path / "mine"), CPU).network.state_dict()
     for name, value in plain.state_dict().items():
         if name not in tuned:
             assert torch.equal(value, read[start + name]), name

@@ -105,19 +105,19 @@ def read(net: SatNet, row: int) -> Plain:
     return plain
 
 
-def initialised(recipe: str) -> SatNet:
+def begin_to_write(recipe: str) -> SatNet:
     network = net(recipe)
     Sat(Prompt("gender"), recipe=recipe).begin_to_write(network, [0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1])
     return network
 
 
 def test_words_of_artemis_begin_as_likely_as_they_are_frequent():
-    likely = initialised("artemis").next_word.bias.detach().softmax(dim=0)
+    likely = begin_to_write("artemis").next_word.bias.detach().softmax(dim=0)
     assert (likely[1] / likely[10]).item() == pytest.approx(3)
 
 
 def test_words_of_the_tutorial_begin_as_they_are_drawn():
-    assert (initialised("tutorial").next_word.bias == net("tutorial").next_word.bias).all()
+    assert (begin_to_write("tutorial").next_word.bias == net("tutorial").next_word.bias).all()
 
 
 @pytest.mark.parametrize("answers", [((7,), (8,)), ((7, 9), (8,))], ids=["words", "several words"])
@@ -262,7 +262,7 @@ def test_annotations_are_seen_without_pictures():
 def test_an_object_of_no_training_picture_is_not_seen():
     """Else it would have a vector that nobody trained."""
     bus, tie = NamedObject("bus"), NamedObject("tie")
-    fitted = ObjectInputs.of([(tie,), (bus, tie), (bus,)]).fit(np.array([0]))
+    fitted = ObjectInputs.of_lines([(tie,), (bus, tie), (bus,)]).fit(np.array([0]))
     assert fitted.names == ["tie"]
     assert fitted.batch(np.arange(3))["objects"].tolist() == [[1], [1], [0]]
 

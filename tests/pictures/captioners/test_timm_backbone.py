@@ -11,11 +11,11 @@ from safetensors.torch import save_file
 
 from bias_pipeline.corpus.pictures import Pictures
 from bias_pipeline.errors import DataError, ResourceError, UsageError
+from bias_pipeline.models.timm_networks import find_timm
+from bias_pipeline.models.timm_networks import timm as timm_library
 from bias_pipeline.pictures.captioners import backbones
 from bias_pipeline.pictures.captioners.backbones import PublishedBackbone
-from bias_pipeline.pictures.vision.model import VisionRegions
-from bias_pipeline.pictures.vision.timm_networks import find_timm
-from bias_pipeline.pictures.vision.timm_networks import timm as timm_library
+from bias_pipeline.pictures.vision.networks import VisionRegions, find_network
 from tests.pictures.captioners.test_sat import SAT, accuracy, data
 
 timm = timm_library()
@@ -38,7 +38,7 @@ def network(folder: Path, architecture: str = "test_resnet", side: int = 64, **m
     ("architecture", "side"), [("test_resnet", 64), ("test_vit", 160), ("test_convnext", 64)]
 )
 def test_regions_are_what_timm_computes(tmp_path, architecture, side):
-    backbone = find_timm(network(tmp_path, architecture, side))
+    backbone = find_network(f"timm:{network(tmp_path, architecture, side)}")
     pixels = np.random.default_rng(0).integers(0, 256, (2, side, side, 3), np.uint8)
     torch.manual_seed(0)
     net = timm.create_model(architecture, pretrained=False, num_classes=3).eval()
@@ -91,7 +91,7 @@ def test_what_is_no_network_is_refused(tmp_path, more, message):
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, **more}))
     with pytest.raises(DataError, match=message):
-        VisionRegions(find_timm(name), torch.device("cpu"))
+        VisionRegions(find_network(f"timm:{name}"), torch.device("cpu"))
 
 
 def test_a_network_of_another_picture_size_is_built_as_it_was(tmp_path):
@@ -99,7 +99,10 @@ def test_a_network_of_another_picture_size_is_built_as_it_was(tmp_path):
     folder = network(tmp_path, "test_vit", 64, model_args={"img_size": [64, 64], "in_chans": 3})
     save_file(model.state_dict(), tmp_path / "model.safetensors")
     pixels = np.zeros((1, 64, 64, 3), np.uint8)
-    assert VisionRegions(find_timm(folder), torch.device("cpu")).regions(pixels).shape[1] == 16
+    assert (
+        VisionRegions(find_network(f"timm:{folder}"), torch.device("cpu")).regions(pixels).shape[1]
+        == 16
+    )
 
 
 def test_a_folder_without_weights_is_told_without_a_command_for_names(tmp_path):
@@ -114,7 +117,7 @@ def test_broken_weights_are_refused(tmp_path):
     name = network(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(DataError, match="cannot be loaded"):
-        VisionRegions(find_timm(name), torch.device("cpu"))
+        VisionRegions(find_network(f"timm:{name}"), torch.device("cpu"))
 
 
 def test_absent_weights_are_told_with_how_to_get_them():

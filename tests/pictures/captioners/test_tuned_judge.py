@@ -40,7 +40,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> LabelledCaptions:
     return LabelledCaptions("model", texts, labels, 2, ("male", "female"), pictures=pictures)
 
 
-def built(folder: Path, data: LabelledCaptions) -> TunedNet:
+def build_net(folder: Path, data: LabelledCaptions) -> TunedNet:
     judge = TunedJudge(PROMPT, str(folder), side=32, dropout=0.0)
     return judge.build(judge.read(data).fit(ALL))
 
@@ -49,7 +49,7 @@ def built(folder: Path, data: LabelledCaptions) -> TunedNet:
 def test_it_begins_as_the_model_is(kind, data, tmp_path):
     folder = write(tmp_path, kind)
     with torch.no_grad():
-        result = built(folder, data).eval()(rows=torch.from_numpy(ALL))
+        result = build_net(folder, data).eval()(rows=torch.from_numpy(ALL))
     as_it_is = Judge(PROMPT, str(folder), side=32).answer_log_probs(data)
     np.testing.assert_allclose(result.numpy(), as_it_is, atol=1e-5)
 
@@ -59,7 +59,7 @@ KINDS = [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "git")) for kind
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_learns_what_it_does_not_say_and_leaves_the_models_weights(kind, data, tmp_path):
-    net = built(write(tmp_path, kind), data).eval()  # four captions bear no dropout
+    net = build_net(write(tmp_path, kind), data).eval()  # four captions bear no dropout
     learnt = [weight for weight in net.parameters() if weight.requires_grad]
     frozen = {n: weight.clone() for n, weight in net.named_parameters() if not weight.requires_grad}
     optimizer, rows = torch.optim.Adam(learnt, 0.01), torch.from_numpy(ALL)
@@ -81,7 +81,7 @@ def test_it_learns_what_it_does_not_say_and_leaves_the_models_weights(kind, data
 
 
 def test_little_of_it_is_learnt(data, tmp_path):
-    net = built(write(tmp_path, "git"), data)
+    net = build_net(write(tmp_path, "git"), data)
     learnt = [name for name, item in net.named_parameters() if item.requires_grad]
     assert learnt
     assert all("lora_" in name for name in learnt)

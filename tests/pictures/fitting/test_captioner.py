@@ -13,9 +13,8 @@ from bias_pipeline.attack.lightning_loop import CheckpointSettings
 from bias_pipeline.attack.recipe import Adam, Recipe
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.errors import DataError, NotApplicableError, ResourceError
-from bias_pipeline.models.pretrained import find_pretrained
 from bias_pipeline.pictures.captioners.backbones import PixelInputs
-from bias_pipeline.pictures.captioners.fitted import KINDS, Fitted
+from bias_pipeline.pictures.captioners.fitted import KINDS
 from bias_pipeline.pictures.captioners.grit import Grit
 from bias_pipeline.pictures.captioners.prompt import Answers, Prompt
 from bias_pipeline.pictures.captioners.sat import Sat
@@ -45,11 +44,7 @@ def corpus() -> Corpus:
 def lesson(kind: str = "sat", epochs: int = 2, side: str = "model", **settings: Any) -> Lesson:
     trainer = {**flags(), "max_epochs": epochs, **settings}
     recipe = Recipe(ENCODERS[kind], Answers(), Adam(0.005), 16, trainer)
-    return Lesson.of(kind, recipe, corpus(), side, 0)
-
-
-def fitted(folder: Path) -> Fitted:
-    return Fitted.read(find_pretrained(str(folder), KINDS))
+    return Lesson.of_corpus(kind, recipe, corpus(), side, 0)
 
 
 def test_words_that_stand_in_one_caption_are_not_learnt():
@@ -59,7 +54,7 @@ def test_words_that_stand_in_one_caption_are_not_learnt():
 def test_captions_are_learnt_from_the_start_to_the_end():
     pixels = PixelInputs(np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 2, 2, 3))
     captions = [["a", "dog"], ["a"], ["cat"]]
-    inputs = CaptionInputs.of(captions, np.array([0, 0, 1]), {"a": 4, "dog": 5}, pixels)
+    inputs = CaptionInputs.of_words(captions, np.array([0, 0, 1]), {"a": 4, "dog": 5}, pixels)
     batch = inputs.batch(np.array([2, 0]))
     assert batch["tokens"].tolist() == [[2, 0, 3, 1], [2, 4, 5, 3]]
     assert np.array_equal(batch["pixels"][1].transpose(1, 2, 0), pixels.table[0])
@@ -127,7 +122,7 @@ def with_pictures(every: int) -> Corpus:
 
 
 def test_images_without_a_picture_are_left_out():
-    shorter = Lesson.of("sat", lesson().recipe, with_pictures(3), "model", 0)
+    shorter = Lesson.of_corpus("sat", lesson().recipe, with_pictures(3), "model", 0)
     assert shorter.images.pictures is not None
     assert len(shorter.captions) == N // 3 == int(shorter.images.pictures.present.sum())
 
@@ -141,7 +136,7 @@ def test_images_without_a_picture_are_left_out():
 )
 def test_without_pictures_it_is_refused(taught, error, message):
     with pytest.raises(error, match=message):
-        Lesson.of("sat", lesson().recipe, taught(), "model", 0)
+        Lesson.of_corpus("sat", lesson().recipe, taught(), "model", 0)
 
 
 def test_a_folder_that_is_there_is_left_alone(tmp_path):

@@ -86,15 +86,15 @@ def scenes() -> Corpus:
 def test_only_two_groups_that_words_name_by_themselves(name):
     attribute = compose.cell([f"attribute={name}"]).build("attribute")
     with pytest.raises(UsageError, match="needs an attribute of two groups"):
-        Equalizer.of(EqualizerWeights(), attribute, scenes(), ImageMasking())
+        Equalizer.of_corpus(EqualizerWeights(), attribute, scenes(), ImageMasking())
 
 
 def test_people_must_be_hidden():
     with pytest.raises(UsageError, match="hides people"):
-        Equalizer.of(EqualizerWeights(), GENDER, scenes(), ImageMasking(person="none"))
+        Equalizer.of_corpus(EqualizerWeights(), GENDER, scenes(), ImageMasking(person="none"))
 
 
 def test_captions_of_one_group_are_refused():
-    equalizer = Equalizer.of(EqualizerWeights(), GENDER, scenes(), ImageMasking())
+    equalizer = Equalizer.of_corpus(EqualizerWeights(), GENDER, scenes(), ImageMasking())
     with pytest.raises(DataError, match="name one group only"):
         equalizer.members({"man": 4, "dog": 5}, 6)

@@ -47,7 +47,7 @@ def test_weights_that_are_all_0_are_refused():
         caption_shares(np.array([0.0, 0.0, 1.0]), Captions.from_texts(["a dog", "a cat"]))
 
 
-def drawn(shares: list[float], epochs: int) -> np.ndarray:
+def count_draws(shares: list[float], epochs: int) -> np.ndarray:
     """How often each of some captions is drawn, of one word each."""
 
     class Numbered:
@@ -66,9 +66,11 @@ def drawn(shares: list[float], epochs: int) -> np.ndarray:
 
 
 def test_captions_are_drawn_in_proportion():
-    counts = drawn([0.5, 0.3, 0.2, 0.0], epochs=2500)  # 10,000 draws: three deviations are 0.015
+    counts = count_draws(
+        [0.5, 0.3, 0.2, 0.0], epochs=2500
+    )  # 10,000 draws: three deviations are 0.015
     assert counts / counts.sum() == pytest.approx([0.5, 0.3, 0.2, 0.0], abs=0.015)
 
 
 def test_an_epoch_has_as_many_captions_as_without_weights():
-    assert drawn([0.7, 0.1, 0.1, 0.1], epochs=1).sum() == 4
+    assert count_draws([0.7, 0.1, 0.1, 0.1], epochs=1).sum() == 4

@@ -56,7 +56,7 @@ class PlantedCaptioner:
         torch.manual_seed(0)
         self.network = Looking(rows, columns).eval()
 
-    def shown(self, photo: Image.Image) -> Tensor:
+    def prepare(self, photo: Image.Image) -> Tensor:
         pixels = np.asarray(photo.resize((SIDE, SIDE)), np.float32) / 255
         return torch.from_numpy(pixels).permute(2, 0, 1)
 

@@ -71,7 +71,7 @@ def rows_of(
     layer = layer_of(model, corpus)
     return [
         attribution_row(one)
-        for one in Attribution(model, layer, words or ExplainedWords(GENDER)).of(corpus)
+        for one in Attribution(model, layer, words or ExplainedWords(GENDER)).explain(corpus)
     ]
 
 
@@ -110,13 +110,13 @@ def test_the_layer_is_the_last_that_carries_all_of_the_picture():
     ],
 )
 def test_a_layer_is_chosen_in_networks_of_all_kinds(kind, name, grid):
-    layer = searched(kind).find()
+    layer = layer_search(kind).find()
     assert (layer.name, layer.grid) == (name, grid)
 
 
-def searched(kind: str) -> LayerSearch:
+def layer_search(kind: str) -> LayerSearch:
     model = captioner(kind)
-    pictures = [model.shown(photo) for photo in photos()]
+    pictures = [model.prepare(photo) for photo in photos()]
     return LayerSearch(model, pictures, model.write(pictures)[0])
 
 
@@ -129,7 +129,7 @@ def searched(kind: str) -> LayerSearch:
     ],
 )
 def test_attention_of_words_to_the_picture_is_a_layer(kind, name):
-    layer = searched(kind).named("attention")
+    layer = layer_search(kind).find_named("attention")
     assert (layer.name, layer.kind) == (name, "attention")
 
 
@@ -142,7 +142,7 @@ def test_attention_of_words_to_the_picture_is_a_layer(kind, name):
 )
 def test_a_layer_that_it_does_not_have_is_refused(kind, layer, message):
     with pytest.raises(UsageError, match=message):
-        searched(kind).named(layer)
+        layer_search(kind).find_named(layer)
 
 
 def sat_word(model: Any, word: int) -> Any:
@@ -163,7 +163,7 @@ def sat_word(model: Any, word: int) -> Any:
 
 def sat_maps(model: Any, word: int, layer: str) -> tuple[torch.Tensor, list[Any]]:
     """Two pictures' pixels, and our maps of the word at one place of one caption."""
-    pictures = [model.shown(photo) for photo in photos()]
+    pictures = [model.prepare(photo) for photo in photos()]
     caption = WrittenCaption("", [2], [4, 5, 6], [])
     pixels = model.picture(pictures)["pixels"].float()
     target = [[Target("x", [word])]] * 2
@@ -221,12 +221,12 @@ def test_shuffled_weights_change_the_map():
 def test_attention_times_gradient_is_that_of_finite_differences():
     model, step = captioner("sat"), 1
     layer = MapLayer("attention", "attention", 0, (8, 8))
-    pictures = [model.shown(photos(1)[0])]
+    pictures = [model.prepare(photos(1)[0])]
     caption = WrittenCaption("", [2], [4, 5, 6], [])
     ((ours,),) = maps(model, layer, pictures, [caption], [[Target("x", [step])]], [4])
     taken: list[torch.Tensor] = []
 
-    def changed(place: int, by: float) -> float:
+    def value_after(place: int, by: float) -> float:
         calls = []
 
         def hook(_: Any, __: Any, weights: torch.Tensor) -> torch.Tensor:
@@ -244,14 +244,14 @@ def test_attention_times_gradient_is_that_of_finite_differences():
         return value
 
     for place in (0, 20, 63):
-        slope = (changed(place, 0.01) - changed(place, -0.01)) / 0.02
+        slope = (value_after(place, 0.01) - value_after(place, -0.01)) / 0.02
         expected = max(slope, 0) * float(taken[0][0, place])
         assert ours.ravel()[place] == pytest.approx(expected, rel=0.02, abs=1e-6)
 
 
 def test_a_word_of_several_tokens_has_the_gradient_of_their_sum():
     model = PlantedCaptioner()
-    pictures = [model.shown(photos(1)[0])]
+    pictures = [model.prepare(photos(1)[0])]
     captions = model.write(pictures)
     targets = [[Target("man", [1]), Target("man walks", [1, 2])]]
     ((one, both),) = maps(
@@ -281,7 +281,7 @@ def test_a_phrase_does_not_lend_its_first_word_to_captions_without_it():
     layer = layer_of(model, corpus_of(CORNER))
 
     def heat(*words: str) -> Any:
-        (one,) = Attribution(model, layer, ExplainedWords(GENDER, words)).of(corpus_of(CORNER))
+        (one,) = Attribution(model, layer, ExplainedWords(GENDER, words)).explain(corpus_of(CORNER))
         return one.words[0].heatmap
 
     assert heat("woman", "man").max() > 0
@@ -350,19 +350,21 @@ def test_masks_are_cropped_as_pictures_are():
     model = captioner("git")  # resizes the shorter side to 32 and crops the middle
     mask = np.zeros((64, 128), bool)
     mask[:, :32] = True  # all of it beside the crop
-    assert SeenMasks(model).of(mask).mean() < 0.01
+    assert SeenMasks(model).shares(mask).mean() < 0.01
     mask[:, 32:64] = True
-    np.testing.assert_allclose(SeenMasks(model).of(mask).mean(axis=0)[[4, -4]], [1, 0], atol=0.02)
+    np.testing.assert_allclose(
+        SeenMasks(model).shares(mask).mean(axis=0)[[4, -4]], [1, 0], atol=0.02
+    )
 
 
 def test_what_is_filled_up_belongs_to_no_mask():
     class Padded(PlantedCaptioner):
-        def shown(self, photo: Any) -> torch.Tensor:
-            shown = super().shown(photo)
+        def prepare(self, photo: Any) -> torch.Tensor:
+            shown = super().prepare(photo)
             shown[:, :, 16:] = 0.5
             return shown
 
-    assert SeenMasks(Padded()).of(np.ones((8, 8), bool)).mean() == 0.5
+    assert SeenMasks(Padded()).shares(np.ones((8, 8), bool)).mean() == 0.5
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from bias_pipeline.pictures.grit.detector import DeformableAttention, Shape, def
 SHAPES = [(7, 5), (4, 3), (1, 2)]
 
 
-def drawn(
+def draw_inputs(
     seed: int, shapes: list[Shape], heads: int = 2, size: int = 3, queries: int = 4, points: int = 3
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Random values, places (some outside) and weights."""
@@ -38,13 +38,13 @@ def theirs(values: Tensor, shapes: list[Shape], places: Tensor, weights: Tensor)
     st.integers(1, 4),
 )
 def test_what_is_seen_is_what_transformers_sees(seed, shapes, points):
-    values, places, weights = drawn(seed, shapes, points=points)
+    values, places, weights = draw_inputs(seed, shapes, points=points)
     result = deformable_attention(values, shapes, places, weights)
     assert (result - theirs(values, shapes, places, weights)).abs().max() < 1e-5
 
 
 def test_gradients_are_those_of_transformers():
-    inputs = [our.requires_grad_() for our in drawn(0, SHAPES)]
+    inputs = [our.requires_grad_() for our in draw_inputs(0, SHAPES)]
     values, places, weights = inputs
     towards = torch.randn(2, 4, 6)
     ours = torch.autograd.grad(
@@ -56,7 +56,7 @@ def test_gradients_are_those_of_transformers():
 
 
 def test_nothing_is_seen_outside():
-    values, places, weights = drawn(0, SHAPES)
+    values, places, weights = draw_inputs(0, SHAPES)
     assert not deformable_attention(values, SHAPES, places + 3, weights).any()
 
 

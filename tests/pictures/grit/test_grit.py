@@ -15,7 +15,7 @@ from bias_pipeline.pictures.captioners.grit_net import (
     GridNet,
     ParallelLayer,
 )
-from bias_pipeline.pictures.grit.detector import GritDetector, RegionDecoder, Visual, refined
+from bias_pipeline.pictures.grit.detector import GritDetector, RegionDecoder, Visual, refine_boxes
 from bias_pipeline.pictures.grit.sizes import SIZES
 
 WORDS, C = 12, 8
@@ -38,7 +38,7 @@ def visual(seed: int = 1) -> Visual:
     )
 
 
-def attended(attention: CaptionAttention, queries: Tensor, memory: Tensor) -> Tensor:
+def attend_by_heads(attention: CaptionAttention, queries: Tensor, memory: Tensor) -> Tensor:
     """(Q, C) queries that see (S, C) all of something, head by head."""
     heads = []
     parts = [attention.fc_q(queries), attention.fc_k(memory), attention.fc_v(memory)]
@@ -48,7 +48,7 @@ def attended(attention: CaptionAttention, queries: Tensor, memory: Tensor) -> Te
     return output
 
 
-def fed(layer: FeedForward, vectors: Tensor) -> Tensor:
+def feed(layer: FeedForward, vectors: Tensor) -> Tensor:
     output: Tensor = layer.layer_norm(vectors + layer.fc2(layer.fc1(vectors).clamp(min=0)))
     return output
 
@@ -68,16 +68,16 @@ def log_probabilities(
     for layer in decoder.layers:
         read = torch.cat(
             [
-                attended(layer.self_att, states[n : n + 1], states[: n + 1])
+                attend_by_heads(layer.self_att, states[n : n + 1], states[: n + 1])
                 for n in range(len(words))
             ]
         )
-        grid = attended(layer.vis_att1, read, visual.grid[row])
-        regions = attended(layer.vis_att2, read, visual.regions[row])
+        grid = attend_by_heads(layer.vis_att1, read, visual.grid[row])
+        regions = attend_by_heads(layer.vis_att2, read, visual.regions[row])
         second = layer.fc_alpha2 if layer.fc_alpha2 is not None else layer.fc_alpha1
         first = torch.sigmoid(layer.fc_alpha1(torch.cat([read, grid], dim=1)))
         other = torch.sigmoid(second(torch.cat([read, regions], dim=1)))
-        states = fed(layer.pwff, (first * grid + other * regions) / math.sqrt(2))
+        states = feed(layer.pwff, (first * grid + other * regions) / math.sqrt(2))
     return states
 
 
@@ -128,14 +128,14 @@ def test_the_grid_network_is_that_of_the_equations():
     grid = torch.randn(2, 5, 6)
     wanted = network.layer_norm(network.fc(grid).clamp(min=0))[1]
     for layer in network.layers:
-        wanted = fed(layer.pwff, attended(layer.mhatt, wanted, wanted))
+        wanted = feed(layer.pwff, attend_by_heads(layer.mhatt, wanted, wanted))
     assert (network(grid)[1] - wanted).abs().max() < 1e-5
 
 
 def test_boxes_that_do_not_change_stay():
     boxes = torch.tensor([[[0.1, 0.5, 0.9, 0.25]]])
-    assert torch.allclose(refined(boxes, torch.zeros(1, 1, 4)), boxes)
-    assert refined(boxes, torch.full((1, 1, 4), 50.0)).max() <= 1
+    assert torch.allclose(refine_boxes(boxes, torch.zeros(1, 1, 4)), boxes)
+    assert refine_boxes(boxes, torch.full((1, 1, 4), 50.0)).max() <= 1
 
 
 def test_regions_do_not_depend_on_other_pictures():
@@ -174,7 +174,7 @@ def plain_regions(decoder: RegionDecoder, levels: list[Tensor]) -> Tensor:
     values = torch.cat([one.flatten(2).transpose(1, 2) for one in maps], dim=1)
     shapes = [(one.shape[2], one.shape[3]) for one in maps]
     for number, layer in enumerate(decoder.layers):
-        boxes = refined(boxes, decoder.bbox_embed[number](content))
+        boxes = refine_boxes(boxes, decoder.bbox_embed[number](content))
         asking = content + place
         attended_content, _ = layer.self_attn(asking[None], asking[None], content[None])
         content = layer.norm2(content + attended_content[0])

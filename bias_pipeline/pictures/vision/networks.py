@@ -1,0 +1,199 @@
+"""Published vision networks, of timm and of transformers: how they are named, found and checked.
+
+They turn pictures into regions. Nothing that comes with a network is run as code.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bias_pipeline.array_types import Float32Array
+from bias_pipeline.declared import Text
+from bias_pipeline.errors import DataError, ResourceError
+from bias_pipeline.io.json_files import expect, load_json
+from bias_pipeline.models.model_location import check_preprocessing, require_preprocessing
+from bias_pipeline.models.pretrained import Pretrained, find_pretrained, load, numbers_of
+from bias_pipeline.models.timm_networks import (
+    LITE0,
+    TIMM,
+    TimmNetwork,
+    channels,
+    find_network_of_timm,
+    is_timm,
+    square_side,
+)
+from bias_pipeline.models.torchvision import make_importable
+
+if TYPE_CHECKING:
+    import torch
+
+    from bias_pipeline.pictures.vision.net import VisionNet
+
+
+@dataclass(frozen=True)
+class VisionModel(ABC):
+    name: str  # as the user wrote it
+    folder: Path  # where it lies
+    side: int  # of the square pictures it takes, in pixels
+    mean: tuple[float, ...]  # subtracted from each channel, which is in [0, 1]
+    std: tuple[float, ...]  # divided by
+    files: Mapping[str, str]  # name to SHA-256 (hex) of all files that decide its output
+
+    @abstractmethod
+    def load(self) -> VisionNet:
+        """The network with its weights, on the CPU."""
+
+
+class VisionRegions:
+    """Pictures as the last grid of a frozen network, or as its tokens."""
+
+    batch_size: ClassVar[int] = 32  # pictures per batch
+
+    def __init__(self, model: VisionModel, device: torch.device) -> None:
+        self._model, self._device = model, device
+        self._network = model.load().to(device)
+
+    @property
+    def side(self) -> int:
+        return self._model.side
+
+    def extract(self, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float16]:
+        return self.regions(pixels).astype(np.float16)
+
+    def regions(self, pixels: npt.NDArray[np.uint8]) -> Float32Array:
+        """(N, S, S, 3) pictures to (N, R, D)."""
+        import torch
+
+        turned = torch.from_numpy(np.ascontiguousarray(pixels)).permute(0, 3, 1, 2)
+        with torch.inference_mode():
+            return numbers_of(self._network(turned.to(self._device)), self._model.name)
+
+
+_TOWERS = {
+    "clip": "CLIPVisionModel",
+    "clip_vision_model": "CLIPVisionModel",
+    "siglip": "SiglipVisionModel",
+    "siglip_vision_model": "SiglipVisionModel",
+}
+KINDS = (
+    *_TOWERS,
+    *("convnext", "convnextv2", "deit", "dinov2", "dinov2_with_registers", "resnet", "swin", "vit"),
+)
+_POOLING = ("pooler", "vision_model.head")  # of the whole picture, which plays no part
+PREPROCESSING = "preprocessor_config.json"
+
+
+@dataclass(frozen=True)
+class TimmModel(VisionModel):
+    timm: TimmNetwork
+
+    def load(self) -> VisionNet:
+        from bias_pipeline.pictures.vision.net import TimmNet
+
+        return TimmNet(self.timm.build(), self.name, self.side, self.mean, self.std)
+
+
+@dataclass(frozen=True)
+class HfModel(VisionModel):
+    pretrained: Pretrained
+
+    def load(self) -> VisionNet:
+        import torch
+        import transformers
+
+        from bias_pipeline.pictures.vision.net import HfNet
+
+        make_importable()
+        architecture = getattr(transformers, _TOWERS.get(self.pretrained.kind, "AutoModel"))
+        network = load(self.pretrained, architecture, torch.device("cpu"), _POOLING)
+        return HfNet(network, self.name, self.side, self.mean, self.std)
+
+
+def find_hf(name: str) -> HfModel:
+    model = find_pretrained(name, KINDS)
+    require_preprocessing(model.folder, model.files)
+    path = model.folder / PREPROCESSING
+    shown: Mapping[str, Any] = expect(
+        load_json(path, what="a model's preprocessing"), dict, path, ""
+    )
+    check_preprocessing(path, shown)
+    if (
+        not shown.get("do_rescale", True)
+        or abs(255 * shown.get("rescale_factor", 1 / 255) - 1) > 1e-3
+    ):
+        raise DataError(f"{path}: pixels must be divided by 255; another scale is not supported")
+    plain = shown.get("do_normalize", True)
+    return HfModel(
+        f"hf:{name}",
+        model.folder,
+        square_side(_input_size(shown), path, "its size"),
+        channels(shown.get("image_mean") if plain else [0.0] * 3, path, "image_mean"),
+        channels(shown.get("image_std") if plain else [1.0] * 3, path, "image_std"),
+        model.files,
+        model,
+    )
+
+
+def _input_size(shown: Mapping[str, Any]) -> tuple[object, object]:
+    cut = shown.get("crop_size") if shown.get("do_center_crop") else None
+    size = shown.get("size") if cut is None else cut
+    if isinstance(size, Mapping):
+        short = size.get("shortest_edge")
+        return size.get("height", short), size.get("width", short)
+    return size, size
+
+
+OWN_NETWORK, ANNOTATIONS, BOXES = "own", "annotations", "boxes"
+HF = "hf:"
+_NAMED = rf"{LITE0}|(?:{TIMM}|{HF})[^\x00-\x1f\x7f]+"
+_NAMED_WORDS = f"{LITE0}, {TIMM}NAME, {TIMM}FOLDER, {HF}NAME or {HF}FOLDER"
+
+
+def _text(words: tuple[str, ...]) -> Text:
+    return Text("|".join((*words, _NAMED)), ", ".join((*words, _NAMED_WORDS)))
+
+
+BackboneName = Annotated[str, _text((OWN_NETWORK, ANNOTATIONS, BOXES))]
+PictureBackboneName = Annotated[str, _text((OWN_NETWORK,))]
+
+
+def is_network(backbone: str) -> bool:
+    return is_timm(backbone) or backbone.startswith(HF)
+
+
+def find_network(backbone: str) -> VisionModel:
+    """A published vision network on disk; nothing is loaded."""
+    if backbone.startswith(HF):
+        return find_hf(backbone.removeprefix(HF))
+    found = find_network_of_timm(backbone)
+    shown = (found.side, found.mean, found.std)
+    return TimmModel(found.name, found.folder, *shown, found.files, found)
+
+
+def lasting_name(backbone: str) -> str:
+    """The name of a backbone wherever a command is started: folders by their whole paths."""
+    kind, colon, name = backbone.partition(":")
+    folder = Path(name).expanduser()
+    return f"{kind}:{folder.resolve()}" if colon and folder.is_dir() else backbone
+
+
+def find_again(backbone: str, files: object, folder: Path) -> str:
+    """The backbone of a captioner's folder: where it was, or ``backbone`` within the folder."""
+    kind, colon, place = backbone.partition(":")
+    beside = folder / "backbone"
+    places = [backbone, *([f"{kind}:{beside}"] if colon and beside.is_dir() else [])]
+    for name in places:
+        moved = Path(place).is_absolute() and not Path(place).is_dir() and name == backbone
+        if not moved and dict(find_network(name).files) == files:
+            return name
+    raise ResourceError(
+        f"{folder}: was fitted with {backbone}, which is not there as it was; name the folder that "
+        f"has the network's files: ln -s FOLDER {beside}"
+    )
