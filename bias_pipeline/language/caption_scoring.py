@@ -19,7 +19,7 @@ from bias_pipeline.corpus.captions import ranges
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.corpus.object_names import coco_name
 from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
-from bias_pipeline.language.formulas import bias_ratio, estimated, gender_score
+from bias_pipeline.language.formulas import bias_ratio, gender_score, likeliest_group
 from bias_pipeline.language.language_model import LanguageModel
 from bias_pipeline.metrics.corpus_view import CorpusView
 from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Sums
@@ -72,13 +72,13 @@ class Contexts:
             notes,
         )
 
-    def shown(self, n_images: int) -> BoolArray:
+    def images_with_objects(self, n_images: int) -> BoolArray:
         """(N,) images with any object."""
         flags = np.zeros(n_images, bool)
         flags[self.images] = True
         return flags
 
-    def beside(self, images: IntArray) -> tuple[IntArray, IntArray]:
+    def pairs_of(self, images: IntArray) -> tuple[IntArray, IntArray]:
         """The pairs of R images in any order, and (P,) to which image each pair belongs."""
         starts, ends = (np.searchsorted(self.images, images, side) for side in ("left", "right"))
         return ranges(starts, ends - starts), np.repeat(np.arange(len(images)), ends - starts)
@@ -92,7 +92,7 @@ class Contexts:
         return self.names.index(name)
 
 
-def annotated(corpus: Corpus, excluded: Collection[str]) -> Contexts:
+def annotated_objects(corpus: Corpus, excluded: Collection[str]) -> Contexts:
     """The objects of a data set's annotations.
 
     Annotations have no confidence. P(c) is how common an object is: the share of the images with
@@ -185,7 +185,7 @@ def mean_over(of: IntArray, values: Float64Array, n_texts: int) -> Float64Array:
     return means
 
 
-def summed(table: Float64Array, images: IntArray, n_images: int) -> sparse.csr_array:
+def sum_by_image(table: Float64Array, images: IntArray, n_images: int) -> sparse.csr_array:
     """(N, C) sums over the captions of each image, from a table (R, C) of captions."""
     gather = sparse.csr_array(
         (np.ones(len(images)), (images, np.arange(len(images)))), (n_images, len(images))
@@ -198,14 +198,16 @@ class Judged:
 
     def __init__(self, how: CaptionScorer, view: CorpusView, contexts: Contexts, side: str) -> None:
         captions, self.side = view.corpus.side(side), side
-        self.named, self.images = view.named(side), captions.image_rows
+        self.named, self.images = view.named_group(side), captions.image_rows
         self.shape = (len(view.corpus), len(captions))
         self.n_groups = len(view.groups)
-        shown = (view.labelled & contexts.shown(len(view.corpus)))[captions.image_rows]
+        shown = (view.labelled & contexts.images_with_objects(len(view.corpus)))[
+            captions.image_rows
+        ]
         scored = shown & (self.named >= 0) & (captions.positions < how.positions)
         self.rows = np.flatnonzero(scored)  # (R,) the captions
         # (P,) rows of contexts, the objects of their pictures, and whose they are of the R
-        self.pairs, self.of = contexts.beside(captions.image_rows[self.rows])
+        self.pairs, self.of = contexts.pairs_of(captions.image_rows[self.rows])
         self.objects = contexts.objects[self.pairs]
         self.weigh = how.weigh
         versions = (captions_naming(captions, view.attribute, g, how.terms) for g in view.groups)
@@ -238,10 +240,15 @@ class Judged:
         columns = [weighted]
         columns += [weighted * by_factor[name] for name in FACTORS]
         groups = np.arange(self.n_groups)  # no group is -1, which equals none
-        columns += [1.0 * (estimated(by_factor[name])[0][:, None] == groups) for name in FACTORS]
-        columns += [self.likelihood, estimated(by_factor["gs"])[1][:, None].astype(np.float64)]
+        columns += [
+            1.0 * (likeliest_group(by_factor[name])[0][:, None] == groups) for name in FACTORS
+        ]
+        columns += [
+            self.likelihood,
+            likeliest_group(by_factor["gs"])[1][:, None].astype(np.float64),
+        ]
         sums = np.concatenate(columns, axis=1) * is_chosen[:, None]
-        return summed(sums, self.images[self.rows], self.shape[0])
+        return sum_by_image(sums, self.images[self.rows], self.shape[0])
 
     def object_tables(
         self, wanted: IntArray, images: BoolArray, name: str
@@ -272,7 +279,7 @@ class Values:
     objects: tuple[str, ...]  # the T objects that have their own parts
     sides: CaptionSides  # the images of each part
 
-    def of(self, sums: Float64Array) -> dict[str, Float64Array]:
+    def side_numbers(self, sums: Float64Array) -> dict[str, Float64Array]:
         """Name to (B, K), from the (B, C) sums of :meth:`Judged.table`."""
         n = len(self.groups)
         column = {name: sums[:, k * n : (k + 1) * n] for k, name in enumerate(_COLUMNS)}
@@ -287,7 +294,7 @@ class Values:
             values[name] = share(column[name], column[name].sum(axis=1, keepdims=True))
         return {**values, "ties": sums[:, len(_COLUMNS) * n :]}
 
-    def named(
+    def named_numbers(
         self, means: Mapping[PartName, Mapping[str, Float64Array]]
     ) -> dict[PartName, CountedNumber]:
         """The numbers of :class:`~bias_pipeline.language.gender_score.GenderScore`."""
@@ -303,7 +310,7 @@ class Values:
             groups = model["gs"] - human["gs"]
             change |= {PartName(group=g): groups[:, k] for k, g in enumerate(self.groups)}
             for name, of_name in change.items():
-                values[name] = CountedNumber(values=of_name, images=self.sides.both)
+                values[name] = CountedNumber(values=of_name, images=self.sides.paired_images)
         values[OWN_BIAS] = number(MODEL, means[MODEL]["told"][:, 0])
         values[TIES] = number(MODEL, means[MODEL]["ties"][:, 0], COUNT)
         return values
@@ -331,5 +338,5 @@ class Values:
                 values |= number.by_object(self.objects, what, side=part.side)
         for name in self.objects if len(sides) == 2 else ():
             model, human = (values[PartName(object=name, side=part.side)] for part in sides)
-            values[PartName(object=name)] = replace(model - human, images=self.sides.both)
+            values[PartName(object=name)] = replace(model - human, images=self.sides.paired_images)
         return values

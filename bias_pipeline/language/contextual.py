@@ -59,7 +59,7 @@ def _table(vectors: WordVectors, words: Sequence[str], known: Sequence[str]) -> 
     theirs = np.array([i for i, word in enumerate(words) if word in vectors.places], np.int64)
     if not len(ours):
         raise LookupError("no known word has a vector")
-    rows, distances = nearest(
+    rows, distances = nearest_directions(
         vectors.rows([words[i] for i in theirs]), vectors.rows([known[i] for i in ours])
     )
     return np.column_stack([theirs, ours[rows], distances])
@@ -68,13 +68,16 @@ def _table(vectors: WordVectors, words: Sequence[str], known: Sequence[str]) -> 
 Nearest = tuple[IntArray, Float64Array]
 
 
-def nearest(queries: Float64Array, known: Float64Array, *, at_once: int = 4096) -> Nearest:
+def nearest_directions(
+    queries: Float64Array, known: Float64Array, *, at_once: int = 4096
+) -> Nearest:
     """(V,) the nearest of K directions to each of V, the first among equals; and (V,) distances.
 
     Vectors are of length 1; a distance is 1 minus the cosine, in [0, 2].
 
     Example:
-        >>> rows, distances = nearest(np.array([[0.6, 0.8]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+        >>> known = np.array([[1.0, 0.0], [0.0, 1.0]])
+        >>> rows, distances = nearest_directions(np.array([[0.6, 0.8]]), known)
         >>> rows.tolist(), distances.round(3).tolist()
         ([1], [0.2])
     """
@@ -163,9 +166,11 @@ class ContextualAlignment(ConstantAlignment):
             return super().alternatives
         names = [Path(source).name.partition(".")[0] for source in self.sources]
         keys = names if len(set(names)) == len(names) else self.sources
-        return {name: self._with(source) for name, source in zip(keys, self.sources, strict=True)}
+        return {
+            name: self._with_source(source) for name, source in zip(keys, self.sources, strict=True)
+        }
 
-    def _with(self, source: str) -> ContextualAlignment:
+    def _with_source(self, source: str) -> ContextualAlignment:
         variant = copy(self)
         variant.sources = (source,)
         return variant
@@ -175,7 +180,7 @@ class ContextualAlignment(ConstantAlignment):
         by_side = {side: self.substitutions(corpus, side) for side in self.sides}
         aligned = corpus.rewrite(
             {
-                s: self._applied(corpus.side(s), substitutions)
+                s: self._substitute(corpus.side(s), substitutions)
                 for s, substitutions in by_side.items()
             }
         )
@@ -192,7 +197,7 @@ class ContextualAlignment(ConstantAlignment):
         captions = corpus.side(side).compact()
         counts = dict(zip(captions.types, captions.counts.tolist(), strict=True))
         unknown = [word for word in self.unknown_words(corpus, side) if word in counts]
-        near = self._nearest(corpus, unknown)
+        near = self._nearest_known_words(corpus, unknown)
         words = [*filter(is_word, unknown)]
         delta = self._delta(
             np.array([near.get(word, NOWHERE).distance for word in words]),
@@ -225,7 +230,9 @@ class ContextualAlignment(ConstantAlignment):
         replacement = near.word if close else " ".join(self.replacement)
         return Substitution(side, word, replacement, near.distance, count, close)
 
-    def _nearest(self, corpus: Corpus, unknown: Sequence[str]) -> Mapping[str, Neighbour]:
+    def _nearest_known_words(
+        self, corpus: Corpus, unknown: Sequence[str]
+    ) -> Mapping[str, Neighbour]:
         """Unknown word to the nearest known one, where both have vectors."""
         known = [*filter(is_word, self.known_words(corpus))]
         try:
@@ -239,7 +246,7 @@ class ContextualAlignment(ConstantAlignment):
             )
             raise DataError(f"captioner {corpus.captioner!r}: {lacking}") from None
 
-    def _applied(self, captions: Captions, substitutions: Sequence[Substitution]) -> Captions:
+    def _substitute(self, captions: Captions, substitutions: Sequence[Substitution]) -> Captions:
         """Captions with every listed word replaced."""
         new = {
             one.word: (one.replacement,) if one.near else self.replacement for one in substitutions

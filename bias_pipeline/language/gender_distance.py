@@ -30,7 +30,7 @@ from bias_pipeline.metrics.counting.numbers import SHARE, CountedNumber, Sums, T
 from bias_pipeline.metrics.counting.sides import (
     CaptionSides,
     by_group,
-    crossed,
+    cross_with_groups,
     mean_of,
     one_hot,
 )
@@ -152,19 +152,21 @@ class GenderDistance(TaskMetric):
         return part.what in ("cooccurrence", "leakage")
 
     def tally(self, view: CorpusView) -> Tally:
-        sides = CaptionSides.of(view, self.positions)
+        sides = CaptionSides.from_view(view, self.positions)
         n_groups = len(view.groups)
 
         def things(side: str, chosen: BoolArray) -> sparse.csr_array:
             code = np.where(chosen, 0, -1)
-            return view.by_image(side, crossed(code, view.mentions(side), 1))
+            return view.by_image(side, cross_with_groups(code, view.mentions(side), 1))
 
         def pairs(side: str, chosen: BoolArray) -> sparse.csr_array:
-            named = np.where(chosen, view.named(side), -1)
-            return view.by_image(side, crossed(named, view.mentions(side), n_groups))
+            named = np.where(chosen, view.named_group(side), -1)
+            return view.by_image(side, cross_with_groups(named, view.mentions(side), n_groups))
 
         def who(side: str, chosen: BoolArray) -> sparse.csr_array:
-            return view.by_image(side, one_hot(np.where(chosen, view.named(side), -1), n_groups))
+            return view.by_image(
+                side, one_hot(np.where(chosen, view.named_group(side), -1), n_groups)
+            )
 
         tables = {
             f"{what}:{name}": table
@@ -193,11 +195,11 @@ class GenderDistance(TaskMetric):
             for described_side in ("model", "human")
             if len(view.corpus.side(described_side))
         ]:
-            named, mentions = view.named(side), view.mentions(side)
+            named, mentions = view.named_group(side), view.mentions(side)
             pairs = by_group(
-                np.asarray(crossed(named, mentions, len(view.groups)).sum(axis=0), np.float64)[
-                    None
-                ],
+                np.asarray(
+                    cross_with_groups(named, mentions, len(view.groups)).sum(axis=0), np.float64
+                )[None],
                 len(view.groups),
             )[0]
             counts = np.asarray(mentions.sum(axis=0))
@@ -290,28 +292,31 @@ class _Values:
         values: dict[PartName, CountedNumber] = {}
         for part in self.sides.images:
             means = mean_of(
-                [mean_cosines(counts, self.near) for counts in self._each(sums, "things", part)]
+                [
+                    mean_cosines(counts, self.near)
+                    for counts in self._position_sums(sums, "things", part)
+                ]
             )
             values[part] = self.sides.number(part, bias_ratio(means[:, :n]))
             if not part.detail:
                 values |= self._of_side(part, means, self._pairs(sums, part))
         if HUMAN_PAIRED in self.sides.images:
             values[SCORE] = values[MODEL_PAIRED] - values[HUMAN_PAIRED]
-            values |= self._compared(sums)
+            values |= self._comparisons(sums)
         ratios = np.tile(bias_ratio(self.near[self.with_parts, :n]), (len(values[MODEL].values), 1))
-        of_objects = CountedNumber(values=ratios, images=self.sides.both)
+        of_objects = CountedNumber(values=ratios, images=self.sides.paired_images)
         return values | of_objects.by_object(self.objects[t] for t in self.with_parts)
 
-    def _each(self, sums: Sums, what: str, part: PartName) -> list[Float64Array]:
+    def _position_sums(self, sums: Sums, what: str, part: PartName) -> list[Float64Array]:
         start = f"{what}:"
         of_kind = {
             name.removeprefix(start): v for name, v in sums.items() if name.startswith(start)
         }
-        return self.sides.each(part, of_kind)
+        return self.sides.position_sums(part, of_kind)
 
     def _pairs(self, sums: Sums, part: PartName) -> Float64Array:
         """(B, K, T) objects named with one group, of all positions together."""
-        pooled = np.sum(self._each(sums, "pairs", part), axis=0)
+        pooled = np.sum(self._position_sums(sums, "pairs", part), axis=0)
         return by_group(pooled, len(self.groups))
 
     def _of_side(
@@ -330,23 +335,29 @@ class _Values:
             to_neutral = ratio_to_neutral(means[:, k], means[:, -1])
             values[of_group("to_neutral")] = number(values=to_neutral, unit="ratio")
         shares = share(pairs[:, 0], pairs.sum(axis=1))
-        values[PartName("cooccurrence", side=side)] = number(values=_first(pairs), range=SHARE)
+        values[PartName("cooccurrence", side=side)] = number(
+            values=_first_share(pairs), range=SHARE
+        )
         of_objects = number(values=shares[:, self.with_parts], range=SHARE)
         names = [self.objects[t] for t in self.with_parts]
         return values | of_objects.by_object(names, "cooccurrence", side=side)
 
-    def _compared(self, sums: Sums) -> dict[PartName, CountedNumber]:
+    def _comparisons(self, sums: Sums) -> dict[PartName, CountedNumber]:
         number = partial(CountedNumber, images=self.sides.images[MODEL_PAIRED])
-        model, human = (mean_of(self._each(sums, "who", p)) for p in (MODEL_PAIRED, HUMAN_PAIRED))
+        model, human = (
+            mean_of(self._position_sums(sums, "who", p)) for p in (MODEL_PAIRED, HUMAN_PAIRED)
+        )
         leaks = share(model, human)
-        change = _first(self._pairs(sums, MODEL_PAIRED)) - _first(self._pairs(sums, HUMAN_PAIRED))
+        change = _first_share(self._pairs(sums, MODEL_PAIRED)) - _first_share(
+            self._pairs(sums, HUMAN_PAIRED)
+        )
         return {
             PartName("cooccurrence"): number(values=change),
             **number(values=leaks, unit="ratio").by_group(self.groups, "leakage"),
         }
 
 
-def _first(pairs: Float64Array) -> Float64Array:
+def _first_share(pairs: Float64Array) -> Float64Array:
     """(B,) the first group's share in all pairs (B, K, T)."""
     return share(pairs[:, 0].sum(axis=1), pairs.sum(axis=(1, 2)))
 

@@ -236,7 +236,7 @@ class GenderScore(CountingMetric):
         )
         encoder = Frozen(settings["sentence_encoder"])
         return {
-            "language_model": dict(model.pretrained.files),
+            "language_model": dict(model.files_on_disk.files),
             "lm_revision": MAIN,
             "sentence_encoder": dict(encoder.pretrained.files),
             "context": [
@@ -255,7 +255,9 @@ class GenderScore(CountingMetric):
 
     def tally(self, view: CorpusView) -> Tally:
         encoder = self.scorer.sentence_encoder
-        contexts = self.visual_context.of(view.corpus, np.flatnonzero(view.labelled), encoder)
+        contexts = self.visual_context.find_contexts(
+            view.corpus, np.flatnonzero(view.labelled), encoder
+        )
         sides = self._sides(view, contexts)
         judged = {
             side: Judged(self.scorer, view, contexts, side)
@@ -269,18 +271,23 @@ class GenderScore(CountingMetric):
             tables |= of_side.object_tables(with_parts, images, f"objects:{side}")
         neutral = self.without_group
         if neutral is not None:
-            apart = {s: neutral.judged(self.scorer, j, view, contexts) for s, j in judged.items()}
+            apart = {
+                s: neutral.judge_captions(self.scorer, j, view, contexts) for s, j in judged.items()
+            }
             neutral_tables = sides.tables(view, lambda side, chosen: apart[side].table(chosen))
             tables |= {f"{NEUTRAL}{name}": table for name, table in neutral_tables.items()}
         values = Values(view.groups, tuple(contexts.names[k] for k in with_parts), sides)
 
         def numbers(sums: Sums) -> dict[PartName, CountedNumber]:
-            each = {part: [values.of(t) for t in sides.each(part, sums)] for part in sides.images}
+            each = {
+                part: [values.side_numbers(t) for t in sides.position_sums(part, sums)]
+                for part in sides.images
+            }
             means = {
                 part: {name: mean_of([one[name] for one in by_position]) for name in by_position[0]}
                 for part, by_position in each.items()
             }
-            named = values.named(means)
+            named = values.named_numbers(means)
             named |= {} if neutral is None else neutral.numbers(sums, sides, named)
             return named | values.of_objects(sums)
 
@@ -310,8 +317,8 @@ class GenderScore(CountingMetric):
         ]
 
     def _sides(self, view: CorpusView, contexts: Contexts) -> CaptionSides:
-        sides = CaptionSides.of(view, self.scorer.positions)
-        shown = contexts.shown(len(view.corpus))
+        sides = CaptionSides.from_view(view, self.scorer.positions)
+        shown = contexts.images_with_objects(len(view.corpus))
         images = {part: mask & shown for part, mask in sides.images.items()}
         if not images[MODEL].any():
             raise NotApplicableError(

@@ -84,7 +84,7 @@ def seconds_of(
 ) -> float:
     """Expected seconds of a cell of a corpus; a metric that lacks data ends at once."""
     info = info_of(metric)
-    refused = info is not None and not permitted(info, corpus)
+    refused = info is not None and not has_needs(info, corpus)
     known = settings or (settings_of(metric) if info else {})
     human = corpus.human.n_in_turn if "positions" in known else len(corpus.human)
     size = captions(len(corpus), len(corpus.model), human, known)
@@ -94,7 +94,7 @@ def seconds_of(
     return times * len(corpus.each_sample) * seconds(metric, 0 if refused else size, seeds)
 
 
-def permitted(info: MetricInfo, corpus: Corpus) -> bool:
+def has_needs(info: MetricInfo, corpus: Corpus) -> bool:
     """Whether a corpus has what a metric needs."""
     return not missing(info.needs, corpus)
 
@@ -151,7 +151,7 @@ def kind(metric: str, encoder: str) -> str:
     return metric if cost.per_caption + cost.per_attacked > _NETWORK else encoder
 
 
-def spared(infos: Iterable[MetricInfo]) -> list[str]:
+def sparable_metrics(infos: Iterable[MetricInfo]) -> list[str]:
     """Metrics that a short audit can leave out, in the order in which it does.
 
     They train attackers for a question that counting answers too; the costliest come first.

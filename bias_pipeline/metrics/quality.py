@@ -26,7 +26,7 @@ from bias_pipeline.metrics.counting.numbers import (
     Sums,
     Tally,
 )
-from bias_pipeline.metrics.counting.sides import by_group, crossed, key, mean_of
+from bias_pipeline.metrics.counting.sides import by_group, cross_with_groups, key, mean_of
 from bias_pipeline.metrics.functional.counts import share
 from bias_pipeline.metrics.functional.quality import (
     CIDER_SCALE,
@@ -316,7 +316,7 @@ class _Described:
     def crossing(self, sums: Float64Array) -> sparse.csr_array:
         """(N, K * C) sums in the columns of each image's group."""
         table = sparse.csr_array(sums)
-        return crossed(self.view.codes, table, len(self.view.groups))
+        return cross_with_groups(self.view.codes, table, len(self.view.groups))
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,9 @@ def backgrounds(pictures: Pictures | None, contrasts: Contrasts) -> Backgrounds 
         blocks = pixels.reshape(_SIDE, _READ // _SIDE, _SIDE, _READ // _SIDE, 3)
         small[row] = blocks.mean(axis=(1, 3))[:, _outer_columns(_SIDE)].ravel()
     place = np.arange(n_pictures)
-    crossed = SetDistances.of(contrasts, sparse.csr_array(small), place, _squared_distances).crossed
+    crossed = SetDistances.from_vectors(
+        contrasts, sparse.csr_array(small), place, _squared_distances
+    ).crossed
     beyond = BeyondPictures(contrasts, crossed)
     known = beyond.by_set[~np.isnan(beyond.by_set)]
     return Backgrounds(

@@ -52,7 +52,9 @@ def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer
                 p_value = min(p_value, p)
                 if p < ALPHA:
                     named.append(name)
-                    sentences.append(f"{name} ({one.first}, {one.second}): {_CHANGES[name]}")
+                    sentences.append(
+                        f"{name} ({one.first_group}, {one.second_group}): {_CHANGES[name]}"
+                    )
         p_value = min(1.0, 2 * p_value)  # of two families of tests
     if named:
         return Answer("yes", "", p_value, named, [*sentences, *beside])
@@ -91,11 +93,11 @@ def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> tuple[fl
 
 def gap_sentence(compared: GroupsCompared, gap: GroupGap, p_value: float) -> str:
     """How often each group's captions are of a class, the difference, p, and the power."""
-    of = compared.second if gap.value > 0 else compared.first
+    of = compared.second_group if gap.value > 0 else compared.first_group
     low, high = sorted((gap.low, gap.high) if gap.value > 0 else (-gap.low, -gap.high))
     beyond = " beyond annotators'" if compared.pictures.people else ""
     return (
-        f"{gap.name} ({compared.first} {_per_100(gap.first)} %, {compared.second} "
+        f"{gap.name} ({compared.first_group} {_per_100(gap.first)} %, {compared.second_group} "
         f"{_per_100(gap.second)} % of captions): {_per_100(abs(gap.value))} [{_per_100(low)}, "
         f"{_per_100(high)}] points more of {of}{beyond}, p {p_value:.2g}; the test usually misses "
         f"differences below {_per_100(gap.misses)} points"
@@ -180,7 +182,7 @@ def _words(compared: GroupsCompared) -> Iterator[str]:
     clear = [gap for gap in compared.words[:MOST_WORDS] if gap.p_value < ALPHA]
     if clear:
         listed = ", ".join(
-            f"{gap.word} ({compared.first} {_per_100(gap.first)} %, {compared.second} "
+            f"{gap.word} ({compared.first_group} {_per_100(gap.first)} %, {compared.second_group} "
             f"{_per_100(gap.second)} %)"
             for gap in clear
         )
@@ -203,9 +205,9 @@ def facts(
         "p_value": None if math.isnan(answer.p_value) else answer.p_value,
         "beside": "" if answer.named else beside_answer(comparisons, backgrounds),
         "sets": {
-            one.label or f"{one.second} against {one.first}": {
+            one.label or f"{one.second_group} against {one.first_group}": {
                 "sets": list(one.contrasts.sets),
-                _BEYOND: [None if np.isnan(x) else float(x) for x in one.beyond.by_set],
+                _BEYOND: [None if np.isnan(x) else float(x) for x in one.beyond_pictures.by_set],
             }
             for one in comparisons
         },

@@ -130,12 +130,12 @@ class GroupsCompared:
     n_families: int  # attributes and pairs of groups that are tested
 
     @property
-    def first(self) -> str:
+    def first_group(self) -> str:
         """The group from whose pictures differences are counted."""
         return self.pictures.groups[self.compared[0]]
 
     @property
-    def second(self) -> str:
+    def second_group(self) -> str:
         """The other group."""
         return self.pictures.groups[self.compared[1]]
 
@@ -150,7 +150,7 @@ class GroupsCompared:
         return len(self.contrasts)
 
     @property
-    def tested(self) -> bool:
+    def has_enough_sets(self) -> bool:
         """Whether there are sets enough for any test."""
         return self.n_sets >= FEWEST_SETS
 
@@ -166,7 +166,9 @@ class GroupsCompared:
 
     def _distances(self, vectors: sparse.csr_array) -> SetDistances:
         kernel = KERNELS[self.pictures.distance]
-        return SetDistances.of(self.contrasts, vectors, self.pictures.model.pictures, kernel)
+        return SetDistances.from_vectors(
+            self.contrasts, vectors, self.pictures.model.pictures, kernel
+        )
 
     def by_set(self, of_pairs: Float64Array) -> Float64Array:
         """(J,) the mean of each set's pairs, of those that have a value; NaN without one."""
@@ -183,14 +185,14 @@ class GroupsCompared:
         return float(by_set.mean()) if len(by_set) else math.nan
 
     @cached_property
-    def beyond(self) -> BeyondPictures:
+    def beyond_pictures(self) -> BeyondPictures:
         """The effect of the group in one context that is also in another."""
         return BeyondPictures(self.contrasts, self.distances.crossed)
 
     @cached_property
     def distance_tests(self) -> dict[str, tuple[float, float]]:
         """Name to value and p of both tests of distances, with all words and without marks."""
-        plain = self._distance_tests(self.pictures.model.words, self.beyond)
+        plain = self._distance_tests(self.pictures.model.words, self.beyond_pictures)
         shown = self.pictures.model.without_marks()
         vectors = shown if self.pictures.distance == "jaccard" else tf_idf(shown)
         bare = BeyondPictures(self.contrasts, self._distances(vectors).crossed)
@@ -201,7 +203,9 @@ class GroupsCompared:
         self, words: sparse.csr_array, beyond: BeyondPictures
     ) -> dict[str, tuple[float, float]]:
         shifts = self.shifts(words)
-        shift_test = shift_p(SignFlips(self.contrasts.keys), shifts) if self.tested else math.nan
+        shift_test = (
+            shift_p(SignFlips(self.contrasts.keys), shifts) if self.has_enough_sets else math.nan
+        )
         crossed = int((~np.isnan(beyond.by_set)).sum())
         beyond_test = beyond.p_value() if crossed >= FEWEST_SETS else math.nan
         return {
@@ -266,7 +270,7 @@ class GroupsCompared:
     @cached_property
     def words(self) -> list[WordGap]:
         """Words that differ, the clearest first."""
-        if not self.tested:
+        if not self.has_enough_sets:
             return []
         model = self.pictures.model
         shares = means_of_pictures(model.words, model.pictures, len(self.pictures.corpus))

@@ -104,7 +104,7 @@ class Counterfactual(Metric):
                 *corpus.notes,
                 *_sets_notes(pictures, comparisons),
                 *answer.sentences,
-                *(outer.sentence(one.second) for one, outer in around),
+                *(outer.sentence(one.second_group) for one, outer in around),
             ],
             tables=_tables(comparisons),
         )
@@ -231,8 +231,8 @@ class _Parts:
             self._part(gap.value, gap.low, gap.high, p_value, unit),
         )
         if not one.label:
-            yield PartName(name, group=one.first), self._part(gap.first, unit=unit)
-            yield PartName(name, group=one.second), self._part(gap.second, unit=unit)
+            yield PartName(name, group=one.first_group), self._part(gap.first, unit=unit)
+            yield PartName(name, group=one.second_group), self._part(gap.second, unit=unit)
 
     def _words(self, one: GroupsCompared) -> Iterator[tuple[PartName, Number]]:
         for gap in one.words[:MOST_WORDS]:
@@ -280,9 +280,9 @@ def _background_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
     for gap in one.backgrounds.gaps if one.backgrounds else ():
         yield {
             "outer quarters": gap.measure,
-            "first": one.first,
+            "first": one.first_group,
             "of first": gap.first,
-            "second": one.second,
+            "second": one.second_group,
             "of second": gap.second,
             "p": gap.p_value,
         }
@@ -293,9 +293,9 @@ def _class_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
     for gap, p_value in zip(one.gaps, one.p_values, strict=True):
         yield {
             "class": gap.name,
-            "first": one.first,
+            "first": one.first_group,
             "share of first": gap.first,
-            "second": one.second,
+            "second": one.second_group,
             "share of second": gap.second,
             "difference": gap.value,
             "low": gap.low,
@@ -308,13 +308,13 @@ def _class_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
 
 def _set_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
     contrasts, distances = one.contrasts, one.distances
-    beyond = one.beyond.by_set
+    beyond = one.beyond_pictures.by_set
     for number, name in enumerate(contrasts.sets):
         chosen = contrasts.set_of == number
         yield {
             "set": name,
-            "first": one.first,
-            "second": one.second,
+            "first": one.first_group,
+            "second": one.second_group,
             "distance": float((contrasts.weights * distances.pairs)[chosen].sum()),
             "samples": float((contrasts.weights * distances.samples)[chosen].sum()),
             "beyond_pictures": float(beyond[number]),
@@ -328,8 +328,8 @@ def _caption_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
     for number in one.most_changed(_MOST_CHANGED):
         pair = int(np.flatnonzero(contrasts.set_of == number)[0])
         for group, picture in (
-            (one.first, int(contrasts.first[pair])),
-            (one.second, int(contrasts.second[pair])),
+            (one.first_group, int(contrasts.first[pair])),
+            (one.second_group, int(contrasts.second[pair])),
         ):
             row = int(first_caption(model.pictures, picture))
             yield {

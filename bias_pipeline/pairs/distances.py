@@ -81,7 +81,7 @@ class SetDistances:
     crossed: Float64Array  # (P,)
 
     @classmethod
-    def of(
+    def from_vectors(
         cls, contrasts: Contrasts, vectors: sparse.csr_array, pictures: IntArray, kernel: Kernel
     ) -> SetDistances:
         """Compare captions set by set.

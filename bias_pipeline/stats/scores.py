@@ -29,7 +29,7 @@ class ScoreTable:
     scoring: Scoring  # of the guesses; its link turns an attacker's mean into its score
 
     @classmethod
-    def of(cls, predictions: Sequence[Predictions], scoring: Scoring) -> ScoreTable:
+    def from_predictions(cls, predictions: Sequence[Predictions], scoring: Scoring) -> ScoreTable:
         """Score stored predictions."""
         n_seeds = len(predictions[0].seeds)
         tested = [images for one in predictions for images in one.images]
@@ -121,7 +121,7 @@ class ScoreTable:
             group_of[place] = np.maximum(group_of[place], table.group_of)
         return images[np.argsort(group_of, kind="stable")]
 
-    def at(self, images: IntArray) -> ScoreTable:
+    def rows_at(self, images: IntArray) -> ScoreTable:
         """The table with a row for each of the given images, in any order, NaN where untested."""
         if np.array_equal(images, self.images):
             return self

@@ -37,13 +37,13 @@ def output_of(package: Path, *words: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def listed(package: Path) -> str:
+def metrics_output(package: Path) -> str:
     """What ``metrics`` prints."""
     return output_of(package, "metrics")
 
 
 @pytest.fixture(scope="module")
-def reported(package: Path) -> Path:
+def export_folder(package: Path) -> Path:
     """The export of a report on its result."""
     output_of(package, "metric=silence", "dataset.n_images=300", "stats.resamples=20", "logger=csv")
     output_of(package, "report", "--export", "export")
@@ -54,12 +54,12 @@ def test_help_offers_it(package):
     assert "silence" in output_of(package, "--help")
 
 
-def test_it_is_listed(listed):
-    assert "Ash 2026, eq. 1" in listed
+def test_it_is_listed(metrics_output):
+    assert "Ash 2026, eq. 1" in metrics_output
 
 
-def test_the_table_of_behaviours_has_it(listed):
-    assert "silence" in listed.partition("What metrics detect")[2]
+def test_the_table_of_behaviours_has_it(metrics_output):
+    assert "silence" in metrics_output.partition("What metrics detect")[2]
 
 
 def test_it_has_a_card(package):
@@ -81,10 +81,10 @@ def test_an_audit_runs_it(package):
     assert "silence" in plan
 
 
-def test_a_report_shows_it(reported):
-    (headlines,) = (reported / "tables").glob("*headlines.md")
+def test_a_report_shows_it(export_folder):
+    (headlines,) = (export_folder / "tables").glob("*headlines.md")
     assert "silence" in headlines.read_text()
 
 
-def test_a_report_cites_it(reported):
-    assert "@misc{ash2026," in (reported / "references.bib").read_text()
+def test_a_report_cites_it(export_folder):
+    assert "@misc{ash2026," in (export_folder / "references.bib").read_text()

@@ -129,12 +129,12 @@ def run(name: str) -> tuple[Score, Result]:
     metric, corpus, scores = cell(name).build("metric"), cell(name).corpus(), []
     plain = type(metric).compute
 
-    def watched(self: Metric, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
+    def record_score(self: Metric, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
         scores.append(plain(self, corpus, splits=splits))
         return scores[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(metric), "compute", watched)
+        patch.setattr(type(metric), "compute", record_score)
         result = run_cell(corpus, metric, SEEDS, run_id="run")
     return scores[0], result
 

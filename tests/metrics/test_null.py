@@ -24,7 +24,7 @@ TOO_RARE = 0.01
 METRICS = ("lic", "leakage")
 
 
-def shuffled(corpus: Corpus, seed: int) -> Corpus:
+def shuffle_labels(corpus: Corpus, seed: int) -> Corpus:
     """The same images with their groups dealt out again, each group as large as before."""
     grouping = corpus.groupings["gender"]
     codes = grouping.codes.copy()
@@ -48,7 +48,7 @@ def scores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Estimate]
         metric.transforms = ()
     estimates: dict[str, list[Estimate]] = {name: [] for name in METRICS}
     for trial in range(SHUFFLINGS):
-        null = shuffled(corpus, trial)
+        null = shuffle_labels(corpus, trial)
         for metric in metrics:
             score = metric.compute(null, splits=metric.draw_splits(null, SEEDS))
             part = score.parts["score"]

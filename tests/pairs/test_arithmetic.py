@@ -89,7 +89,7 @@ def test_two_captions_without_words_are_equal():
 
 def test_distances_between_pictures_are_means_over_their_captions():
     contrasts, (words, pictures) = crossed_sets(), drawn_words()
-    distances = SetDistances.of(contrasts, words, pictures, jaccard_distances)
+    distances = SetDistances.from_vectors(contrasts, words, pictures, jaccard_distances)
     rows = [set(np.flatnonzero(row)) for row in words.toarray()]
 
     def mean(one: int, two: int) -> float:
@@ -107,7 +107,7 @@ def test_distances_between_pictures_are_means_over_their_captions():
 
 def test_one_caption_of_a_picture_has_no_distance_of_samples():
     contrasts, (words, _) = crossed_sets(), drawn_words()
-    distances = SetDistances.of(
+    distances = SetDistances.from_vectors(
         contrasts, words[::SAMPLES], np.arange(4 * N_SETS), jaccard_distances
     )
     assert np.isnan(distances.samples).all()
@@ -117,7 +117,7 @@ def test_one_caption_of_a_picture_has_no_distance_of_samples():
 def test_the_crossed_value_of_the_cosine_is_half_the_inner_product_of_both_differences():
     contrasts, (words, pictures) = crossed_sets(), drawn_words()
     vectors = tf_idf(words)
-    distances = SetDistances.of(contrasts, vectors, pictures, cosine_distances)
+    distances = SetDistances.from_vectors(contrasts, vectors, pictures, cosine_distances)
     means = means_of_pictures(vectors, pictures, 4 * N_SETS).toarray()
     shifts = means[contrasts.second] - means[contrasts.first]
     assert distances.crossed == pytest.approx((shifts[::2] * shifts[1::2]).sum(axis=1) / 2)
@@ -133,7 +133,7 @@ def test_exchanging_the_group_within_one_context_turns_every_crossed_value():
         contrasts.weights,
     )
     both = [
-        SetDistances.of(each, words, pictures, jaccard_distances).crossed
+        SetDistances.from_vectors(each, words, pictures, jaccard_distances).crossed
         for each in (contrasts, exchanged)
     ]
     assert both[0] == pytest.approx(-both[1])
@@ -146,7 +146,7 @@ def all_signs(n: int) -> np.ndarray:
 def test_the_p_of_crossed_values_is_that_of_all_signs():
     contrasts, (words, pictures) = crossed_sets(), drawn_words()
     beyond = BeyondPictures(
-        contrasts, SetDistances.of(contrasts, words, pictures, jaccard_distances).crossed
+        contrasts, SetDistances.from_vectors(contrasts, words, pictures, jaccard_distances).crossed
     )
     values = all_signs(N_SETS) @ beyond.by_set
     assert beyond.p_value() == pytest.approx((values >= beyond.by_set.sum() - 1e-12).mean())

@@ -112,11 +112,13 @@ def analysis_alignment_command(arguments: Sequence[str]) -> int:
     """Print what contextual alignment would replace; returns the exit code."""
     options = analysis_alignment_parser().parse_intermixed_args(list(arguments))
     check_places(options.figure)
-    pairs = [(_masked(cell), _alignment(cell)) for cell in _cells(_contextual(options.overrides))]
+    pairs = [
+        (_masked_corpus(cell), _alignment(cell)) for cell in _cells(_contextual(options.overrides))
+    ]
     _print_reach([reach(corpus, align) for corpus, align in pairs])
     if options.figure is not None:
         curves = {c.captioner: reach(c, align, AXIS).shares for c, align in pairs}
-        write_file(options.figure, _drawn(curves, options.figure.suffix))
+        write_file(options.figure, _draw_figure(curves, options.figure.suffix))
         print_out(options.figure)
     if options.meteor and not has_meteor():
         print_out(METEOR_ABSENT)
@@ -163,7 +165,7 @@ def _alignment(cell: compose.Cell) -> ContextualAlignment:
     return align
 
 
-def _masked(cell: compose.Cell) -> Corpus:
+def _masked_corpus(cell: compose.Cell) -> Corpus:
     """The captions as they reach the alignment."""
     corpus: Corpus = cell.build("masking")(cell.build("text")(cell.corpus()))
     return corpus
@@ -188,7 +190,7 @@ def _line(result: Reach) -> list[Cell]:
     ]
 
 
-def _drawn(curves: Mapping[str, Float64Array], ending: str) -> bytes:
+def _draw_figure(curves: Mapping[str, Float64Array], ending: str) -> bytes:
     figure = substitution_curves(curves, ENOUGH)
     return figure.png() if ending.lower() == ".png" else figure.svg().encode()
 

@@ -85,7 +85,7 @@ class BiasAmplificationMALS(LabelledTaskMetric):
                 return CountedNumber(values=values, images=sides.images, widening=factor)
 
             folds = counts_of_folds(sums, sides.n_groups)
-            counts = crossfit.whole(folds)
+            counts = crossfit.sum_folds(folds)
             tasks = {
                 how: crossfit.mals_tasks_of_folds(folds, predictions=how) for how in PREDICTIONS
             }

@@ -74,11 +74,11 @@ class ComparedGroups(Metric):
             raise NotApplicableError(
                 f"captioner {corpus.captioner!r}: {self.info.name} needs {FEWEST_IMAGES} images "
                 f"and has {len(rows)}, with a group of {self.attribute.name!r}, "
-                f"{self.needed(corpus)}; caption more images"
+                f"{self.image_needs(corpus)}; caption more images"
             )
         return rows
 
-    def needed(self, corpus: Corpus) -> str:
+    def image_needs(self, corpus: Corpus) -> str:
         """What an image that counts has beside a group, in words."""
         return "a caption and annotators' captions" if len(corpus.human) else "a caption"
 
@@ -106,7 +106,7 @@ class ComparedGroups(Metric):
             )
         return notes
 
-    def compared(self, images: ComparableImages) -> list[tuple[GroupContrast, BoolArray]]:
+    def group_contrasts(self, images: ComparableImages) -> list[tuple[GroupContrast, BoolArray]]:
         """Each group against the others, with flags of its images; of two the second alone."""
         grouping = images.corpus.groupings[self.attribute.name]
         names, codes = grouping.names, grouping.codes[images.rows]
@@ -139,7 +139,7 @@ class ComparedGroups(Metric):
             members: (M,) flags of the group's.
         """
         keys = images.corpus.keys[images.rows]
-        return Comparison.of(members.astype(np.float64), images.features, images.folds, keys)
+        return Comparison.fit(members.astype(np.float64), images.features, images.folds, keys)
 
 
 def by_group(shares: Float64Array, members: BoolArray) -> Float64Array:

@@ -60,7 +60,7 @@ class Declines(CorrectedByGold):
 
     def check(self, view: CorpusView) -> None:
         """See the class; a captioner that declines everything can be counted too."""
-        view.check_compared(view.codes[_answered(view)])
+        view.check_compared(view.codes[_answered_images(view)])
 
     def rests_on_names(self, part: PartName) -> bool:
         """None: what is counted are captions that name nobody."""
@@ -69,7 +69,7 @@ class Declines(CorrectedByGold):
 
     def tally(self, view: CorpusView) -> Tally:
         """See the class."""
-        declined, answered = declined_images(view.corpus), _answered(view)
+        declined, answered = declined_images(view.corpus), _answered_images(view)
         described = answered & ~declined
         unsure = np.zeros(len(view.corpus), bool)
         unsure[view.images("model")[hedged(view.corpus.model, view.attribute)]] = True
@@ -121,7 +121,7 @@ def _numbers(
     declined: Float64Array, answered: Float64Array, view: CorpusView, p_value: float = math.nan
 ) -> dict[PartName, CountedNumber | LargestGap]:
     """The shares of (B, K) answers that decline."""
-    images = _answered(view)
+    images = _answered_images(view)
     groups = counted_share(declined, answered, images).by_group(view.groups, "", view.codes)
     return {
         SCORE: LargestGap(groups=[*groups.values()], images=images, signed=True, p_value=p_value),
@@ -169,7 +169,7 @@ def _counts(corpus: Corpus, attribute: str) -> IntArray:
     )
 
 
-def _answered(view: CorpusView) -> BoolArray:
+def _answered_images(view: CorpusView) -> BoolArray:
     """(N,) labelled images with a caption or a refusal."""
     return view.labelled & (view.has("model") | declined_images(view.corpus))
 

@@ -62,7 +62,7 @@ class DescribedImages(ComparableImages):
         return self.by_image(self.corpus.human, columns).toarray()[self.rows]
 
     @cached_property
-    def counted(self) -> float:
+    def counted_share(self) -> float:
         """Share of the captioner's words that annotators use less often and that are counted here.
 
         ``alignment=matched_both`` removes what annotators use less often, so without descriptions
@@ -83,7 +83,7 @@ class DescribedImages(ComparableImages):
         return float(removed @ share / total)
 
     @property
-    def alike(self) -> str:
+    def likeness(self) -> str:
         """What pictures that are compared have in common, in words."""
         if self.corpus.objects is not None:
             return "with the same objects"

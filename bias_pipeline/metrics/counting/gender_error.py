@@ -101,7 +101,7 @@ class GenderError(CorrectedByGold):
             counts = {part: outcomes_of(sums[part], n_groups) for part in images}
             return self._numbers(counts, images, view)
 
-        rows, named = view.images("model"), view.named("model")
+        rows, named = view.images("model"), view.named_group("model")
         labelled = view.codes[rows]
         wrong = np.flatnonzero((labelled >= 0) & (named >= 0) & (named != labelled))
         examples = example_lines(view, wrong, {"labelled": labelled, "named": named}, "wrong")
@@ -162,7 +162,7 @@ def outcome_tables(
     """
     tables, n_groups = {}, len(view.groups)
     for part, of_part in images.items():
-        rows, named = view.images(part.side), view.named(part.side)
+        rows, named = view.images(part.side), view.named_group(part.side)
         counted = of_part[rows]
         column = np.where(named < 0, n_groups, named) + view.codes[rows] * (n_groups + 1)
         shape = (len(view.corpus), n_groups * (n_groups + 1))
@@ -257,7 +257,7 @@ class GroupAccuracy(CorrectedByGold):
         values: dict[PartName, CountedNumber | LargestGap] = {SCORE: score}
         rates = groups.rates(counts[MODEL])
         values[DIVERGENCE] = CountedNumber(
-            values=groups.divergence(rates[:, view.compared(images[MODEL])]),
+            values=groups.divergence(rates[:, view.compared_groups(images[MODEL])]),
             images=images[MODEL],
             unit="bits",
             range=(0.0, math.log2(len(view.groups))),

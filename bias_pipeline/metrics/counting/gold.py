@@ -29,7 +29,7 @@ from bias_pipeline.metrics.value_names import (
     MODEL_PAIRED,
     PartName,
 )
-from bias_pipeline.stats.bootstrap import Bootstrap, Draws, Estimate, between, quantile
+from bias_pipeline.stats.bootstrap import Bootstrap, Draws, Estimate, estimate_with_ends, quantile
 from bias_pipeline.stats.shares import difference_ends, wilson
 from bias_pipeline.text.mentions import SEVERAL_GROUPS
 
@@ -49,7 +49,7 @@ class CorrectedByGold(CountingMetric):
 
     def outcomes(self, view: CorpusView, side: str) -> CaptionOutcomes:
         """What each caption of a side says."""
-        return caption_outcomes(view, side, view.named(side))
+        return caption_outcomes(view, side, view.named_group(side))
 
     @abstractmethod
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
@@ -114,7 +114,7 @@ def with_gold(score: Score, corpus: Corpus, metric: Metric, gold: GoldLabels) ->
     labels = true_labels(corpus, gold, captions[MODEL])
     labels = replace(labels, draws=max(labels.draws, metric.stats.resamples))
     _check_random(labels, captions[MODEL], gold)
-    corrected = _Corrected.of(metric, view, labels, captions)
+    corrected = _Corrected.from_metric(metric, view, labels, captions)
     parts: dict[str, Number] = {}
     lost = []
     for name, part in score.parts.items():
@@ -208,7 +208,7 @@ class _Corrected:
     n_gold: int  # gold images with a caption
 
     @classmethod
-    def of(
+    def from_metric(
         cls,
         metric: CorrectedByGold,
         view: CorpusView,
@@ -244,7 +244,7 @@ class _Corrected:
         """The number of the gold images alone."""
         number, z = self.gold[name], quantile(self.stats.level)
         if isinstance(number, LargestGap):
-            pair = self._furthest(self.drawn[name])
+            pair = self._extreme_groups(self.drawn[name])
             if pair is None:
                 return Estimate(math.nan)
             ends = [_share(number.groups[group], z) for group in pair]
@@ -255,7 +255,7 @@ class _Corrected:
             value, low, high = _share(number, z)
         return Estimate(value, ci_low=low, ci_high=high)
 
-    def _furthest(self, gap: CountedNumber | LargestGap) -> tuple[int, int] | None:
+    def _extreme_groups(self, gap: CountedNumber | LargestGap) -> tuple[int, int] | None:
         """The two groups that are compared, the larger first; None if there are not just two."""
         assert isinstance(gap, LargestGap)
         means = [float(np.median(group.values)) for group in gap.groups]
@@ -267,7 +267,7 @@ class _Corrected:
 
     def _gap(self, gap: LargestGap, counted: CountedNumber | LargestGap) -> Estimate:
         """The difference of two groups: an interval alone, where gold labels show few errors."""
-        pair = self._furthest(gap)
+        pair = self._extreme_groups(gap)
         if pair is None:  # the largest of several differences is no smooth function
             return Estimate(math.nan)
         first, second = (gap.groups[group].values for group in pair)
@@ -375,7 +375,7 @@ def _summary(values: Float64Array, stats: Bootstrap) -> Estimate:
     low, middle, high = np.quantile(known, tails).tolist()
     filled = np.where(np.isnan(values), middle, values)
     draws = Draws(np.array([middle]), filled[: stats.resamples, None], trained=False)
-    return between(middle, low, high, float(known.std(ddof=1)), level, draws)
+    return estimate_with_ends(middle, low, high, float(known.std(ddof=1)), level, draws)
 
 
 def _share(number: CountedNumber, z: float) -> Interval:

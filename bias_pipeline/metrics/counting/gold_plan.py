@@ -28,7 +28,7 @@ class CaptionedImages:
     apart: BoolArray  # (n,) whether machine label and caption name different groups
 
     @classmethod
-    def of(cls, corpus: Corpus, metric: CorrectedByGold) -> CaptionedImages:
+    def from_corpus(cls, corpus: Corpus, metric: CorrectedByGold) -> CaptionedImages:
         """Those of a corpus."""
         captions = metric.outcomes(metric.see(corpus), "model")
         return cls(captions.rows, _disagreements(corpus, metric, captions))
@@ -81,7 +81,7 @@ class NeededLabels:
     floor: float  # the half width with any number of gold labels, by the number of machine labels
 
     @classmethod
-    def of(
+    def from_pilot(
         cls, corpus: Corpus, metric: CorrectedByGold, pilot: GoldLabels, half_width: float, z: float
     ) -> NeededLabels:
         """By a pilot of about a hundred gold labels."""

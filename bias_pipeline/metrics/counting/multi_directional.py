@@ -139,7 +139,7 @@ class MultiDirectional(LabelledTaskMetric):
         if self.labels == "each":
             observed = view.mentions("human")[counted[view.images("human")]]
         else:
-            observed = self.observed(view)[counted]
+            observed = self.label_table(view)[counted]
         sets = task_sets(sparse.csr_array(observed), self.sets, self.max_size)
         sides = self.sides(view, lambda tasks: holds(tasks, sets))
         observations = np.asarray(sides.labelled.sum(axis=0))

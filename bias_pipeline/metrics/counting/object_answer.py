@@ -43,7 +43,7 @@ class ObjectContrast(Contrast):
         return p_values
 
     @property
-    def named(self) -> list[int]:
+    def named_objects(self) -> list[int]:
         """Objects that one group's captions invent more often (Benjamini and Hochberg)."""
         beyond = self.differences.named_beside_score().tolist()
         return sorted(beyond, key=lambda q: float(self.p_values[q]))
@@ -51,7 +51,7 @@ class ObjectContrast(Contrast):
     @property
     def score_p(self) -> float:
         """P of the score; 1 below a point, and where no object can be named."""
-        if not self.named or self.differences.score < LEAST:
+        if not self.named_objects or self.differences.score < LEAST:
             return 1.0
         z = self.differences.score / (SCORE_ERRORS * self.differences.score_error)
         return min(1.0, float(2 * special.ndtr(-z)))
@@ -75,8 +75,8 @@ def answer_of(
         return Answer("cannot_tell", reason, float("nan"), (), [first, *beside])
     yes = [one for one in scored if len(contrasts) * one.score_p < ALPHA]
     if yes:
-        named = [one.objects[q] for one in yes for q in one.named]
-        sentences = [_object_sentence(one, q) for one in yes for q in one.named]
+        named = [one.objects[q] for one in yes for q in one.named_objects]
+        sentences = [_object_sentence(one, q) for one in yes for q in one.named_objects]
         spread = [_score_sentence(one) for one in yes]
         return Answer("yes", "", p_value, named, [*sentences, *spread, *beside])
     if at_most <= NEGLIGIBLE:
@@ -178,7 +178,7 @@ def lines(contrasts: Sequence[ObjectContrast]) -> list[dict[str, object]]:
 
 
 def _lines(contrast: ObjectContrast) -> list[dict[str, object]]:
-    differences, named = contrast.differences, contrast.named
+    differences, named = contrast.differences, contrast.named_objects
     order = sorted(range(len(contrast.objects)), key=lambda q: float(contrast.p_values[q]))
     return [
         {

@@ -53,10 +53,10 @@ class LabelsVsCaptions:
         return {
             "groups": one_hot(self.codes, n_groups, self.observations),
             "captioned": one_hot(self.codes, n_groups),
-            "labels": crossed(self.codes, self.labelled, n_groups),
-            "task_given_group": crossed(self.codes, self.predicted, n_groups),
-            "group_given_task": crossed(self.named, self.labelled, n_groups),
-            "joint": crossed(self.named, self.predicted, n_groups),
+            "labels": cross_with_groups(self.codes, self.labelled, n_groups),
+            "task_given_group": cross_with_groups(self.codes, self.predicted, n_groups),
+            "group_given_task": cross_with_groups(self.named, self.labelled, n_groups),
+            "joint": cross_with_groups(self.named, self.predicted, n_groups),
         }
 
     def tables_of_folds(self, keys: UIntArray) -> dict[str, sparse.csr_array]:
@@ -67,7 +67,7 @@ class LabelsVsCaptions:
         """
         fold = random_words("leaning", 0, keys) % np.uint64(FOLDS)
         return {
-            f"{name}:{k}": only(table, fold == k)
+            f"{name}:{k}": keep_rows(table, fold == k)
             for name, table in self.tables().items()
             for k in range(FOLDS)
         }
@@ -99,9 +99,9 @@ class LabelledTaskMetric(TaskMetric):
         if self.groups == "captions":
             codes = view.named_together("human")
             images = images & (codes >= 0)
-        table = self.observed(view, read)
-        images = images & (view.known if self.labels == "objects" else view.has("human"))
-        named = _of_images(view, view.named("model"))
+        table = self.label_table(view, read)
+        images = images & (view.objects_known if self.labels == "objects" else view.has("human"))
+        named = _of_images(view, view.named_group("model"))
         if self.unclear == "skip":
             images = images & (named >= 0)
         if not images.any():
@@ -117,13 +117,13 @@ class LabelledTaskMetric(TaskMetric):
             images=images,
             codes=np.where(images, codes, -1),
             observations=observations,
-            labelled=only(table, images),
+            labelled=keep_rows(table, images),
             named=np.where(images, named, -1),
-            predicted=only(view.by_image("model", read(view.mentions("model"))), images),
+            predicted=keep_rows(view.by_image("model", read(view.mentions("model"))), images),
             n_groups=len(view.groups),
         )
 
-    def observed(self, view: CorpusView, read: Reader = lambda table: table) -> sparse.csr_array:
+    def label_table(self, view: CorpusView, read: Reader = lambda table: table) -> sparse.csr_array:
         """(N, M) how many observations of each image's labels have each column."""
         if self.labels == "objects":
             return read(view.task_labels)
@@ -220,7 +220,7 @@ class CaptionSides:
     images: Mapping[PartName, BoolArray]  # see `described_images`
 
     @classmethod
-    def of(cls, view: CorpusView, positions: int) -> CaptionSides:
+    def from_view(cls, view: CorpusView, positions: int) -> CaptionSides:
         """The sides of a corpus."""
         human = view.corpus.human
         places = human.positions[view.labelled[human.image_rows]]
@@ -228,7 +228,7 @@ class CaptionSides:
         return cls(min(positions, most), described_images(view, view.labelled))
 
     @property
-    def both(self) -> BoolArray:
+    def paired_images(self) -> BoolArray:
         """(N,) the images that both sides describe; without annotators the model's images."""
         return self.images.get(MODEL_PAIRED, self.images[MODEL])
 
@@ -262,7 +262,7 @@ class CaptionSides:
                 tables[key(part, k)] = make(part.side, chosen & images[captions.image_rows])
         return tables
 
-    def each(self, part: PartName, sums: Sums) -> list[Float64Array]:
+    def position_sums(self, part: PartName, sums: Sums) -> list[Float64Array]:
         """The sums of a part, one for each position."""
         return [sums[name] for name in self.keys(part)]
 
@@ -288,7 +288,7 @@ def mean_of(values: Sequence[Float64Array]) -> Float64Array:
     return np.divide(total, n, out=np.full(total.shape, np.nan), where=n > 0)
 
 
-def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.csr_array:
+def cross_with_groups(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.csr_array:
     """(N, K * T) each row of a table moved to the columns of its group; rows of no group are empty.
 
     Args:
@@ -297,7 +297,7 @@ def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.c
 
     Example:
         >>> table = sparse.csr_array(np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 1.0]]))
-        >>> crossed(np.array([1, 0, -1]), table, 2).toarray().tolist()
+        >>> cross_with_groups(np.array([1, 0, -1]), table, 2).toarray().tolist()
         [[0.0, 0.0, 2.0, 0.0], [0.0, 3.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     """
     n_tasks = table.shape[1]
@@ -308,7 +308,7 @@ def crossed(codes: IntArray, table: sparse.csr_array, n_groups: int) -> sparse.c
     return sparse.csr_array((table.data[in_group], columns, _ends(table, in_group)), shape=shape)
 
 
-def only(table: sparse.csr_array, images: BoolArray) -> sparse.csr_array:
+def keep_rows(table: sparse.csr_array, images: BoolArray) -> sparse.csr_array:
     """A table whose rows of other images are empty."""
     chosen = np.repeat(images, np.diff(table.indptr))
     columns = table.indices[chosen]

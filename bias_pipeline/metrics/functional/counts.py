@@ -26,7 +26,7 @@ class Counts:
     joint: Float64Array  # (..., K, T) predicted group and predicted task
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         groups: Float64Array,
         tasks: Float64Array,
@@ -45,7 +45,7 @@ class Counts:
 
         Example:
             >>> one = np.eye(2)
-            >>> Counts.of(one, one, one, one, np.array([3.0, 2.0])).joint.tolist()
+            >>> Counts.from_rows(one, one, one, one, np.array([3.0, 2.0])).joint.tolist()
             [[3.0, 0.0], [0.0, 2.0]]
         """
         each = np.ones(len(groups)) if weights is None else np.asarray(weights, np.float64)
