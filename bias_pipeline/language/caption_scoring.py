@@ -84,7 +84,6 @@ class Contexts:
         return ranges(starts, ends - starts), np.repeat(np.arange(len(images)), ends - starts)
 
     def number(self, name: str) -> int:
-        """The index of an object."""
         if name not in self.names:
             raise UsageError(
                 f"metric.objects: no image shows {name!r}; {did_you_mean(name, self.names)}"
@@ -139,7 +138,6 @@ class CaptionScorer:
     terms: Mapping[str, str] = field(default_factory=dict)  # see `captions_naming`
 
     def require(self) -> None:
-        """Check that both models are there."""
         self.language_model.require()
         self.sentence_encoder.require()
 
@@ -218,7 +216,6 @@ class Judged:
 
     @property
     def audit(self) -> Mapping[str, object]:
-        """Counts for the manifest."""
         return {
             "captions": len(self.rows),
             "pairs": len(self.pairs),

@@ -203,16 +203,12 @@ def likeness(corpus: Corpus, align: ContextualAlignment, n_captions: int) -> Lik
     """METEOR between human captions and their aligned forms; NaN without the program."""
     constant = ConstantAlignment(align.vocabulary, align.replacement, keep=[*align.keep])
     rows = _drawn_rows(corpus, n_captions)
-    original = [corpus.human.text(row) for row in rows]
-    scores = [
-        float(np.mean(meteor(_texts(transform(corpus).human, rows), [[t] for t in original])))
-        for transform in (constant, align)
-    ]
+    original = [[corpus.human.text(row)] for row in rows]
+    scores = []
+    for transform in (constant, align):
+        aligned = transform(corpus).human
+        scores.append(float(np.mean(meteor([aligned.text(row) for row in rows], original))))
     return Likeness(len(rows), *scores)
-
-
-def _texts(captions: Captions, rows: Sequence[int]) -> list[str]:
-    return [captions.text(row) for row in rows]
 
 
 def _drawn_rows(corpus: Corpus, n_captions: int) -> list[int]:

@@ -25,8 +25,6 @@ from bias_pipeline.text.transform import TextTransform, is_special
 
 
 class Neighbour(NamedTuple):
-    """A word and how far it is."""
-
     word: str  # the nearest word
     distance: float  # cosine distance, in [0, 2]
 
@@ -99,8 +97,6 @@ Distance = Annotated[float, Range(above=0, high=2)]
 
 @dataclass(frozen=True)
 class Substitution:
-    """How a word was replaced."""
-
     side: str  # whose captions it is in
     word: str  # the word
     replacement: str  # its replacement
@@ -143,7 +139,6 @@ class ContextualAlignment(ConstantAlignment):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """The vectors' files."""
         vectors = settings["vectors"]
         if isinstance(vectors, str):
             return {"vectors": digests(vectors)}

@@ -14,6 +14,7 @@ from scipy import sparse
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.attack.language_models import Frozen, Line
 from bias_pipeline.corpus.attribute import TaskVocabulary
+from bias_pipeline.corpus.corpus import SIDES
 from bias_pipeline.declared import Count, NotNegative
 from bias_pipeline.errors import NotApplicableError, UsageError
 from bias_pipeline.language.formulas import (
@@ -135,7 +136,6 @@ class GenderDistance(TaskMetric):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """Vectors or encoder by the digests of their files."""
         encoder = settings.get("sentence_encoder")
         if encoder:
             return {"sentence_encoder": dict(Frozen(encoder).pretrained.files), "vectors": ""}
@@ -169,9 +169,9 @@ class GenderDistance(TaskMetric):
             )
 
         tables = {
-            f"{what}:{name}": table
-            for what, make in (("things", things), ("pairs", pairs), ("who", who))
-            for name, table in sides.tables(view, make).items()
+            **sides.tables(view, things, "things:"),
+            **sides.tables(view, pairs, "pairs:"),
+            **sides.tables(view, who, "who:"),
         }
         cosine = self._cosines(view)
         unknown = self._unknown(cosine, view)
@@ -189,19 +189,11 @@ class GenderDistance(TaskMetric):
     def _lines(self, view: CorpusView, near: Float64Array) -> list[dict[str, object]]:
         """Every object that is named: how often, with which groups, and the nearest group."""
         words = [*view.groups, self.neutral]
-        lines = []
-        for side in [
-            described_side
-            for described_side in ("model", "human")
-            if len(view.corpus.side(described_side))
-        ]:
-            named, mentions = view.named_group(side), view.mentions(side)
-            pairs = by_group(
-                np.asarray(
-                    cross_with_groups(named, mentions, len(view.groups)).sum(axis=0), np.float64
-                )[None],
-                len(view.groups),
-            )[0]
+        lines, n_groups = [], len(view.groups)
+        for side in [side for side in SIDES if len(view.corpus.side(side))]:
+            mentions = view.mentions(side)
+            crossed = cross_with_groups(view.named_group(side), mentions, n_groups)
+            pairs = np.asarray(crossed.sum(axis=0)).reshape(n_groups, -1)
             counts = np.asarray(mentions.sum(axis=0))
             for t in np.argsort(-counts, kind="stable").tolist():
                 cosine = {word: float(near[t, k]) for k, word in enumerate(words)}
@@ -226,7 +218,6 @@ class GenderDistance(TaskMetric):
         ]
 
     def _unknown(self, cosine: Float64Array, view: CorpusView) -> list[str]:
-        """Objects without a vector."""
         nowhere: BoolArray = np.isnan(cosine)
         if nowhere.all():
             raise NotApplicableError(
@@ -278,8 +269,6 @@ class GenderDistance(TaskMetric):
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """Computes named numbers from sums."""
-
     groups: tuple[str, ...]  # the K groups
     neutral: str  # the word for no group in particular
     near: Float64Array  # (T, K + 1) cosines of objects, of the neutral word last
@@ -294,7 +283,7 @@ class _Values:
             means = mean_of(
                 [
                     mean_cosines(counts, self.near)
-                    for counts in self._position_sums(sums, "things", part)
+                    for counts in self.sides.position_sums(part, sums, "things:")
                 ]
             )
             values[part] = self.sides.number(part, bias_ratio(means[:, :n]))
@@ -307,16 +296,9 @@ class _Values:
         of_objects = CountedNumber(values=ratios, images=self.sides.paired_images)
         return values | of_objects.by_object(self.objects[t] for t in self.with_parts)
 
-    def _position_sums(self, sums: Sums, what: str, part: PartName) -> list[Float64Array]:
-        start = f"{what}:"
-        of_kind = {
-            name.removeprefix(start): v for name, v in sums.items() if name.startswith(start)
-        }
-        return self.sides.position_sums(part, of_kind)
-
     def _pairs(self, sums: Sums, part: PartName) -> Float64Array:
         """(B, K, T) objects named with one group, of all positions together."""
-        pooled = np.sum(self._position_sums(sums, "pairs", part), axis=0)
+        pooled = np.sum(self.sides.position_sums(part, sums, "pairs:"), axis=0)
         return by_group(pooled, len(self.groups))
 
     def _of_side(
@@ -345,7 +327,7 @@ class _Values:
     def _comparisons(self, sums: Sums) -> dict[PartName, CountedNumber]:
         number = partial(CountedNumber, images=self.sides.images[MODEL_PAIRED])
         model, human = (
-            mean_of(self._position_sums(sums, "who", p)) for p in (MODEL_PAIRED, HUMAN_PAIRED)
+            mean_of(self.sides.position_sums(p, sums, "who:")) for p in (MODEL_PAIRED, HUMAN_PAIRED)
         )
         leaks = share(model, human)
         change = _first_share(self._pairs(sums, MODEL_PAIRED)) - _first_share(

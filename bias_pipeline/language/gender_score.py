@@ -179,7 +179,6 @@ class GenderScore(CountingMetric):
     cache: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the names of tasks, and the sources of objects."""
         check_excluded(self.exclude_tasks, self.task)
         excluded = [word for name in self.exclude_tasks for word in (name, *self.task.tasks[name])]
         of_groups = [word for words in self.attribute.words.values() for word in words]
@@ -197,7 +196,6 @@ class GenderScore(CountingMetric):
 
     @cached_property
     def scorer(self) -> CaptionScorer:
-        """The models that score captions."""
         return CaptionScorer(
             LanguageModel(
                 self.language_model,
@@ -227,7 +225,6 @@ class GenderScore(CountingMetric):
 
     @classmethod
     def by_content(cls, settings: Mapping[str, Any]) -> Mapping[str, object]:
-        """Both models by the digests of their files."""
         given = {key: settings[key] for key in ("lm_revision", "lm_kind") if key in settings}
         model = LanguageModel(
             settings["language_model"],
@@ -274,8 +271,7 @@ class GenderScore(CountingMetric):
             apart = {
                 s: neutral.judge_captions(self.scorer, j, view, contexts) for s, j in judged.items()
             }
-            neutral_tables = sides.tables(view, lambda side, chosen: apart[side].table(chosen))
-            tables |= {f"{NEUTRAL}{name}": table for name, table in neutral_tables.items()}
+            tables |= sides.tables(view, lambda side, chosen: apart[side].table(chosen), NEUTRAL)
         values = Values(view.groups, tuple(contexts.names[k] for k in with_parts), sides)
 
         def numbers(sums: Sums) -> dict[PartName, CountedNumber]:
@@ -297,7 +293,6 @@ class GenderScore(CountingMetric):
         return replace(tally, notes=[*self._own_bias(bias, view), *contexts.notes, *sides.notes])
 
     def _lines(self, judged: Judged, contexts: Contexts, view: CorpusView) -> Lines:
-        """The requested tables of captions and of words."""
         lines: dict[str, Sequence[Mapping[str, object]]] = {}
         if self.examples:
             lines[EXAMPLES] = example_lines(self.scorer, judged, contexts, view, self.examples)
@@ -307,7 +302,6 @@ class GenderScore(CountingMetric):
         return lines
 
     def _own_bias(self, bias: float, view: CorpusView) -> list[str]:
-        """A note on the language model's own bias."""
         if np.isnan(bias):  # no caption names one group alone
             return []
         return [

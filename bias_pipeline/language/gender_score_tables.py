@@ -81,11 +81,12 @@ class Neutral:
         self, sums: Sums, sides: CaptionSides, groups: Mapping[PartName, CountedNumber]
     ) -> dict[PartName, CountedNumber]:
         """The mean over a side's neutral captions, and each group's as a multiple (eq. 2)."""
-        tables = {name.removeprefix(TABLE): v for name, v in sums.items() if name.startswith(TABLE)}
         values: dict[PartName, CountedNumber] = {}
         for part in [part for part in sides.images if not part.detail]:
             people = part.side if part.side == "human" else ""
-            neutral = mean_of([share(t[:, 0], t[:, 1]) for t in sides.position_sums(part, tables)])
+            neutral = mean_of(
+                [share(t[:, 0], t[:, 1]) for t in sides.position_sums(part, sums, TABLE)]
+            )
             values[PartName("gs", group=self.word, side=people)] = sides.number(part, neutral)
             values |= {
                 PartName(TO_NEUTRAL, group=name.group, side=part.side): sides.number(

@@ -290,7 +290,6 @@ class PrefixTree:
         self._paths = [self._path(ends[k]) for k in order]  # neighbours share most
 
     def _path(self, end: int) -> list[int]:
-        """The prefixes of a prefix, ending with itself."""
         path = []
         while end >= 0:
             path.append(end)

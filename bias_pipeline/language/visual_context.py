@@ -53,7 +53,6 @@ class VisualContext:
     cache: str | None = None  # folder of the networks' results, None to store nothing
 
     def __post_init__(self) -> None:
-        """Check the sources."""
         if not self.sources or len(set(self.sources)) < len(self.sources):
             raise UsageError(
                 f"metric.context={list(self.sources)}: give objects, or files of detections and "
@@ -66,7 +65,6 @@ class VisualContext:
             )
 
     def require(self) -> None:
-        """Check that every source is there."""
         for source in self.sources:
             if is_file(source):
                 check_file(Path(source), "metric.context")
@@ -214,7 +212,6 @@ def networks(context: object) -> list[str]:
 
 
 def content_of(source: str) -> object:
-    """The digest of a source's files, for a run's identity."""
     if source == OBJECTS:
         return source
     return digest_of(Path(source)) if is_file(source) else dict(find_network(source).files)

@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 
 
 def metric_names() -> list[str]:
-    """Names of the metrics, as in ``metric=``, from the names of files."""
     return group_choices("metric")
 
 
 def infos() -> dict[str, MetricInfo]:
-    """The info of every metric, by name."""
     return {name: metric_class(name).info for name in metric_names()}
 
 
@@ -43,14 +41,12 @@ def info_of(name: str) -> MetricInfo | None:
 
 @cache
 def metric_class(name: str) -> type[Metric]:
-    """The class that a metric's YAML names."""
     module, _, kind = str(settings_of(name)[TARGET]).rpartition(".")
     metric: type[Metric] = getattr(importlib.import_module(module), kind)
     return metric
 
 
 def settings_of(name: str) -> dict[str, Any]:
-    """A metric's settings as in its YAML."""
     text = conf_file("metric", name).read_text(encoding="utf-8")
     settings: dict[str, Any] = yaml.safe_load(text)
     return settings
@@ -95,13 +91,18 @@ def seconds_of(
 
 
 def has_needs(info: MetricInfo, corpus: Corpus) -> bool:
-    """Whether a corpus has what a metric needs."""
     return not missing(info.needs, corpus)
 
 
 def missing(needs: Iterable[str], corpus: Corpus) -> set[str]:
-    """Which of a metric's needs a corpus does not have."""
-    return {*needs} - _available(corpus)
+    available = {
+        "human captions": len(corpus.human) > 0,
+        "objects": corpus.objects is not None,
+        "pictures": corpus.pictures is not None,
+        "published weights": True,  # do not depend on the corpus
+        SETS: corpus.set_ids is not None,
+    }
+    return {need for need in needs if not available[need]}
 
 
 def captions(images: int, model: int, human: int, settings: Mapping[str, object]) -> int:
@@ -120,18 +121,6 @@ def captions(images: int, model: int, human: int, settings: Mapping[str, object]
     attacked = sides if isinstance(sides, list) else SIDES
     sizes = {"model": model, "human": human}
     return sum(size for side, size in sizes.items() if side in attacked)
-
-
-def _available(corpus: Corpus) -> set[str]:
-    """Which of :data:`~bias_pipeline.metrics.base.NEEDS` a corpus has."""
-    available = {
-        "human captions": len(corpus.human) > 0,
-        "objects": corpus.objects is not None,
-        "pictures": corpus.pictures is not None,
-        "published weights": True,  # do not depend on the corpus
-        SETS: corpus.set_ids is not None,
-    }
-    return {need for need, has in available.items() if has}
 
 
 def weight(metric: str, seeds: int) -> float:

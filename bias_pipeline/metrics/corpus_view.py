@@ -55,7 +55,6 @@ class CorpusView:
         self._member: sparse.csr_array | None = None
 
     def check_captioned(self) -> None:
-        """Refuse a corpus in which nothing can be counted."""
         if not (self.labelled & self.has("model")).any():
             raise DataError(
                 f"captioner {self.corpus.captioner!r}: no image has both a group of "
@@ -63,11 +62,7 @@ class CorpusView:
             )
 
     def check_compared(self, codes: IntArray) -> None:
-        """Refuse images of one group only: there must be a group to compare with.
-
-        Args:
-            codes: (M,) groups of the images that are counted, -1 for none.
-        """
+        """Refuse images of fewer than two groups, of (M,) ``codes``, -1 for none."""
         present = np.unique(codes[codes >= 0])
         if len(present) < 2:
             names = ", ".join(self.groups[k] for k in present) or "no group"
@@ -77,11 +72,7 @@ class CorpusView:
             )
 
     def compared_groups(self, images: BoolArray) -> IntArray:
-        """The groups with an image, two at least: a largest difference is taken over them.
-
-        Args:
-            images: (N,) those that are counted.
-        """
+        """The groups with one of (N,) images, two at least: a difference is taken over them."""
         present = np.unique(self.codes[images & self.labelled])
         return present if len(present) > 1 else np.arange(len(self.groups))
 
@@ -97,7 +88,6 @@ class CorpusView:
         return view
 
     def of_captions(self, corpus: Corpus) -> CorpusView:
-        """A view of rewritten captions of the same images."""
         rewritten = copy(self)
         rewritten.corpus = corpus
         return rewritten
@@ -188,12 +178,7 @@ class CorpusView:
         return sparse.csr_array(gather @ captions)
 
     def count_captions(self, side: str, happened: BoolArray) -> sparse.csr_array:
-        """(N, 2) of each labelled image, captions in which something happened, and all.
-
-        Args:
-            side: ``model`` or ``human``.
-            happened: (C,) flags of the side's captions.
-        """
+        """(N, 2) of each labelled image, a side's captions in which something happened, and all."""
         columns = np.stack([happened, np.ones(len(happened))], axis=1)
         labelled = self.labelled[self.images(side)]
         return self.by_image(side, sparse.csr_array(columns * labelled[:, None]))
@@ -252,11 +237,9 @@ class CorpusView:
 
     @property
     def has_objects(self) -> bool:
-        """Whether any image's objects are known."""
         return bool(self.objects_known.any())
 
     def neutral_rate(self, side: str, images: BoolArray) -> float:
-        """Share of a side's captions of some images that name no group."""
         return neutral_rate(self.corpus.side(side), self.attribute, images)
 
 

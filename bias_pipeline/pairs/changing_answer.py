@@ -33,7 +33,6 @@ _UNLIKE = "the pictures are described differently; the group was not shown to be
 
 
 def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer:
-    """The answer from comparisons of two groups."""
     beside = [text for one in comparisons for text in _further_sentences(one, backgrounds)]
     most_sets = max(one.n_sets for one in comparisons)
     if most_sets < FEWEST_SETS:

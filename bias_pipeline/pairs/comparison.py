@@ -37,6 +37,8 @@ from bias_pipeline.pairs.group_gaps import (
 from bias_pipeline.pairs.said_of_people import (
     DECLINES,
     LENGTH,
+    NAMED,
+    WRONG,
     SaidOfPeople,
     Wordings,
     declined_shares,
@@ -74,7 +76,6 @@ class SetPictures:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The K groups by name."""
         return self.corpus.groupings[self.wordings.attributes[0].name].names
 
     @cached_property
@@ -116,7 +117,7 @@ class SetPictures:
     @property
     def about_person(self) -> list[str]:
         """The classes on which an answer may rest."""
-        return [*self.model.about_person(self.codes, self.groups), DECLINES]
+        return [NAMED, WRONG, *self.wordings.classes, DECLINES]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +137,6 @@ class GroupsCompared:
 
     @property
     def second_group(self) -> str:
-        """The other group."""
         return self.pictures.groups[self.compared[1]]
 
     @cached_property
@@ -151,21 +151,15 @@ class GroupsCompared:
 
     @property
     def has_enough_sets(self) -> bool:
-        """Whether there are sets enough for any test."""
         return self.n_sets >= FEWEST_SETS
 
     @cached_property
-    def _vectors(self) -> sparse.csr_array:
-        words = self.pictures.model.words
-        return words if self.pictures.distance == "jaccard" else tf_idf(words)
-
-    @cached_property
     def distances(self) -> SetDistances:
-        """Distances between the captions of pairs."""
-        return self._distances(self._vectors)
+        return self._distances(self.pictures.model.words)
 
-    def _distances(self, vectors: sparse.csr_array) -> SetDistances:
+    def _distances(self, words: sparse.csr_array) -> SetDistances:
         kernel = KERNELS[self.pictures.distance]
+        vectors = words if kernel is jaccard_distances else tf_idf(words)
         return SetDistances.from_vectors(
             self.contrasts, vectors, self.pictures.model.pictures, kernel
         )
@@ -194,8 +188,7 @@ class GroupsCompared:
         """Name to value and p of both tests of distances, with all words and without marks."""
         plain = self._distance_tests(self.pictures.model.words, self.beyond_pictures)
         shown = self.pictures.model.without_marks()
-        vectors = shown if self.pictures.distance == "jaccard" else tf_idf(shown)
-        bare = BeyondPictures(self.contrasts, self._distances(vectors).crossed)
+        bare = BeyondPictures(self.contrasts, self._distances(shown).crossed)
         without = self._distance_tests(shown, bare)
         return plain | {f"{name}:without_marks": test for name, test in without.items()}
 
@@ -269,7 +262,6 @@ class GroupsCompared:
 
     @cached_property
     def words(self) -> list[WordGap]:
-        """Words that differ, the clearest first."""
         if not self.has_enough_sets:
             return []
         model = self.pictures.model

@@ -91,7 +91,6 @@ class Counterfactual(Metric):
         return (corpus,)
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; nothing is trained."""
         del splits
         pictures = self._pictures(corpus)
         comparisons = self._comparisons(pictures)
@@ -169,8 +168,6 @@ def _varies(corpus: Corpus, attribute: str) -> bool:
 
 
 class _Parts:
-    """The numbers of a score, by name."""
-
     def __init__(
         self, metric: Counterfactual, pictures: SetPictures, comparisons: Sequence[GroupsCompared]
     ) -> None:

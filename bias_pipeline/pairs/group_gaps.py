@@ -48,11 +48,8 @@ def group_gap(
 ) -> GroupGap:
     """The difference between the groups in one class.
 
-    Args:
-        values: (N,) the mean of each picture.
-        captions: (N,) how many captions each picture has.
-        is_share: whether values are shares in [0, 1].
-        people: (N,) the same of annotators' captions, whose difference is subtracted.
+    ``values`` are (N,) means of each picture; ``people`` are those of annotators' captions, whose
+    difference is subtracted; ``captions`` (N,) how many captions each picture has.
     """
     first, second = (contrasts.of_sets(group, values) for group in (0, 1))
     differences = second - first
@@ -94,16 +91,10 @@ def _captions_of_a_set(contrasts: Contrasts, captions: IntArray) -> float:
 def share_difference_ends(
     first: Float64Array, second: Float64Array, captions: float, z: float
 ) -> tuple[float, float]:
-    """The interval of a difference of mean shares, also where hardly any set has the event.
+    """The interval of a difference of means of (J,) shares, even where hardly any set has one.
 
-    Newcombe's, from Wilson's ends. A mean is worth as many trials as its variance over sets says,
-    at least one a set and at most one a caption.
-
-    Args:
-        first: (J,) a share of each set.
-        second: (J,) likewise, of the other group.
-        captions: on which each share rests, on average.
-        z: standard errors on either side.
+    Newcombe's, from Wilson's ends, z standard errors on either side. A mean is worth as many trials
+    as its variance over sets says, at least one a set and at most one a caption.
     """
     n_sets = len(first)
     ends = []
@@ -140,8 +131,6 @@ def adjusted_p_values(gaps: Sequence[GroupGap], n_families: int) -> list[float]:
 
 @dataclass(frozen=True)
 class WordGap:
-    """A word by group."""
-
     word: str
     first: float  # the share of the first group's captions that have it
     second: float
@@ -151,13 +140,10 @@ class WordGap:
 def word_gaps(
     contrasts: Contrasts, vocabulary: Sequence[str], words: sparse.csr_array
 ) -> list[WordGap]:
-    """Words whose shares differ in six sets or more, the clearest first.
+    """Words whose shares, (N, V), differ in six sets or more, the clearest first.
 
     Each has t, its summed difference over the root of the sum of squares, and p is how often the
     largest t of all words is as large under turned signs (Westfall and Young 1993).
-
-    Args:
-        words: (N, V) the share of each picture's captions that have a word.
     """
     differences = contrasts.differences(words)
     differences.data[np.abs(differences.data) < 1e-12] = 0

@@ -118,12 +118,7 @@ class SaidOfPeople:
         return table_shown
 
     def about_person(self, codes: IntArray, groups: Sequence[str]) -> dict[str, BoolArray]:
-        """Class to (C,) the captions that say something about the person.
-
-        Args:
-            codes: (N,) the group of each picture.
-            groups: the groups' names.
-        """
+        """Class to (C,) the captions that say something about the person, by (N,) codes."""
         named = named_group(self.captions, self.wordings.attributes[0], groups)
         labelled = codes[self.pictures]
         says = {

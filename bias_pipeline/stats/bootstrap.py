@@ -198,8 +198,7 @@ class Bootstrap(Configurable):
             )
             for name, values in point.items()
         }
-        usable = {name: _if_rarely_void(number_draws) for name, number_draws in draws.items()}
-        return {name: summary(number_draws, self.level) for name, number_draws in usable.items()}
+        return {name: summary(_fill_if_rarely_void(d), self.level) for name, d in draws.items()}
 
     def weights(self, keys: UIntArray) -> Iterator[Float64Array]:
         """(b, I) how often each image counts, batch by batch, ``resamples`` lines in all.
@@ -371,7 +370,7 @@ def fill_void_resamples(estimate: Estimate, level: float) -> Estimate:
     return summary(_fill_draws(draws), level)
 
 
-def _if_rarely_void(draws: Draws) -> Draws:
+def _fill_if_rarely_void(draws: Draws) -> Draws:
     """The draws of attackers, filled if a few resamplings lack all of their test images."""
     void = np.isnan(draws.resampled).mean()
     return _fill_draws(draws) if draws.trained and void <= MOST_VOID else draws

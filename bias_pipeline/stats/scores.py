@@ -45,14 +45,7 @@ class ScoreTable:
         return cls(rows, values, seed_of, n_seeds, group_of, scoring)
 
     def per_seed(self, weights: Float64Array) -> Float64Array:
-        """The mean score of each seed's attackers.
-
-        Args:
-            weights: (B, I) how often each image counts.
-
-        Returns:
-            (B, S), NaN where an attacker has no image left.
-        """
+        """(B, S) the mean score of each seed's attackers by (B, I) weights; NaN without images."""
         each = np.stack([self._means(weights, *of_group) for of_group in self._by_group])
         present = np.isfinite(each)  # a resampling may lack one of the groups
         with np.errstate(invalid="ignore"):

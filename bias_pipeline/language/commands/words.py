@@ -13,7 +13,15 @@ from bias_pipeline.declared import Count, NotNegativeCount, Resamples
 from bias_pipeline.errors import UsageError
 from bias_pipeline.io.files import check_places, write_file
 from bias_pipeline.io.terminal import print_out
-from bias_pipeline.language.caption_words import DELTAS, Likeness, Reach, likeness, reach
+from bias_pipeline.language.caption_words import (
+    DELTAS,
+    Likeness,
+    Reach,
+    likeness,
+    print_collocations,
+    print_unmasked_words,
+    reach,
+)
 from bias_pipeline.language.contextual import ENOUGH, ContextualAlignment
 from bias_pipeline.metrics.functional.quality import METEOR_ABSENT, has_meteor
 from bias_pipeline.report.added_words import added_words
@@ -83,9 +91,6 @@ def analysis_words_parser() -> Parser:
 
 
 def analysis_unmasked_words_command(words: list[str]) -> int:
-    from bias_pipeline.language.caption_words import print_unmasked_words
-    from bias_pipeline.run import compose
-
     cell = compose.cell(words)
     print_unmasked_words(cell.corpus(), cell.build("attribute"), cell.build("masking"))
     return 0
@@ -96,9 +101,6 @@ def analysis_unmasked_words_parser() -> Parser:
 
 
 def analysis_collocations_command(words: list[str]) -> int:
-    from bias_pipeline.language.caption_words import print_collocations
-    from bias_pipeline.run import compose
-
     cell = compose.cell(words)
     print_collocations(cell.corpus(), cell.build("attribute"))
     return 0

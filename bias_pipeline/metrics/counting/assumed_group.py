@@ -115,7 +115,6 @@ class AssumedGroup(CorrectedByGold):
     sentence: Literal["first", "any"] = "first"
 
     def check(self, view: CorpusView) -> None:
-        """See the class."""
         if not (view.unsure & view.has("model")).any():
             raise NotApplicableError(
                 f"captioner {view.corpus.captioner!r}: annotators could tell "
@@ -129,7 +128,6 @@ class AssumedGroup(CorrectedByGold):
         return False
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         images, labelled = described_images(view, view.unsure), view.labelled & view.has("model")
         model, nowhere = images[MODEL], np.zeros(len(view.corpus), bool)
         human, paired = (images.get(part, nowhere) for part in (HUMAN, HUMAN_PAIRED))
@@ -238,11 +236,7 @@ class AssumedGroup(CorrectedByGold):
         return Sentences(words, persons | (np.diff(mentions.indptr) > 0)), mentions
 
     def _whole_table(self, view: CorpusView, images: BoolArray) -> sparse.csr_array:
-        """(N, 3) what each image adds to ``whole:model``, ``whole:human`` and to the images.
-
-        Args:
-            images: (N,) those that count; the rows of others are empty.
-        """
+        """(N, 3) what each image adds to ``whole:model``, ``whole:human`` and their number."""
         sentences, mentions = self._sentences(view, "model")
         caption, image = sentences.words.image_rows, view.images("model")
         annotators = view.n_captions("human")
@@ -273,11 +267,9 @@ class AssumedGroup(CorrectedByGold):
 def outcome_counts(
     view: CorpusView, side: str, named: IntArray, images: BoolArray
 ) -> sparse.csr_array:
-    """(N, K + 2) captions of each image that name each group alone, no group, and several.
+    """(N, K + 2) captions of (N,) images that name each group alone, no group, and several.
 
-    Args:
-        named: (C,) the single group that each caption names; below 0 for no group or several.
-        images: (N,) those that count; the rows of others are empty.
+    ``named`` has (C,) the single group of each caption, below 0 for no group or several.
     """
     n_groups = len(view.groups)
     others = np.where(named == SEVERAL_GROUPS, n_groups + 1, n_groups)

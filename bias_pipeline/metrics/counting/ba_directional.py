@@ -102,7 +102,6 @@ class DirectionalBiasAmplification(LabelledTaskMetric):
         return part.direction == "t_to_a"
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         sides = self.sides(view)
         number = partial(CountedNumber, images=sides.images)
 

@@ -72,7 +72,6 @@ class BiasAmplificationMALS(LabelledTaskMetric):
         return part.what != "mentions"
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         sides = self.sides(view)
 
         joint = sides.tables()["joint"]

@@ -133,11 +133,7 @@ class ComparedGroups(Metric):
         ]
 
     def comparison(self, images: ComparableImages, members: BoolArray) -> Comparison:
-        """The images of a group and all other images by what they show, without model captions.
-
-        Args:
-            members: (M,) flags of the group's.
-        """
+        """The (M,) members of a group against all others, by what images show."""
         keys = images.corpus.keys[images.rows]
         return Comparison.fit(members.astype(np.float64), images.features, images.folds, keys)
 
@@ -148,8 +144,6 @@ def by_group(shares: Float64Array, members: BoolArray) -> Float64Array:
 
 
 class ComparedParts:
-    """Makes the parts of a score of images that count."""
-
     def __init__(self, metric: ComparedGroups, images: ComparableImages) -> None:
         self.images = images
         self.attribute, self.stats, self.level = metric.attribute, metric.stats, metric.stats.level
@@ -194,7 +188,6 @@ class ComparedParts:
         return Draws(np.array([score.value]), values[:, None], trained=False)
 
     def difference(self, amounts: Amounts, number: int) -> Number:
-        """One of the differences."""
         error = CONCEPT_ERRORS * float(amounts.errors[number])
         return self.part(float(amounts.values[number]), error)
 

@@ -116,7 +116,6 @@ class Cooccurrence(TaskMetric):
     positions: Count = 5  # how many human captions of an image are used
 
     def __post_init__(self) -> None:
-        """Check the names of groups and tasks."""
         super().__post_init__()
         if self.numerator is not None:
             check_known("numerator", self.numerator, self.attribute.groups)
@@ -126,7 +125,6 @@ class Cooccurrence(TaskMetric):
         return self.groups == "captions"
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         sides = CaptionSides.from_view(view, self.positions)
         n_groups = len(view.groups)
 

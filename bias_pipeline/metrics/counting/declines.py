@@ -68,7 +68,6 @@ class Declines(CorrectedByGold):
         return False
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         declined, answered = declined_images(view.corpus), _answered_images(view)
         described = answered & ~declined
         unsure = np.zeros(len(view.corpus), bool)
@@ -112,7 +111,6 @@ class Declines(CorrectedByGold):
         return CaptionOutcomes(rows, outcomes, np.ones(len(rows)))
 
     def by_true_label(self, tables: Tables, view: CorpusView) -> Numbers:
-        """See the class."""
         of_groups = tables[MODEL][:, : len(view.groups)]
         return _numbers(of_groups[..., -1], of_groups.sum(axis=-1), view)
 

@@ -59,27 +59,23 @@ class _Examples:
 
     def spellings(self) -> Iterator[Line]:
         """The most frequent spellings of each concept, by side and group."""
-        for side in SIDES:
-            if len(self.images.corpus.side(side)):
-                yield from self._spellings(side)
-
-    def _spellings(self, side: str) -> Iterator[Line]:
-        _, descriptions, groups = self._captions_of(side)
         names = self.groups
-        by_caption = descriptions.spellings
-        counts = [by_caption[groups == group].sum(axis=0) for group in range(len(names))]
-        for concept, group in product(self.concepts, range(len(names))):
-            columns = np.flatnonzero((descriptions.concept_of == concept) & (counts[group] > 0))
-            order = np.argsort(-counts[group][columns], kind="stable")
-            for column in columns[order[:_MOST_SPELLINGS]].tolist():
-                yield {
-                    "concept": self.images.table.concepts[concept],
-                    "side": side,
-                    "group": names[group],
-                    "spelling": descriptions.words[column],
-                    "captions": int(counts[group][column]),
-                    "of": int((groups == group).sum()),
-                }
+        for side in [side for side in SIDES if len(self.images.corpus.side(side))]:
+            _, descriptions, groups = self._captions_of(side)
+            by_caption = descriptions.spellings
+            counts = [by_caption[groups == group].sum(axis=0) for group in range(len(names))]
+            for concept, group in product(self.concepts, range(len(names))):
+                columns = np.flatnonzero((descriptions.concept_of == concept) & (counts[group] > 0))
+                order = np.argsort(-counts[group][columns], kind="stable")
+                for column in columns[order[:_MOST_SPELLINGS]].tolist():
+                    yield {
+                        "concept": self.images.table.concepts[concept],
+                        "side": side,
+                        "group": names[group],
+                        "spelling": descriptions.words[column],
+                        "captions": int(counts[group][column]),
+                        "of": int((groups == group).sum()),
+                    }
 
     def captions(self) -> Iterator[Line]:
         """A few captions of each concept, drawn by image id, alternating between the groups."""

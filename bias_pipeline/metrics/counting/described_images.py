@@ -24,12 +24,10 @@ class DescribedImages(ComparableImages):
 
     @cached_property
     def model(self) -> Descriptions:
-        """What all captions of the model say."""
         return described(self.corpus.model, self.table)
 
     @cached_property
     def human(self) -> Descriptions:
-        """What all captions of annotators say."""
         return described(self.corpus.human, self.table)
 
     @cached_property
@@ -42,7 +40,6 @@ class DescribedImages(ComparableImages):
 
     @property
     def names(self) -> list[str]:
-        """The Q concepts' names."""
         return [self.table.concepts[k] for k in self.concepts]
 
     @property

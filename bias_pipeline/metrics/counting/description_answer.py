@@ -29,8 +29,6 @@ _Z = 1.96
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DescriptionContrast(Contrast):
-    """How differently captions describe a group and the others."""
-
     concepts: Sequence[str]  # (Q,)
     classes: Sequence[str]  # (L,)
     human_rates: Float64Array  # (2, Q) as `rates`, of annotators' captions; NaN without any
@@ -57,7 +55,6 @@ class Answer:
 
 
 def answer_of(contrasts: Sequence[DescriptionContrast], n_images: int, annotated: bool) -> Answer:
-    """The answer from the groups' differences."""
     sentences = [sentence for one in contrasts for sentence in _further_sentences(one)]
     reason = _reason(contrasts, n_images, annotated)
     if reason:
@@ -118,7 +115,6 @@ class _Test:
 
     @property
     def names(self) -> list[str]:
-        """Concepts and classes of a Yes."""
         return [
             *(self.contrast.concepts[q] for q in self.concepts),
             *(self.contrast.classes[k] for k in self.classes),
@@ -126,7 +122,6 @@ class _Test:
 
     @property
     def sentences(self) -> list[str]:
-        """A sentence for each concept, in their order."""
         return [
             *(concept_sentence(self.contrast, q) for q in self.concepts),
             *(_class_sentence(self.contrast, k) for k in self.classes),

@@ -89,7 +89,6 @@ class GroupDescriptions(ComparedGroups):
     annotators: LargeSet
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; nothing is trained."""
         del splits
         rows = self.counted_rows(corpus)
         images = DescribedImages(corpus, self.attribute, self.concepts, rows)
@@ -151,8 +150,6 @@ class GroupDescriptions(ComparedGroups):
 
 
 class _Parts(ComparedParts):
-    """The numbers of a score, by name."""
-
     def __init__(
         self,
         metric: GroupDescriptions,
@@ -174,7 +171,6 @@ class _Parts(ComparedParts):
         yield from self._spellings()
 
     def _concepts(self, contrast: DescriptionContrast) -> Iterator[tuple[PartName, Number]]:
-        """Differences of concepts and classes."""
         differences = contrast.differences
         for q in differences.listed_concepts.tolist():
             name, group = contrast.concepts[q], contrast.label

@@ -107,7 +107,6 @@ class DifferentialFairness(TaskMetric):
         return False
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         view.check_compared(view.codes[view.labelled & view.has("model")])
         sides = CaptionSides.from_view(view, self.positions)
         n_groups, supported = len(view.groups), self._supported_tasks(view, sides)

@@ -75,7 +75,6 @@ class GenderRatio(CountingMetric):
     numerator: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the name of the group."""
         if self.numerator is not None:
             check_known("numerator", self.numerator, self.attribute.groups)
 
@@ -84,7 +83,6 @@ class GenderRatio(CountingMetric):
         return part != HUMAN
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         if len(view.groups) != 2:
             raise NotApplicableError(
                 f"attribute {self.attribute.name!r} has {len(view.groups)} groups, and "

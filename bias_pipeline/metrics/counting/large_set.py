@@ -30,7 +30,6 @@ class LargeSet(Configurable):
     source: str = ""
 
     def is_rare(self, concept: str) -> bool:
-        """Whether annotators hardly ever say a concept."""
         return self.mentions.get(concept, 0) < self.least
 
     def ratios(self, attribute: Attribute, groups: Sequence[str]) -> dict[str, HazardRatio]:

@@ -100,7 +100,6 @@ class MultiDirectional(LabelledTaskMetric):
         return part.direction == "t_to_a" or part.what == "mals"
 
     def tally(self, view: CorpusView) -> Tally:
-        """See the class."""
         sides = self._of_sets(view)
         n_sets = sides.labelled.shape[1]
 

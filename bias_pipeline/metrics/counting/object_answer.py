@@ -28,8 +28,6 @@ from bias_pipeline.metrics.functional.invention import Amount
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ObjectContrast(Contrast):
-    """How differently captions invent objects for a group and the others."""
-
     objects: Sequence[str]  # (Q,)
     invented: tuple[float, float]  # shares of captions with an absent object, likewise
     raw: Amount  # difference of these shares
@@ -64,7 +62,6 @@ def answer_of(
     notes: Sequence[str],
     foreign: str = "",
 ) -> Answer:
-    """The answer from the groups' differences."""
     scored = [one for one in contrasts if one.objects]
     beside = [*(text for one in contrasts for text in _gap_sentences(one)), *notes]
     p_value = min([1.0, *(len(contrasts) * one.score_p for one in scored)])

@@ -105,16 +105,13 @@ class InventedObjects(ComparedGroups):
     exclude_tasks: Sequence[str] = ("person",)  # objects left out; every image shows a person
 
     def __post_init__(self) -> None:
-        """Check the names of objects."""
         check_excluded(self.exclude_tasks, self.task)
 
     @property
     def object_tasks(self) -> TaskVocabulary:
-        """All tasks."""
         return self.task
 
     def compute(self, corpus: Corpus, *, splits: Sequence[Split]) -> Score:
-        """See the class; nothing is trained."""
         del splits
         corpus, of_captioner = without_captioner(corpus)
         images = self.images(corpus)
@@ -139,12 +136,10 @@ class InventedObjects(ComparedGroups):
         )
 
     def images(self, corpus: Corpus) -> ObjectImages:
-        """The images that count."""
         rows = self.counted_rows(corpus)
         return ObjectImages(corpus, self.attribute, self.concepts, rows, self._view(corpus))
 
     def image_needs(self, corpus: Corpus) -> str:
-        """See the base class."""
         people = " and annotators' captions" if len(corpus.human) else ""
         return f"a caption, known objects{people}"
 
@@ -227,8 +222,6 @@ def _difference(comparison: Comparison, values: Float64Array) -> Amount:
 
 
 class _Parts(ComparedParts):
-    """The numbers of a score, by name."""
-
     def __init__(
         self, metric: InventedObjects, images: ObjectImages, contrasts: Sequence[ObjectContrast]
     ) -> None:

@@ -34,13 +34,8 @@ class ResamplingBlocks:
     A hash of its id puts each image into a bundle. The sums of bundles vary as sums of images do,
     so intervals have the same expected width as when images are resampled, and a million images
     cost no more. An image is in the same bundle, with the same weights, whatever captioner is
-    scored and however many images it describes.
-
-    Args:
-        keys: (N,) hashes of all images' ids.
-
-    Attributes:
-        keys: one for each bundle, to resample it by.
+    scored and however many images it describes. ``keys`` are hashes of all images' ids; the
+    attribute has one for each bundle, to resample it by.
     """
 
     def __init__(self, rows: IntArray, keys: UIntArray, n_columns: int) -> None:
@@ -66,12 +61,7 @@ def estimates_of(
     keys: UIntArray,
     stats: Bootstrap,
 ) -> dict[PartName, Estimate]:
-    """The numbers with intervals and p values.
-
-    Args:
-        numbers: of all images.
-        keys: (N,) hashes of the images' ids.
-    """
+    """The numbers with intervals and p values; keys are (N,) hashes of the images' ids."""
     used = sum((np.diff(table.indptr) for table in tally.tables.values()), np.zeros(1, np.int64))
     masks = {id(number.images): number.images for number in numbers.values()}  # many share one
     counted = np.logical_or.reduce([used > 0, *masks.values()])

@@ -114,14 +114,7 @@ class Comparison:
         folds: IntArray,
         keys: UIntArray,
     ) -> Comparison:
-        """The comparison of the images' groups on their pictures.
-
-        Args:
-            groups: (N,) 0 or 1.
-            features: (N, P) what the pictures show.
-            folds: (N,) each image's fold.
-            keys: (N,) hashes of the images' ids.
-        """
+        """Compare (N,) groups, 0 or 1, on what the pictures show, (N, P) features."""
         return cls(groups, chosen_ridge(features, folds, groups), folds, keys)
 
     @cached_property

@@ -80,10 +80,6 @@ def share(part: Float64Array, whole: Float64Array) -> Float64Array:
 def weighted_mean(values: Float64Array, weights: Float64Array) -> Float64Array:
     """Weighted mean over the last axis without NaN; NaN where nothing with a weight is finite.
 
-    Args:
-        values: (..., C).
-        weights: (..., C), 0 or more.
-
     Example:
         >>> weighted_mean(np.array([1.0, 3.0, np.nan]), np.array([3.0, 1.0, 9.0])).item()
         1.5

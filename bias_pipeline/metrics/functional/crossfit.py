@@ -40,10 +40,7 @@ def _folds_with_others(folds: Counts) -> Iterator[tuple[Counts, Counts]]:
 
 
 def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images") -> Float64Array:
-    """What each pair adds to BA-> T→A, see the module.
-
-    Returns:
-        (..., K, T), NaN where a conditional probability is undefined.
+    """(..., K, T) what each pair adds to BA-> T→A; NaN where a probability is undefined.
 
     Example:
         One image of each group in each fold; both folds and the captions agree.
@@ -65,11 +62,7 @@ def t_to_a_pairs(folds: Counts, *, tie: str = "zero", denominator: str = "images
 
 
 def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64Array:
-    """What each task adds to BA_MALS, see the module.
-
-    Returns:
-        (..., T), NaN where the task is absent from labels or predictions.
-    """
+    """(..., T) what each task adds to BA_MALS; NaN where labels or predictions lack the task."""
     together = sum_folds(folds)
     predicted = predicted_pairs(together, predictions).sum(axis=-2, keepdims=True)
     labelled = together.labels.sum(axis=-2, keepdims=True)
@@ -82,9 +75,5 @@ def mals_tasks_of_folds(folds: Counts, *, predictions: str = "joint") -> Float64
 
 
 def mean_of_tasks(tasks: Float64Array, absent: str) -> Float64Array:
-    """BA_MALS of what tasks add.
-
-    Args:
-        tasks: (..., T).
-    """
+    """BA_MALS of what (..., T) tasks add."""
     return nanmean(np.nan_to_num(tasks, nan=0.0) if absent == "keep" else tasks, 1)

@@ -198,9 +198,8 @@ def described_differences(
 ) -> Differences:
     """How differently the captions of two groups describe them.
 
-    Args:
-        says: (N, Q) 1 where an image's caption says a concept, or the share of its captions.
-        classes: (Q,) the class of each concept.
+    ``says`` is (N, Q), the share of an image's captions that say a concept; ``classes`` (Q,) the
+    class of each concept.
     """
     residuals = comparison.residuals(says)
     rates = comparison.weights @ says

@@ -137,9 +137,7 @@ def annotators_at_rate(
 ) -> AtRate:
     """What annotators would show if they described as often as the captioner.
 
-    Args:
-        rates: (Q,) the captioner's rates.
-        expected: (N, Q) rates that the pictures lead to expect of the captioner.
+    ``rates`` are (Q,) the captioner's; ``expected`` (N, Q) those that the pictures lead to expect.
     """
     n_images, n_concepts = expected.shape
     zeros = np.zeros((n_images, n_concepts))
@@ -184,11 +182,9 @@ class _Plan:
 
 
 def _plan(annotators: Annotators, rates: Float64Array, levels: Float64Array) -> _Plan:
-    """Whose difference stands for annotators' at each rate.
+    """Whose difference stands for annotators' at the captioner's (Q,) rates.
 
-    Args:
-        rates: (Q,) the captioner's.
-        levels: (K, Q) those of one, two, ... annotators joined.
+    ``levels`` are (K, Q) rates of one, two, ... annotators joined.
     """
     n_concepts = levels.shape[1]
     weights, speakers = np.zeros(levels.shape), np.zeros(n_concepts)

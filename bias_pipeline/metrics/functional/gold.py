@@ -36,11 +36,9 @@ def label_priors(n_groups: int) -> Float64Array:
 
 
 def true_label_counts(cells: Float64Array, gold: Float64Array) -> Float64Array:
-    """(..., C, T) images of each cell by true label, of which gold shows only some.
+    """(..., C, T) images of (..., C) cells by true label, of which gold shows only some.
 
-    Args:
-        cells: (..., C) images in each cell.
-        gold: (..., C, T) its gold images by true label, with the prior.
+    Gold is (..., C, T) images with the prior.
 
     Example:
         >>> true_label_counts(np.array([90.0, 10.0]), np.array([[3.0, 0.0], [2.0, 2.0]])).tolist()
