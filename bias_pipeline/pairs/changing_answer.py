@@ -13,7 +13,7 @@ from bias_pipeline.metrics.base import NOT_SHOWN
 from bias_pipeline.metrics.counting.description_answer import NEGLIGIBLE, Answer
 from bias_pipeline.pairs.comparison import GroupsCompared
 from bias_pipeline.pairs.group_gaps import FEWEST_SETS, GroupGap
-from bias_pipeline.stats.bootstrap import quantile
+from bias_pipeline.stats.bootstrap import Estimate, quantile
 from bias_pipeline.stats.compare import holm
 
 ALPHA = 0.05
@@ -39,12 +39,12 @@ def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer
         reason = f"{counted(most_sets, 'sets are')} too few; caption {FEWEST_SETS}, or better 50"
         first = f"cannot tell whether captions change with the group: {reason}"
         return Answer("cannot_tell", reason, math.nan, (), [first, *beside])
-    significant = [(one, gap, p) for one in comparisons for gap, p in one.deciding if p < ALPHA]
-    significant.sort(key=lambda each: (each[2], -abs(each[1].value)))
-    named = [gap.name for _, gap, _ in significant]
-    sentences = [gap_sentence(one, gap, p) for one, gap, p in significant]
-    smallest = [p for one in comparisons for _, p in one.deciding if not math.isnan(p)]
-    p_value = min(smallest, default=1.0)
+    deciding = [(one, gap) for one in comparisons for gap in one.deciding]
+    significant = [(one, gap) for one, gap in deciding if gap.adjusted_p < ALPHA]
+    significant.sort(key=lambda each: (each[1].adjusted_p, -abs(each[1].value)))
+    named = [gap.name for _, gap in significant]
+    sentences = [gap_sentence(one, gap) for one, gap in significant]
+    p_value = smallest_p(comparisons, 1.0)
     if backgrounds == ALIKE:
         for one in comparisons:
             for name, p in distance_p_values(one).items():
@@ -57,7 +57,7 @@ def answer_of(comparisons: Sequence[GroupsCompared], backgrounds: str) -> Answer
         p_value = min(1.0, 2 * p_value)  # of two families of tests
     if named:
         return Answer("yes", "", p_value, named, [*sentences, *beside])
-    if largest_gap(comparisons, 0.95)[2] <= NEGLIGIBLE:
+    if largest_gap(comparisons, 0.95).ci_high <= NEGLIGIBLE:
         return Answer("no", "", p_value, (), beside)
     return Answer("cannot_tell", NOT_SHOWN, p_value, (), beside)
 
@@ -73,33 +73,39 @@ def distance_p_values(compared: GroupsCompared) -> dict[str, float]:
     }
 
 
-def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> tuple[float, float, float]:
+def smallest_p(comparisons: Sequence[GroupsCompared], default: float) -> float:
+    """The smallest p of a class about the person; the default where none is tested."""
+    each = [gap.adjusted_p for one in comparisons for gap in one.deciding]
+    return min((p for p in each if not math.isnan(p)), default=default)
+
+
+def largest_gap(comparisons: Sequence[GroupsCompared], level: float) -> Estimate:
     """The largest difference of a class about the person, with its interval, without a sign.
 
     It is at least as large as any, whose lower ends are corrected for their number, and at most as
     large as the largest upper end, which needs no correction.
     """
-    gaps = [gap for one in comparisons for gap, _ in one.deciding]
+    gaps = [gap for one in comparisons for gap in one.deciding]
     wider = quantile(1 - (1 - level) / len(gaps)) / quantile(level)
     lows = []
     for gap in gaps:
-        near = gap.low if gap.value > 0 else -gap.high  # the end towards 0
+        near = gap.ci_low if gap.value > 0 else -gap.ci_high  # the end towards 0
         lows.append(abs(gap.value) - wider * (abs(gap.value) - near))
     value = max(abs(gap.value) for gap in gaps)
-    high = max(max(abs(gap.low), abs(gap.high)) for gap in gaps)
-    return value, max(0.0, *lows), high
+    high = max(max(abs(gap.ci_low), abs(gap.ci_high)) for gap in gaps)
+    return Estimate(value, ci_low=max(0.0, *lows), ci_high=high)
 
 
-def gap_sentence(compared: GroupsCompared, gap: GroupGap, p_value: float) -> str:
+def gap_sentence(compared: GroupsCompared, gap: GroupGap) -> str:
     """How often each group's captions are of a class, the difference, p, and the power."""
     of = compared.second_group if gap.value > 0 else compared.first_group
-    low, high = sorted((gap.low, gap.high) if gap.value > 0 else (-gap.low, -gap.high))
+    low, high = sorted(end if gap.value > 0 else -end for end in (gap.ci_low, gap.ci_high))
     beyond = " beyond annotators'" if compared.pictures.people else ""
     return (
         f"{gap.name} ({compared.first_group} {_per_100(gap.first)} %, {compared.second_group} "
         f"{_per_100(gap.second)} % of captions): {_per_100(abs(gap.value))} [{_per_100(low)}, "
-        f"{_per_100(high)}] points more of {of}{beyond}, p {p_value:.2g}; the test usually misses "
-        f"differences below {_per_100(gap.misses)} points"
+        f"{_per_100(high)}] points more of {of}{beyond}, p {gap.adjusted_p:.2g}; the test usually "
+        f"misses differences below {_per_100(gap.misses)} points"
     )
 
 
@@ -159,7 +165,7 @@ def _base(compared: GroupsCompared) -> str:
 
 def _power(compared: GroupsCompared) -> Iterator[str]:
     """The smallest differences that would usually be found, and whether any p can be small."""
-    deciding = [gap for gap, _ in compared.deciding if gap.n_differing]
+    deciding = [gap for gap in compared.deciding if gap.n_differing]
     if deciding:
         low, high = (pick(deciding, key=lambda gap: gap.misses) for pick in (min, max))
         between = f" ({low.name}) to {_per_100(high.misses)} points ({high.name})"
@@ -168,7 +174,7 @@ def _power(compared: GroupsCompared) -> Iterator[str]:
             f"{compared.n_sets} sets usually miss differences below {_per_100(low.misses)}"
             f"{between if len(deciding) > 1 else only}"
         )
-    n_tests = compared.n_families * sum(not math.isnan(p) for p in compared.p_values)
+    n_tests = compared.n_families * sum(not math.isnan(gap.p_value) for gap in compared.gaps)
     lowest = 2.0 ** (1 - compared.n_sets) * n_tests
     if lowest >= ALPHA:
         yield (
@@ -181,13 +187,13 @@ def _words(compared: GroupsCompared) -> Iterator[str]:
     clear = [gap for gap in compared.words[:MOST_WORDS] if gap.p_value < ALPHA]
     if clear:
         listed = ", ".join(
-            f"{gap.word} ({compared.first_group} {_per_100(gap.first)} %, {compared.second_group} "
+            f"{gap.name} ({compared.first_group} {_per_100(gap.first)} %, {compared.second_group} "
             f"{_per_100(gap.second)} %)"
             for gap in clear
         )
         yield f"words that go with a group: {listed}"
     alone = [
-        gap.word
+        gap.name
         for gap in compared.words
         if min(gap.first, gap.second) == 0 and gap.p_value < ALPHA
     ]

@@ -29,8 +29,8 @@ from bias_pipeline.pairs.distances import (
 from bias_pipeline.pairs.group_gaps import (
     FEWEST_SETS,
     GroupGap,
-    WordGap,
-    adjusted_p_values,
+    MeasuredGap,
+    adjust_p_values,
     group_gap,
     word_gaps,
 )
@@ -113,11 +113,6 @@ class SetPictures:
     def _classes_of(self, side: SaidOfPeople) -> dict[str, BoolArray | IntArray]:
         about = side.about_person(self.codes, self.groups)
         return {**about, **side.marks(), LENGTH: side.captions.lengths}
-
-    @property
-    def about_person(self) -> list[str]:
-        """The classes on which an answer may rest."""
-        return [NAMED, WRONG, *self.wordings.classes, DECLINES]
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,22 +241,16 @@ class GroupsCompared:
         if np.nansum(declined) > 0:
             contrasts = of_pictures.contrasts(self.compared, answers > 0)
             gaps.insert(2, group_gap(DECLINES, contrasts, declined, answers, level=self.level))
-        return gaps
-
-    @cached_property
-    def p_values(self) -> list[float]:
-        """P of each class, after Holm over classes and corrected for all that is tested."""
-        return adjusted_p_values(self.gaps, self.n_families)
+        return adjust_p_values(gaps, self.n_families)
 
     @property
-    def deciding(self) -> list[tuple[GroupGap, float]]:
-        """The classes about the person, each with its p."""
-        about = self.pictures.about_person
-        pairs = zip(self.gaps, self.p_values, strict=True)
-        return [(gap, p) for gap, p in pairs if gap.name in about]
+    def deciding(self) -> list[GroupGap]:
+        """The classes about the person, on which an answer may rest."""
+        about = (NAMED, WRONG, DECLINES, *self.pictures.wordings.classes)
+        return [gap for gap in self.gaps if gap.name in about]
 
     @cached_property
-    def words(self) -> list[WordGap]:
+    def words(self) -> list[MeasuredGap]:
         if not self.has_enough_sets:
             return []
         model = self.pictures.model

@@ -17,11 +17,17 @@ from bias_pipeline.errors import NotApplicableError, counted
 from bias_pipeline.metrics.base import SETS, Cost, Metric, MetricInfo, Number, Score
 from bias_pipeline.metrics.references import FRASER_2024
 from bias_pipeline.metrics.value_names import SCORE, PartName
-from bias_pipeline.pairs.changing_answer import MOST_WORDS, answer_of, facts, largest_gap
+from bias_pipeline.pairs.changing_answer import (
+    MOST_WORDS,
+    answer_of,
+    facts,
+    largest_gap,
+    smallest_p,
+)
 from bias_pipeline.pairs.comparison import GroupsCompared, SetPictures
 from bias_pipeline.pairs.group_gaps import GroupGap
 from bias_pipeline.pairs.said_of_people import LENGTH, Wordings
-from bias_pipeline.stats.bootstrap import Bootstrap
+from bias_pipeline.stats.bootstrap import Bootstrap, Estimate
 from bias_pipeline.text.descriptions import ConceptTable
 from bias_pipeline.text.mentions import neutral_rate
 
@@ -180,28 +186,25 @@ class _Parts:
         self.neutral_rate = neutral_rate(pictures.model.captions, metric.attribute, self.used)
 
     def __iter__(self) -> Iterator[tuple[PartName, Number]]:
-        value, low, high = largest_gap(self.comparisons, self.metric.stats.level)
-        p_values = [p for one in self.comparisons for _, p in one.deciding if not math.isnan(p)]
-        score = self._part(value, low, high, min(p_values, default=math.nan))
+        largest = largest_gap(self.comparisons, self.metric.stats.level)
+        score = self._part(largest, smallest_p(self.comparisons, math.nan))
         yield SCORE, replace(score, range=self.metric.info.range)
         for one in self.comparisons:
             yield from self._distances(one)
-            for gap, p_value in zip(one.gaps, one.p_values, strict=True):
-                yield from self._class(one, gap, p_value)
-            yield from self._words(one)
+            for gap in one.gaps:
+                yield from self._class(one, gap)
+            for word in one.words[:MOST_WORDS]:
+                name = PartName(f"word:{word.name}", group=one.label)
+                yield name, self._part(word.second - word.first, word.p_value)
 
     def _part(
-        self,
-        value: float,
-        low: float = math.nan,
-        high: float = math.nan,
-        p_value: float = math.nan,
-        unit: str = "fraction",
+        self, estimate: Estimate | float, p_value: float = math.nan, unit: str = "fraction"
     ) -> Number:
+        known = estimate if isinstance(estimate, Estimate) else Estimate(estimate)
         return Number(
-            value,
-            ci_low=low,
-            ci_high=high,
+            known.value,
+            ci_low=known.ci_low,
+            ci_high=known.ci_high,
             p_value=p_value,
             unit=unit,
             n_images=int(self.used.sum()),
@@ -216,25 +219,15 @@ class _Parts:
         yield PartName("samples", group=one.label), self._part(one.mean_over_sets(samples))
         yield PartName("beyond_samples", group=one.label), self._part(one.mean_over_sets(beyond))
         for name, (value, p_value) in one.distance_tests.items():
-            yield PartName(name, group=one.label), self._part(value, p_value=p_value)
+            yield PartName(name, group=one.label), self._part(value, p_value)
 
-    def _class(
-        self, one: GroupsCompared, gap: GroupGap, p_value: float
-    ) -> Iterator[tuple[PartName, Number]]:
+    def _class(self, one: GroupsCompared, gap: GroupGap) -> Iterator[tuple[PartName, Number]]:
         unit = "per caption" if gap.name == LENGTH else "fraction"
         name = f"class:{gap.name}"
-        yield (
-            PartName(name, group=one.label),
-            self._part(gap.value, gap.low, gap.high, p_value, unit),
-        )
+        yield PartName(name, group=one.label), self._part(gap, gap.adjusted_p, unit)
         if not one.label:
             yield PartName(name, group=one.first_group), self._part(gap.first, unit=unit)
             yield PartName(name, group=one.second_group), self._part(gap.second, unit=unit)
-
-    def _words(self, one: GroupsCompared) -> Iterator[tuple[PartName, Number]]:
-        for gap in one.words[:MOST_WORDS]:
-            name = PartName(f"word:{gap.word}", group=one.label)
-            yield name, self._part(gap.second - gap.first, p_value=gap.p_value)
 
 
 def _sets_notes(pictures: SetPictures, comparisons: Sequence[GroupsCompared]) -> Iterator[str]:
@@ -276,7 +269,7 @@ def _tables(comparisons: Sequence[GroupsCompared]) -> dict[str, list[dict[str, o
 def _background_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
     for gap in one.backgrounds.gaps if one.backgrounds else ():
         yield {
-            "outer quarters": gap.measure,
+            "outer quarters": gap.name,
             "first": one.first_group,
             "of first": gap.first,
             "second": one.second_group,
@@ -286,8 +279,8 @@ def _background_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
 
 
 def _class_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
-    deciding = {gap.name for gap, _ in one.deciding}
-    for gap, p_value in zip(one.gaps, one.p_values, strict=True):
+    deciding = {gap.name for gap in one.deciding}
+    for gap in one.gaps:
         yield {
             "class": gap.name,
             "first": one.first_group,
@@ -295,9 +288,9 @@ def _class_lines(one: GroupsCompared) -> Iterator[dict[str, object]]:
             "second": one.second_group,
             "share of second": gap.second,
             "difference": gap.value,
-            "low": gap.low,
-            "high": gap.high,
-            "p": p_value,
+            "low": gap.ci_low,
+            "high": gap.ci_high,
+            "p": gap.adjusted_p,
             "usually misses below": gap.misses,
             "decides": gap.name in deciding,
         }

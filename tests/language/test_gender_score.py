@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,26 @@ def values(corpus: Corpus, **options: Any) -> dict[str, float]:
 # --- a second implementation, caption by caption
 
 
+@cache
+def plain_models() -> tuple[LanguageModel, Frozen]:
+    causal, bert = language_models()
+    return LanguageModel(str(causal)), Frozen(str(bert))
+
+
+def plain_score(text: str, things: list[str], shares: dict[str, float]) -> tuple[float, float]:
+    """The mean over objects of a text's revised likelihood, written out; and the likelihood."""
+    lm, encoder = plain_models()
+    p = float(np.exp(lm.log_likelihood([text])[0]))
+    y, each = encoder.vectors([text])[0], []
+    for thing in things:
+        o = encoder.vectors([thing])[0]
+        sim = float(y @ o / np.linalg.norm(y) / np.linalg.norm(o))
+        each.append(p ** (((1 - sim) / (1 + sim)) ** (1 - shares[thing])))
+    return sum(each) / len(each), p
+
+
 def naive(texts: list[tuple[str, set[str]]], shares: dict[str, float]) -> dict[str, Any]:
     """Scores of captions that name one group, by it; and the estimates."""
-    causal, bert = language_models()
-    lm, encoder = LanguageModel(str(causal)), Frozen(str(bert))
     scored: dict[str, Any] = {"male": [], "female": [], "estimate": [], "first": [], "all": []}
     for text, objects in texts:
         words = set(text.split())
@@ -91,14 +108,7 @@ def naive(texts: list[tuple[str, set[str]]], shares: dict[str, float]) -> dict[s
         versions = {named[0]: text, ({"male", "female"} - set(named)).pop(): swapped}
         scores, likely = {}, {}
         for group, version in versions.items():
-            p = float(np.exp(lm.log_likelihood([version])[0]))
-            y = encoder.vectors([version])[0]
-            each = []
-            for thing in beside:
-                o = encoder.vectors([thing])[0]
-                sim = float(y @ o / np.linalg.norm(y) / np.linalg.norm(o))
-                each.append(p ** (((1 - sim) / (1 + sim)) ** (1 - shares[thing])))
-            scores[group], likely[group] = sum(each) / len(each), p
+            scores[group], likely[group] = plain_score(version, beside, shares)
         scored[named[0]].append(scores[named[0]])
         scored["estimate"].append(scores["male"] >= scores["female"])
         scored["first"].append(likely["male"])
@@ -318,20 +328,7 @@ NEUTRAL = {"man": "person", "woman": "person", "his": "their", "her": "their"}
 
 
 def neutral_scores(texts: list[tuple[str, set[str]]]) -> list[float]:
-    """Of each caption the mean over its objects, written out."""
-    causal, bert = language_models()
-    lm, encoder = LanguageModel(str(causal)), Frozen(str(bert))
-    means = []
-    for text, objects in texts:
-        p = float(np.exp(lm.log_likelihood([text])[0]))
-        y = encoder.vectors([text])[0]
-        each = []
-        for thing in sorted(objects - {"person"}):
-            o = encoder.vectors([thing])[0]
-            sim = float(y @ o / np.linalg.norm(y) / np.linalg.norm(o))
-            each.append(p ** (((1 - sim) / (1 + sim)) ** (1 - SHARES[thing])))
-        means.append(sum(each) / len(each))
-    return means
+    return [plain_score(text, sorted(objects - {"person"}), SHARES)[0] for text, objects in texts]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_it_is_unpacked_once(file, tmp_path):
     assert (kinds, calls(tmp_path)) == ({"gpt2"}, 1)
 
 
-def test_e19_weights_whose_bytes_changed_are_unpacked_again(file, tmp_path):
+def test_weights_whose_bytes_changed_are_unpacked_again(file, tmp_path):
     weights = unpack(locate(file)).folder / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1

@@ -254,7 +254,7 @@ def test_a_captioner_that_speaks_like_people_is_neutral(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_e21_input_order_never_matters(name):
+def test_input_order_never_matters(name):
     """So the same corpus gives the same numbers again, too."""
     corpus = cell(name).corpus()
     records = list(corpus)
@@ -448,7 +448,7 @@ def blank_result(name: str) -> Result:
 
 
 @pytest.mark.parametrize("name", OF_CAPTIONERS)
-def test_e6_blanks_lower_the_coverage_of_every_headline(name):
+def test_blanks_lower_the_coverage_of_every_headline(name):
     whole, spoiled = (
         {row.part: row.coverage for row in one.rows if row.part in HEADLINES}
         for one in (result(name), blank_result(name))
@@ -456,27 +456,27 @@ def test_e6_blanks_lower_the_coverage_of_every_headline(name):
     assert all(spoiled[part] < 0.8 * whole[part] for part in spoiled), (whole, spoiled)
 
 
-def test_e6_blanks_are_noted():
+def test_blanks_are_noted():
     notes = {name: blank_result(name).manifest["notes"] for name in NAMES}
     silent = [n for n in NAMES if not any("captions (30.0%) are blank" in t for t in notes[n])]
     assert silent == []
 
 
-def test_e6_blanks_are_counted_in_the_manifest():
+def test_blanks_are_counted_in_the_manifest():
     corpora = {name: blank_result(name).manifest["corpus"] for name in NAMES}
     counts = {name: corpus["blanks"]["model"] for name, corpus in corpora.items()}
     assert counts == {name: 0.3 * corpus["n_images"] for name, corpus in corpora.items()}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_e6_a_captioner_with_blanks_wins_nothing(name):
+def test_a_captioner_with_blanks_wins_nothing(name):
     pair = [blank_result(name), result(name)]
     outcome = decisions(pair, {item.run_id: item.draws for item in pair})
     assert {decision.winner for decision in outcome} == {""}
     assert all(decision.doubts for decision in outcome)
 
 
-def test_e6_the_table_marks_blanks(capsys):
+def test_the_table_marks_blanks(capsys):
     print_results([blank_result("gender_error")])
     out = capsys.readouterr().out
     assert "70 ‡" in out

@@ -284,8 +284,8 @@ def test_more_than_two_groups_are_compared_two_by_two():
 def test_an_unbiased_captioner_of_twins_is_no_yes_and_adjectives_are_found():
     fair = compare(twin_corpus(50, 1, adjectives=1.0))
     biased = compare(twin_corpus(50, 1, adjectives=1.0, adjective_lean=0.6))
-    clear = {gap.name for gap, p in biased.deciding if p < 0.05}
-    assert {gap.name for gap, p in fair.deciding if p < 0.05} == set()
+    clear = {gap.name for gap in biased.deciding if gap.adjusted_p < 0.05}
+    assert {gap.name for gap in fair.deciding if gap.adjusted_p < 0.05} == set()
     assert "attractiveness" in clear
     assert biased.distance_tests["shift"][1] < 0.05 < fair.distance_tests["shift"][1]
 

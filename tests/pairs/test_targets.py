@@ -34,7 +34,7 @@ def rejections(n_sets: int, draws: int, noise: float, lean: float, a_to_t: float
             "shift": one.distance_tests["shift"][1],
             "words": one.words[0].p_value if one.words else 1.0,
             "attractiveness": raw["attractiveness"],
-            "any class": min(p for _, p in one.deciding if not np.isnan(p)),
+            "any class": min(g.adjusted_p for g in one.deciding if not np.isnan(g.adjusted_p)),
         }
         for name in TESTS:
             counts[name] += p_values[name] <= 0.05

@@ -179,7 +179,7 @@ def test_what_captions_lack_is_noted(change, note):
     assert any(note in one for one in score(change_records(change)).notes)
 
 
-def test_e7_captions_without_a_word_of_the_list_are_noted():
+def test_captions_without_a_word_of_the_list_are_noted():
     assert (
         sum(
             note.endswith("caption contains a word of attribute 'gender'") for note in leaky().notes
@@ -204,7 +204,7 @@ def test_one_side_alone_scores_as_it_does_beside_the_other():
 
 
 @pytest.mark.parametrize("text", ["man", "man . !"], ids=["masked", "signs"])
-def test_e6_mostly_wordless_captions_are_refused(text):
+def test_mostly_wordless_captions_are_refused(text):
     with pytest.raises(DataError, match="contain no word"):
         score(change_records(lambda i, r: replace(r, model=text if i % 10 else "a dog")))
 

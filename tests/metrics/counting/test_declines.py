@@ -1,7 +1,6 @@
 """``metric=declines``: a case by hand, planted refusals, and its exact test."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -147,10 +146,3 @@ def test_of_three_groups_the_labels_are_dealt_anew():
 
 def test_three_equal_shares_are_no_evidence():
     assert same_share_p(np.array([2, 2, 2]), np.array([10, 10, 10])) == 1
-
-
-def test_the_order_of_images_changes_nothing():
-    records = list(planted_corpus(0.05, 0.25))
-    labels = [{"gender": "mf"[int(record.id) % 2]} for record in records]
-    again = [replace(r, labels=label) for r, label in zip(records, labels, strict=True)]
-    assert rows(make_corpus(again[::-1])) == rows(make_corpus(again))
