@@ -37,18 +37,14 @@ def nearest_words(
 ) -> Mapping[str, Neighbour]:
     """The nearest known word of each given word, if both have vectors."""
     words, known = sorted(set(words)), sorted(set(known))
-    key = _key(source, words, known)
+    text = json.dumps(["nearest", digests(source), words, known])
+    key = hashlib.sha256(text.encode()).hexdigest()
     table = None if cache is None else cache.get(key)
     if table is None:
         table = _table(word_vectors(source, {*words, *known}), words, known)
         if cache is not None:
             cache.put(key, table)
     return {words[int(a)]: Neighbour(known[int(k)], float(distance)) for a, k, distance in table}
-
-
-def _key(source: str, words: Sequence[str], known: Sequence[str]) -> str:
-    text = json.dumps(["nearest", digests(source), words, known])
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _table(vectors: WordVectors, words: Sequence[str], known: Sequence[str]) -> Float64Array:

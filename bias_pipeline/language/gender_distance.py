@@ -175,14 +175,18 @@ class GenderDistance(TaskMetric):
         }
         cosine = self._cosines(view)
         unknown = self._unknown(cosine, view)
-        near = np.where(np.isnan(cosine), 0.0, cosine) if self.oov == "zero" else cosine
+        how, near = "left out", cosine
+        if self.oov == "zero":
+            how, near = "near nobody", np.where(np.isnan(cosine), 0.0, cosine)
+        note = f"objects without a vector, {how} (metric.oov={self.oov}): {', '.join(unknown)}"
+        notes = [note] if unknown else []
         with_parts = self._with_parts(sides, tables)
         values = _Values(view.groups, self.neutral, near, view.tasks, with_parts, sides)
         return Tally(
             tables,
             values.numbers,
             audit={"objects_without_a_vector": len(unknown)},
-            notes=[*self._notes(unknown), *sides.notes],
+            notes=[*notes, *sides.notes],
             lines={OBJECTS: self._lines(view, near)},
         )
 
@@ -232,11 +236,6 @@ class GenderDistance(TaskMetric):
                 f"{self.vectors}; give another word with metric.terms"
             )
         return [view.tasks[t] for t in np.flatnonzero(nowhere.all(axis=1)).tolist()]
-
-    def _notes(self, unknown: Sequence[str]) -> list[str]:
-        how = "near nobody" if self.oov == "zero" else "left out"
-        note = f"objects without a vector, {how} (metric.oov={self.oov}): {', '.join(unknown)}"
-        return [note] if unknown else []
 
     def _cosines(self, view: CorpusView) -> Float64Array:
         """(T, K + 1) cosines of objects and the groups' words, the neutral word last; or NaN."""

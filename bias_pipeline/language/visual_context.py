@@ -25,7 +25,7 @@ from bias_pipeline.language.caption_scoring import Contexts, annotated_objects, 
 from bias_pipeline.models.blocks import store_in
 from bias_pipeline.models.picture_vectors import labels_in
 from bias_pipeline.models.pretrained import device_of
-from bias_pipeline.models.recognition import PROMPT, Network, find_network, is_weights
+from bias_pipeline.models.recognition import PROMPT, find_network, is_weights
 from bias_pipeline.models.runner import Model, first_reasons
 
 OBJECTS = "objects"  # those of the data set's annotations
@@ -164,7 +164,9 @@ class VisualContext:
         def load() -> Model:
             return network.load(self.names, device_of(self.device))
 
-        with store_in(self.cache, self._settings(network), network.name) as store:
+        question = {"prompt": PROMPT, "names": list(self.names)} if network.prompted else {}
+        spec = {"job": "recognize", "version": VERSION, "files": dict(network.files), **question}
+        with store_in(self.cache, spec, network.name) as store:
             recognised, unreadable = labels_in(paths, store, load)
         broken = {
             corpus.ids[row]: unreadable[digest]
@@ -177,10 +179,6 @@ class VisualContext:
                 f"{first_reasons(broken)}"
             )
         return {row: recognised[digest] for row, digest in digests.items() if digest in recognised}
-
-    def _settings(self, network: Network) -> Mapping[str, object]:
-        question = {"prompt": PROMPT, "names": list(self.names)} if network.prompted else {}
-        return {"job": "recognize", "version": VERSION, "files": dict(network.files), **question}
 
 
 def is_file(source: str) -> bool:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from bias_pipeline.array_types import Float64Array
 from bias_pipeline.commands.arguments import PROGRAM, Parser, file_of, keys_parser, number
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.declared import Count, NotNegativeCount, Resamples
@@ -114,13 +113,21 @@ def analysis_alignment_command(arguments: Sequence[str]) -> int:
     """Print what contextual alignment would replace; returns the exit code."""
     options = analysis_alignment_parser().parse_intermixed_args(list(arguments))
     check_places(options.figure)
-    pairs = [
-        (_masked_corpus(cell), _alignment(cell)) for cell in _cells(_contextual(options.overrides))
-    ]
+    overrides = options.overrides
+    if not any(word.startswith("alignment=") for word in overrides):
+        overrides = ["alignment=contextual", *overrides]
+    pairs = []
+    for cell in _cells(overrides):
+        align = cell.build("alignment")
+        if not isinstance(align, ContextualAlignment):
+            raise UsageError("analysis alignment needs alignment=contextual; leave alignment= out")
+        masked: Corpus = cell.build("masking")(cell.build("text")(cell.corpus()))
+        pairs.append((masked, align))
     _print_reach([reach(corpus, align) for corpus, align in pairs])
     if options.figure is not None:
         curves = {c.captioner: reach(c, align, AXIS).shares for c, align in pairs}
-        write_file(options.figure, _draw_figure(curves, options.figure.suffix))
+        figure, png = substitution_curves(curves, ENOUGH), options.figure.suffix.lower() == ".png"
+        write_file(options.figure, figure.png() if png else figure.svg().encode())
         print_out(options.figure)
     if options.meteor and not has_meteor():
         print_out(METEOR_ABSENT)
@@ -155,46 +162,23 @@ def analysis_alignment_parser() -> Parser:
     return parser
 
 
-def _contextual(overrides: Sequence[str]) -> list[str]:
-    named = any(word.startswith("alignment=") for word in overrides)
-    return [*overrides] if named else ["alignment=contextual", *overrides]
-
-
-def _alignment(cell: compose.Cell) -> ContextualAlignment:
-    align = cell.build("alignment")
-    if not isinstance(align, ContextualAlignment):
-        raise UsageError("analysis alignment needs alignment=contextual; leave alignment= out")
-    return align
-
-
-def _masked_corpus(cell: compose.Cell) -> Corpus:
-    """The captions as they reach the alignment."""
-    corpus: Corpus = cell.build("masking")(cell.build("text")(cell.corpus()))
-    return corpus
-
-
 def _print_reach(results: Sequence[Reach]) -> None:
     caption = (
         "Share of unknown words of human captions with a similar word, by cosine distance, per cent"
     )
     header = ["captioner", "words", "running", *(f"{delta:g}" for delta in DELTAS)]
     header.append(f"delta of {ENOUGH:.0%}")
-    print_table(Table(caption, header, [_line(result) for result in results]))
-
-
-def _line(result: Reach) -> list[Cell]:
-    return [
-        result.captioner,
-        NumberCell(result.words, digits=0),
-        NumberCell(result.running, digits=0),
-        *(NumberCell(share, fraction=True, digits=1) for share in result.shares.tolist()),
-        "none" if math.isinf(result.enough) else NumberCell(result.enough),
+    lines: list[list[Cell]] = [
+        [
+            result.captioner,
+            NumberCell(result.words, digits=0),
+            NumberCell(result.running, digits=0),
+            *(NumberCell(share, fraction=True, digits=1) for share in result.shares.tolist()),
+            "none" if math.isinf(result.enough) else NumberCell(result.enough),
+        ]
+        for result in results
     ]
-
-
-def _draw_figure(curves: Mapping[str, Float64Array], ending: str) -> bytes:
-    figure = substitution_curves(curves, ENOUGH)
-    return figure.png() if ending.lower() == ".png" else figure.svg().encode()
+    print_table(Table(caption, header, lines))
 
 
 def _print_likeness(results: dict[str, Likeness]) -> None:

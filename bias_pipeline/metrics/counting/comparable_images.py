@@ -52,7 +52,11 @@ class ComparableImages:
     def frequent(self, blocks: Iterable[sparse.csr_array]) -> sparse.csr_array:
         """(M, P) the columns of tables that enough images have."""
         least = max(_LEAST_IMAGES, len(self.rows) // _LEAST_SHARE)
-        return sparse.csr_array(sparse.hstack([_frequent(block, least) for block in blocks]))
+        chosen = []
+        for block in blocks:
+            images = np.bincount(block.indices, minlength=block.shape[1])
+            chosen.append(block[:, np.flatnonzero(images >= least)])
+        return sparse.csr_array(sparse.hstack(chosen))
 
     def words(self, captions: Captions, *, framed: bool) -> sparse.csr_array:
         """(M, V) share of each image's captions that have a word."""
@@ -77,7 +81,11 @@ class ComparableImages:
             for name in objects[image] or ()
             if name.lower() not in self.table.persons
         ]
-        return _one_hot(pairs, len(self.rows))
+        column = {name: k for k, name in enumerate(sorted({name for _, name in pairs}))}
+        rows = np.array([row for row, _ in pairs], np.int64)
+        columns = np.array([column[name] for _, name in pairs], np.int64)
+        shape = (len(self.rows), len(column))
+        return sparse.csr_array((np.ones(len(pairs)), (rows, columns)), shape=shape)
 
     def by_image(self, captions: Captions, table: sparse.csr_array) -> sparse.csr_array:
         """(N, ...) sums over each image's captions."""
@@ -97,19 +105,3 @@ class ComparableImages:
         """(M,) the fold of each image, by a hash of its id."""
         drawn = random_words("description folds", 0, self.corpus.keys[self.rows])
         return (drawn % np.uint64(FOLDS)).astype(np.int64)
-
-
-def _frequent(table: sparse.csr_array, least: int) -> sparse.csr_array:
-    """The columns of a table that so many rows have."""
-    images = np.bincount(table.indices, minlength=table.shape[1])
-    return sparse.csr_array(table[:, np.flatnonzero(images >= least)])
-
-
-def _one_hot(pairs: Iterable[tuple[int, str]], n_rows: int) -> sparse.csr_array:
-    """(n_rows, O) 1 for each pair of a row and a name; columns in the order of names."""
-    listed = list(pairs)
-    column = {name: k for k, name in enumerate(sorted({name for _, name in listed}))}
-    rows = np.array([row for row, _ in listed], np.int64)
-    columns = np.array([column[name] for _, name in listed], np.int64)
-    shape = (n_rows, len(column))
-    return sparse.csr_array((np.ones(len(listed)), (rows, columns)), shape=shape)

@@ -153,8 +153,9 @@ def _captions_by_part(metric: CorrectedByGold, view: CorpusView) -> dict[PartNam
             parts[part] = captions
         if both.any():
             chosen = both[captions.rows]
-            columns = (captions.rows, captions.outcomes, captions.weights)
-            parts[paired] = CaptionOutcomes(*(column[chosen] for column in columns))
+            parts[paired] = CaptionOutcomes(
+                captions.rows[chosen], captions.outcomes[chosen], captions.weights[chosen]
+            )
     return parts
 
 

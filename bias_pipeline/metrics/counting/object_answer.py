@@ -171,24 +171,19 @@ def facts(answer: Answer, contrasts: Sequence[ObjectContrast]) -> dict[str, obje
 
 def lines(contrasts: Sequence[ObjectContrast]) -> list[dict[str, object]]:
     """A line for each object that is invented often enough, the clearest difference first."""
-    return [line for contrast in contrasts for line in _lines(contrast)]
-
-
-def _lines(contrast: ObjectContrast) -> list[dict[str, object]]:
-    differences, named = contrast.differences, contrast.named_objects
-    order = sorted(range(len(contrast.objects)), key=lambda q: float(contrast.p_values[q]))
     return [
         {
-            "object": contrast.objects[q],
-            "group": contrast.group,
-            "invented": contrast.rates[0, q],
-            "others": contrast.others,
-            "invented of others": contrast.rates[1, q],
-            "captions": int(differences.mentions[q]),
-            "difference": differences.excess.values[q],
-            "difference error": differences.excess.errors[q],
-            "p": contrast.p_values[q],
-            "beyond chance": q in named,
+            "object": one.objects[q],
+            "group": one.group,
+            "invented": one.rates[0, q],
+            "others": one.others,
+            "invented of others": one.rates[1, q],
+            "captions": int(one.differences.mentions[q]),
+            "difference": one.differences.excess.values[q],
+            "difference error": one.differences.excess.errors[q],
+            "p": one.p_values[q],
+            "beyond chance": q in one.named_objects,
         }
-        for q in order
+        for one in contrasts
+        for q in np.argsort(one.p_values, kind="stable").tolist()
     ]

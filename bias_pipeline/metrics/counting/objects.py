@@ -244,17 +244,15 @@ class _Parts(ComparedParts):
         if self.objects.invented_objects:
             yield from self.scores(self.contrasts)
         else:
-            yield SCORE, self._none()
+            # Hardly any object is invented, so no object goes with a group.
+            score = replace(self.part(0.0, math.nan), ci_low=0.0, ci_high=self.largest_share)
+            yield SCORE, score
         for group, rows in self.groups.items():
             yield from self._inventions(group, rows)
             yield from self._recall(group, rows)
         for contrast in self.contrasts:
             yield from self._gaps(contrast)
             yield from self._objects(contrast)
-
-    def _none(self) -> Number:
-        """The score where hardly any object is invented, so that no object goes with a group."""
-        return replace(self.part(0.0, math.nan), ci_low=0.0, ci_high=self.largest_share)
 
     def _inventions(self, group: str, rows: BoolArray) -> Iterator[tuple[PartName, Number]]:
         """The shares of captions, and of mentions, that are of absent objects."""

@@ -93,7 +93,9 @@ def estimates_of(
     names = {id(number): name for name, number in numbers.items()}
 
     def finish(name: PartName, number: CountedNumber) -> Estimate:
-        estimate, of_pairs = estimates[name], _level_of_pairs(stats.level, number.chosen_from)
+        estimate = estimates[name]
+        # The level at which the intervals of all pairs of groups together have the one that is set
+        of_pairs = 1 - (1 - stats.level) / math.comb(number.chosen_from, 2)
         if number.widening != 1:
             estimate = summary(widen_draws(estimate.draws, number.widening), stats.level)
         if number.tested is not None:
@@ -115,8 +117,3 @@ def estimates_of(
         return estimate
 
     return {name: finish(name, number) for name, number in numbers.items()}
-
-
-def _level_of_pairs(level: float, n_groups: int) -> float:
-    """The level at which the intervals of all pairs of groups together have this one."""
-    return 1 - (1 - level) / math.comb(n_groups, 2)
