@@ -21,7 +21,7 @@ from bias_pipeline.corpus.object_names import coco_name
 from bias_pipeline.errors import NotApplicableError, UsageError, did_you_mean
 from bias_pipeline.language.formulas import bias_ratio, gender_score, likeliest_group
 from bias_pipeline.language.language_model import LanguageModel
-from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.corpus_view import CorpusView, sum_by_image
 from bias_pipeline.metrics.counting.numbers import COUNT, CountedNumber, Sums
 from bias_pipeline.metrics.counting.sides import CaptionSides, by_group
 from bias_pipeline.metrics.functional.counts import share
@@ -183,14 +183,6 @@ def mean_over(of: IntArray, values: Float64Array, n_texts: int) -> Float64Array:
     return means
 
 
-def sum_by_image(table: Float64Array, images: IntArray, n_images: int) -> sparse.csr_array:
-    """(N, C) sums over the captions of each image, from a table (R, C) of captions."""
-    gather = sparse.csr_array(
-        (np.ones(len(images)), (images, np.arange(len(images)))), (n_images, len(images))
-    )
-    return sparse.csr_array(gather @ sparse.csr_array(table))
-
-
 class Judged:
     """Scores of the captions of one side, each written about every group in turn."""
 
@@ -245,7 +237,7 @@ class Judged:
             likeliest_group(by_factor["gs"])[1][:, None].astype(np.float64),
         ]
         sums = np.concatenate(columns, axis=1) * is_chosen[:, None]
-        return sum_by_image(sums, self.images[self.rows], self.shape[0])
+        return sum_by_image(sparse.csr_array(sums), self.images[self.rows], self.shape[0])
 
     def object_tables(
         self, wanted: IntArray, images: BoolArray, name: str

@@ -23,11 +23,10 @@ from bias_pipeline.language.caption_scoring import (
     Judged,
     judge,
     mean_over,
-    sum_by_image,
     unit_vectors,
 )
 from bias_pipeline.language.formulas import bias_ratio, likeliest_group, ratio_to_neutral
-from bias_pipeline.metrics.corpus_view import CorpusView
+from bias_pipeline.metrics.corpus_view import CorpusView, sum_by_image
 from bias_pipeline.metrics.counting.numbers import CountedNumber, Sums
 from bias_pipeline.metrics.counting.sides import CaptionSides, mean_of
 from bias_pipeline.metrics.functional.counts import share
@@ -111,7 +110,8 @@ class NeutralJudged:
     def table(self, chosen: BoolArray) -> sparse.csr_array:
         """(N, 2) sums of scores, and of weights, of the chosen captions of each image."""
         weight = self.weight * chosen[self.rows]
-        return sum_by_image(np.stack([self.score * weight, weight], 1), self.images, self.n_images)
+        sums = sparse.csr_array(np.stack([self.score * weight, weight], 1))
+        return sum_by_image(sums, self.images, self.n_images)
 
 
 Deleted = tuple[int, str, list[str]]  # index of the caption, word, K versions without the word

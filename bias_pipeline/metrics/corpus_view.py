@@ -170,12 +170,7 @@ class CorpusView:
 
     def by_image(self, side: str, captions: sparse.csr_array) -> sparse.csr_array:
         """(N, ...) sums over each image's captions."""
-        images = self.images(side)
-        if np.array_equal(images, np.arange(len(self.corpus))):  # one caption an image
-            return captions.copy()
-        shape = (len(self.corpus), len(images))
-        gather = sparse.csr_array((np.ones(len(images)), (images, np.arange(len(images)))), shape)
-        return sparse.csr_array(gather @ captions)
+        return sum_by_image(captions, self.images(side), len(self.corpus))
 
     def count_captions(self, side: str, happened: BoolArray) -> sparse.csr_array:
         """(N, 2) of each labelled image, a side's captions in which something happened, and all."""
@@ -248,6 +243,23 @@ def has_captions(corpus: Corpus, side: str) -> BoolArray:
     described = np.zeros(len(corpus), bool)
     described[corpus.side(side).image_rows] = True
     return described
+
+
+def sum_by_image(captions: sparse.csr_array, images: IntArray, n_images: int) -> sparse.csr_array:
+    """(N, ...) sums over the captions of each image, from a row a caption."""
+    if np.array_equal(images, np.arange(n_images)):  # one caption an image
+        return captions.astype(np.float64)
+    gather = group_task_cells(images, np.arange(len(images)), (n_images, len(images)))
+    return sparse.csr_array(gather @ captions)
+
+
+def word_indicators(captions: Captions) -> sparse.csr_array:
+    """(C, V) 1 where a caption has a word."""
+    shape = (len(captions), len(captions.types))
+    ones, words = np.ones(len(captions.tokens)), captions.tokens.astype(np.int64)
+    table = sparse.csr_array((ones, words, captions.starts), shape=shape, copy=True)
+    table.sum_duplicates()
+    return _indicators(table)
 
 
 def group_task_cells(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:

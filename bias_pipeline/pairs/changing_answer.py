@@ -11,6 +11,7 @@ import numpy as np
 from bias_pipeline.errors import counted
 from bias_pipeline.metrics.base import NOT_SHOWN
 from bias_pipeline.metrics.counting.description_answer import NEGLIGIBLE, Answer
+from bias_pipeline.metrics.counting.object_answer import per_100
 from bias_pipeline.pairs.comparison import GroupsCompared
 from bias_pipeline.pairs.group_gaps import FEWEST_SETS, GroupGap
 from bias_pipeline.stats.bootstrap import Estimate, quantile
@@ -102,15 +103,11 @@ def gap_sentence(compared: GroupsCompared, gap: GroupGap) -> str:
     low, high = sorted(end if gap.value > 0 else -end for end in (gap.ci_low, gap.ci_high))
     beyond = " beyond annotators'" if compared.pictures.people else ""
     return (
-        f"{gap.name} ({compared.first_group} {_per_100(gap.first)} %, {compared.second_group} "
-        f"{_per_100(gap.second)} % of captions): {_per_100(abs(gap.value))} [{_per_100(low)}, "
-        f"{_per_100(high)}] points more of {of}{beyond}, p {gap.adjusted_p:.2g}; the test usually "
-        f"misses differences below {_per_100(gap.misses)} points"
+        f"{gap.name} ({compared.first_group} {per_100(gap.first)} %, {compared.second_group} "
+        f"{per_100(gap.second)} % of captions): {per_100(abs(gap.value))} [{per_100(low)}, "
+        f"{per_100(high)}] points more of {of}{beyond}, p {gap.adjusted_p:.2g}; the test usually "
+        f"misses differences below {per_100(gap.misses)} points"
     )
-
-
-def _per_100(share: float) -> str:
-    return f"{round(100 * share, 1) + 0.0:.1f}"
 
 
 def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[str]:
@@ -124,7 +121,7 @@ def _further_sentences(compared: GroupsCompared, backgrounds: str) -> Iterator[s
                 f": {meanings[name]}" if name in significant else ""
             )
     if not significant and (unlike := _beyond_samples(compared)):
-        yield f"beyond_samples {_per_100(unlike)} points: {_UNLIKE}"
+        yield f"beyond_samples {per_100(unlike)} points: {_UNLIKE}"
     yield from _power(compared)
     yield from _words(compared)
 
@@ -148,18 +145,18 @@ def beside_answer(comparisons: Sequence[GroupsCompared], backgrounds: str) -> st
 
 
 def _distance_text(name: str, value: float) -> str:
-    return f"{1000 * value:.2f} in 1,000" if name == _SHIFT else f"{_per_100(value)} points"
+    return f"{1000 * value:.2f} in 1,000" if name == _SHIFT else f"{per_100(value)} points"
 
 
 def _base(compared: GroupsCompared) -> str:
     """How alike captions are where nothing differs."""
     same = compared.mean_over_sets(compared.distances.samples)
     if not math.isnan(same):
-        return f"two captions of one picture differ by {_per_100(same)} of 100 content words"
+        return f"two captions of one picture differ by {per_100(same)} of 100 content words"
     equal, n_sets = compared.n_equal, compared.n_sets
     text = f"captions without words for the person are equal in {equal} of {n_sets} sets"
     if equal == n_sets:
-        return f"{text}: they change in at most {_per_100(1 - 0.05 ** (1 / n_sets))} %"
+        return f"{text}: they change in at most {per_100(1 - 0.05 ** (1 / n_sets))} %"
     return f"{text}; any difference between pictures may change the others"
 
 
@@ -168,10 +165,10 @@ def _power(compared: GroupsCompared) -> Iterator[str]:
     deciding = [gap for gap in compared.deciding if gap.n_differing]
     if deciding:
         low, high = (pick(deciding, key=lambda gap: gap.misses) for pick in (min, max))
-        between = f" ({low.name}) to {_per_100(high.misses)} points ({high.name})"
+        between = f" ({low.name}) to {per_100(high.misses)} points ({high.name})"
         only = f" points ({low.name})"
         yield (
-            f"{compared.n_sets} sets usually miss differences below {_per_100(low.misses)}"
+            f"{compared.n_sets} sets usually miss differences below {per_100(low.misses)}"
             f"{between if len(deciding) > 1 else only}"
         )
     n_tests = compared.n_families * sum(not math.isnan(gap.p_value) for gap in compared.gaps)
@@ -187,8 +184,8 @@ def _words(compared: GroupsCompared) -> Iterator[str]:
     clear = [gap for gap in compared.words[:MOST_WORDS] if gap.p_value < ALPHA]
     if clear:
         listed = ", ".join(
-            f"{gap.name} ({compared.first_group} {_per_100(gap.first)} %, {compared.second_group} "
-            f"{_per_100(gap.second)} %)"
+            f"{gap.name} ({compared.first_group} {per_100(gap.first)} %, {compared.second_group} "
+            f"{per_100(gap.second)} %)"
             for gap in clear
         )
         yield f"words that go with a group: {listed}"

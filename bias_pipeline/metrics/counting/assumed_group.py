@@ -42,7 +42,7 @@ from bias_pipeline.metrics.value_names import (
     SCORE,
     PartName,
 )
-from bias_pipeline.text.mentions import NO_GROUP, SEVERAL_GROUPS, lowered_words
+from bias_pipeline.text.mentions import NO_GROUP, lowered_words
 from bias_pipeline.text.sentence_columns import Sentences, split_sentences
 
 BOTH, BOTH_HUMAN = PartName("both"), PartName("both", side="human")
@@ -271,12 +271,10 @@ def outcome_counts(
 
     ``named`` has (C,) the single group of each caption, below 0 for no group or several.
     """
-    n_groups = len(view.groups)
-    others = np.where(named == SEVERAL_GROUPS, n_groups + 1, n_groups)
-    outcomes = np.where(named < 0, others, named)
-    rows = view.images(side)
-    chosen = images[rows]
-    return group_task_cells(rows[chosen], outcomes[chosen], (len(view.corpus), n_groups + 2))
+    captions = caption_outcomes(view, side, named)
+    chosen = images[captions.rows]
+    shape = (len(view.corpus), len(view.groups) + 2)
+    return group_task_cells(captions.rows[chosen], captions.outcomes[chosen], shape)
 
 
 def outcome_shares(

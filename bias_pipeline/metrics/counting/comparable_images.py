@@ -14,6 +14,7 @@ from bias_pipeline.corpus.attribute import Attribute
 from bias_pipeline.corpus.captions import Captions
 from bias_pipeline.corpus.corpus import Corpus
 from bias_pipeline.io.hashing import random_words
+from bias_pipeline.metrics.corpus_view import group_task_cells, sum_by_image, word_indicators
 from bias_pipeline.metrics.functional.comparable import FOLDS
 from bias_pipeline.text.descriptions import ConceptTable, content_words
 
@@ -63,14 +64,10 @@ class ComparableImages:
         words = content_words(
             captions, self.table, frozenset(self.attribute.all_words), framed=framed
         )
-        shape = (len(words), len(words.types))
-        ones = np.ones(len(words.tokens))
-        table = sparse.csr_array((ones, words.tokens, words.starts), shape=shape, copy=True)
-        table.sum_duplicates()
-        table.data = np.ones_like(table.data)
         n_captions = np.bincount(captions.image_rows, minlength=len(self.corpus))
         weights = sparse.diags_array(1 / np.maximum(n_captions, 1))
-        return sparse.csr_array((weights @ self.by_image(captions, table))[self.rows])
+        sums = sum_by_image(word_indicators(words), captions.image_rows, len(self.corpus))
+        return sparse.csr_array((weights @ sums)[self.rows])
 
     def _objects(self) -> sparse.csr_array:
         """(M, O) 1 where an object is in the image; persons are in all."""
@@ -84,15 +81,7 @@ class ComparableImages:
         column = {name: k for k, name in enumerate(sorted({name for _, name in pairs}))}
         rows = np.array([row for row, _ in pairs], np.int64)
         columns = np.array([column[name] for _, name in pairs], np.int64)
-        shape = (len(self.rows), len(column))
-        return sparse.csr_array((np.ones(len(pairs)), (rows, columns)), shape=shape)
-
-    def by_image(self, captions: Captions, table: sparse.csr_array) -> sparse.csr_array:
-        """(N, ...) sums over each image's captions."""
-        rows = captions.image_rows
-        shape = (len(self.corpus), len(rows))
-        gather = sparse.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=shape)
-        return sparse.csr_array(gather @ table)
+        return group_task_cells(rows, columns, (len(self.rows), len(column)))
 
     @cached_property
     def numbers(self) -> IntArray:

@@ -6,7 +6,6 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from bias_pipeline.array_types import BoolArray, Float64Array, IntArray
 from bias_pipeline.corpus.corpus import BLANK_WARNING, Corpus
@@ -21,6 +20,7 @@ from bias_pipeline.metrics.counting.numbers import (
     Tally,
     counted_share,
 )
+from bias_pipeline.metrics.counting.sides import one_hot
 from bias_pipeline.metrics.counting.true_labels import CaptionOutcomes
 from bias_pipeline.metrics.value_names import MODEL, SCORE, PartName
 from bias_pipeline.stats.compare import merged_p
@@ -72,11 +72,15 @@ class Declines(CorrectedByGold):
         described = answered & ~declined
         unsure = np.zeros(len(view.corpus), bool)
         unsure[view.images("model")[hedged(view.corpus.model, view.attribute)]] = True
+        counted = {
+            "answered": answered,
+            "declined": answered & declined,
+            "described": described,
+            "hedged": described & unsure,
+        }
         tables = {
-            "answered": _by_group(view, answered),
-            "declined": _by_group(view, answered & declined),
-            "described": _by_group(view, described),
-            "hedged": _by_group(view, described & unsure),
+            name: one_hot(np.where(images, view.codes, -1), len(view.groups))
+            for name, images in counted.items()
         }
         p_value = same_share_p(
             *(np.asarray(tables[name].sum(axis=0), np.int64) for name in ("declined", "answered"))
@@ -170,10 +174,3 @@ def _counts(corpus: Corpus, attribute: str) -> IntArray:
 def _answered_images(view: CorpusView) -> BoolArray:
     """(N,) labelled images with a caption or a refusal."""
     return view.labelled & (view.has("model") | declined_images(view.corpus))
-
-
-def _by_group(view: CorpusView, images: BoolArray) -> sparse.csr_array:
-    """(N, K) the group of each flagged image."""
-    rows = np.flatnonzero(images)
-    shape = (len(view.corpus), len(view.groups))
-    return sparse.csr_array((np.ones(len(rows)), (rows, view.codes[rows])), shape=shape)

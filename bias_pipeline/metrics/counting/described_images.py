@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from bias_pipeline.array_types import Float64Array, IntArray
+from bias_pipeline.metrics.corpus_view import sum_by_image
 from bias_pipeline.metrics.counting.comparable_images import ComparableImages
 from bias_pipeline.text.descriptions import Descriptions, described
 from bias_pipeline.text.matched import MatchedAlignment
@@ -50,13 +51,15 @@ class DescribedImages(ComparableImages):
     @cached_property
     def _says(self) -> Float64Array:
         captions = self.corpus.model
-        return self.by_image(captions, self.model.concepts).toarray()[self.rows]
+        sums = sum_by_image(self.model.concepts, captions.image_rows, len(self.corpus))
+        return sums.toarray()[self.rows]
 
     @cached_property
     def counts(self) -> Float64Array:
         """(M, Q) how many of an image's annotators say each concept."""
         columns = sparse.csr_array(self.human.concepts[:, self.concepts])
-        return self.by_image(self.corpus.human, columns).toarray()[self.rows]
+        sums = sum_by_image(columns, self.corpus.human.image_rows, len(self.corpus))
+        return sums.toarray()[self.rows]
 
     @cached_property
     def counted_share(self) -> float:

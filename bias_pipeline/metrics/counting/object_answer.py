@@ -66,7 +66,7 @@ def answer_of(
     beside = [*(text for one in contrasts for text in _gap_sentences(one)), *notes]
     p_value = min([1.0, *(len(contrasts) * one.score_p for one in scored)])
     at_most = max([one.differences.score_interval[1] for one in scored], default=most)
-    limit = f"at most {_per_100(at_most)} of 100 captions name an absent object for a group"
+    limit = f"at most {per_100(at_most)} of 100 captions name an absent object for a group"
     if reason := foreign or too_few(n_images):
         first = f"cannot tell whether it invents objects for one group: {reason}"
         return Answer("cannot_tell", reason, float("nan"), (), [first, *beside])
@@ -87,7 +87,7 @@ def _score_sentence(contrast: ObjectContrast) -> str:
     low, high = differences.score_interval
     of = f" ({contrast.label} against the others)" if contrast.label else ""
     return (
-        f"of 100 captions {_per_100(differences.score)} [{_per_100(low)}, {_per_100(high)}] name "
+        f"of 100 captions {per_100(differences.score)} [{per_100(low)}, {per_100(high)}] name "
         f"an absent object that goes with the group{of}"
     )
 
@@ -149,11 +149,11 @@ def composition(raw: Amount, alike: Amount) -> str:
 
 
 def _points(amount: Amount) -> str:
-    low, high = map(_per_100, amount.interval())
-    return f"{_per_100(amount.value)} [{low}, {high}] points"
+    low, high = map(per_100, amount.interval())
+    return f"{per_100(amount.value)} [{low}, {high}] points"
 
 
-def _per_100(share: float) -> str:
+def per_100(share: float) -> str:
     return f"{round(100 * share, 1) + 0.0:.1f}"  # no minus sign before zero
 
 
